@@ -1,0 +1,1 @@
+"""The vocabulary of AgentOrchestra: types and protocols without side effects."""

@@ -1,0 +1,96 @@
+"""Usage by token class, budgets over the tree, and the bounds the door reserves."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+
+class Usage(BaseModel):
+    """What something cost.
+
+    Attributes:
+        requests: model requests answered.
+        input_tokens: all input tokens, cache reads and writes included.
+        cache_read_tokens: the part of the input read from the provider's cache.
+        cache_write_tokens: the part of the input written to it.
+        output_tokens: all output tokens, reasoning included.
+        reasoning_tokens: the part of the output spent on reasoning, where the provider says.
+        cost_usd: US dollars; None when a price is unknown (never zero for unknown).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    requests: int = 0
+    input_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        unknown = self.cost_usd is None or other.cost_usd is None
+        return Usage(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            cost_usd=None if unknown else round((self.cost_usd or 0.0) + (other.cost_usd or 0.0), 12),
+        )
+
+    @property
+    def tokens(self) -> int:
+        """Input plus output tokens."""
+        return self.input_tokens + self.output_tokens
+
+
+class Budget(BaseModel):
+    """Limits over a run's whole tree, or a ceiling carved out of them for one agent.
+
+    Attributes:
+        steps: decisions (a model request whose purpose is a decision costs one).
+        tokens: input plus output tokens.
+        cost_usd: US dollars.
+        active_s: seconds the run is driven, not the time it waits.
+    None means no limit.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    steps: int | None = None
+    tokens: int | None = None
+    cost_usd: float | None = None
+    active_s: float | None = None
+
+    @field_validator("steps", "tokens", "cost_usd", "active_s")
+    @classmethod
+    def _positive(cls, value: float | None) -> float | None:
+        if value is not None and (not math.isfinite(value) or value <= 0):
+            raise ValueError(f"a budget's limit is {value}; give a positive number, or leave it out for no limit")
+        return value
+
+
+class Bound(BaseModel):
+    """The most an effect can cost; held while it runs, settled with what it did cost."""
+
+    model_config = ConfigDict(frozen=True)
+
+    steps: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    active_s: float = 0.0
+
+    def __add__(self, other: Bound) -> Bound:
+        return Bound(
+            steps=self.steps + other.steps,
+            tokens=self.tokens + other.tokens,
+            cost_usd=self.cost_usd + other.cost_usd,
+            active_s=self.active_s + other.active_s,
+        )
+
+
+NO_COST = Bound()

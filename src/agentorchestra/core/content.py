@@ -1,0 +1,119 @@
+"""Content blocks: every piece of text or media says where it came from and how far it is trusted."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agentorchestra.core.ids import sha256_json
+
+
+class Trust(StrEnum):
+    """How far content may steer the run, lowest first.
+
+    `untrusted`: files, web, tools, mail from such. `agent`: written by a model that saw nothing untrusted.
+    `user`: the user's own words. `system`: the framework's prompts.
+    """
+
+    UNTRUSTED = "untrusted"
+    AGENT = "agent"
+    USER = "user"
+    SYSTEM = "system"
+
+    @property
+    def rank(self) -> int:
+        """0 for the lowest trust."""
+        return _RANK[self]
+
+
+_RANK = {Trust.UNTRUSTED: 0, Trust.AGENT: 1, Trust.USER: 2, Trust.SYSTEM: 3}
+
+
+def lowest(*levels: Trust, default: Trust = Trust.SYSTEM) -> Trust:
+    """The lowest of the levels, `default` for none."""
+    return min(levels, key=lambda level: level.rank, default=default)
+
+
+SourceKind = Literal["prompt", "task", "file", "web", "tool", "environment", "agent", "human", "memory", "mail"]
+
+
+class Source(BaseModel):
+    """Where a block came from.
+
+    Attributes:
+        kind: the sort of origin.
+        ref: its name: a file's name in the run, an address, a tool, an agent.
+        place: where inside it: `p. 3`, `lines 10-12`, `B7`.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: SourceKind
+    ref: str = ""
+    place: str | None = None
+
+
+class TextBlock(BaseModel):
+    """Text with its origin."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: Literal["text"] = "text"
+    text: str
+    source: Source | None = None
+    trust: Trust = Trust.UNTRUSTED
+
+    @cached_property
+    def digest(self) -> str:
+        """Content hash; cached, the block is immutable."""
+        return sha256_json(self.model_dump(mode="json", exclude_defaults=True))
+
+
+class MediaBlock(BaseModel):
+    """An image, a sound, a document: its bytes are a blob of the workspace, named by hash."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: Literal["media"] = "media"
+    media_type: str
+    sha256: str
+    size: int
+    name: str = ""
+    source: Source | None = None
+    trust: Trust = Trust.UNTRUSTED
+
+    @cached_property
+    def digest(self) -> str:
+        """Content hash; cached, the block is immutable."""
+        return sha256_json(self.model_dump(mode="json", exclude_defaults=True))
+
+
+Block = Annotated[TextBlock | MediaBlock, Field(discriminator="type")]
+
+
+def text_of(blocks: tuple[Block, ...] | list[Block]) -> str:
+    """The text of the blocks, media as a line that names them."""
+    parts = []
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            parts.append(block.text)
+        else:
+            parts.append(f"[{block.media_type} {block.name or block.sha256[:12]}, {block.size} bytes]")
+    return "\n".join(parts)
+
+
+def block_from(value: Any, *, source: Source | None = None, trust: Trust = Trust.UNTRUSTED) -> Block:
+    """A block from a block, a string or any JSON value.
+
+    Raises:
+        TypeError: if the value is neither.
+    """
+    from agentorchestra.core.ids import canonical_json
+
+    if isinstance(value, TextBlock | MediaBlock):
+        return value
+    text = value if isinstance(value, str) else canonical_json(value)
+    return TextBlock(text=text, source=source, trust=trust)

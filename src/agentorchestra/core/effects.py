@@ -1,0 +1,253 @@
+"""Effects and outcomes: everything a run does to the world or asks of it (docs/door.md)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
+
+from agentorchestra.core.budget import Bound, Usage
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.ids import canonical_json, sha256_json
+from agentorchestra.core.messages import ModelRequest, ModelResponse
+
+
+class EffectKind(StrEnum):
+    """Every kind of effect the door knows."""
+
+    REQUEST_MODEL = "RequestModel"
+    EMBED = "Embed"
+    TRANSCRIBE = "Transcribe"
+    INVOKE_TOOL = "InvokeTool"
+    INVOKE_ACTION = "InvokeAction"
+    INVOKE_AGENT = "InvokeAgent"
+    SPAWN = "Spawn"
+    JOIN = "Join"
+    SEND_MESSAGE = "SendMessage"
+    RECEIVE = "Receive"
+    WAIT = "Wait"
+    ASK_HUMAN = "AskHuman"
+    RUN_CODE = "RunCode"
+    SNAPSHOT = "Snapshot"
+    RESTORE = "Restore"
+    READ_MEMORY = "ReadMemory"
+    WRITE_MEMORY = "WriteMemory"
+
+
+class Mode(StrEnum):
+    """What may happen to an effect after a crash.
+
+    `pure`: no started row, executed again freely. `repeatable`: marked, repeated, counted as possibly paid.
+    `once`: marked, never silently repeated (uncertain). `composite`: marked, entered again.
+    """
+
+    PURE = "pure"
+    REPEATABLE = "repeatable"
+    ONCE = "once"
+    COMPOSITE = "composite"
+
+
+class Tag(StrEnum):
+    """What an effect touches; policy decides from it."""
+
+    READ = "read"
+    WRITE = "write"
+    NETWORK = "network"
+    EXECUTE = "execute"
+    SPEND = "spend"
+    SEND = "send"
+
+
+class Provenance(BaseModel):
+    """A source that was in view when the effect was decided."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    ref: str = ""
+    trust: Trust = Trust.UNTRUSTED
+
+
+def provenance_of(blocks: list[Block] | tuple[Block, ...]) -> tuple[Provenance, ...]:
+    """The distinct sources of the blocks, sorted: bounded by the number of sources, not of blocks."""
+    seen = {
+        (block.source.kind if block.source else "tool", block.source.ref if block.source else "", block.trust)
+        for block in blocks
+    }
+    return tuple(Provenance(kind=kind, ref=ref, trust=trust) for kind, ref, trust in sorted(seen))
+
+
+class Effect(BaseModel):
+    """One thing a run asks of the world.
+
+    Attributes:
+        kind: what sort of effect.
+        component: `name@version` of the component that executes it.
+        content_hash: hex SHA-256 of that component's source ("" where there is none).
+        arguments: canonical JSON arguments; paths are relative to the run, secrets are handles.
+        request: the model request, for RequestModel only (logged as a hash chain).
+        mode: what a crash means for it.
+        tags: what it touches.
+        role: the role of the agent that asks (planner, analyzer, ...).
+        purpose: why (`decision`, `final`, `score`, `summary`, `approval`, ...).
+        provenance: the sources in view when it was decided.
+        instance: the environment instance it acts on.
+        world: which of rival worlds the instance lives in.
+        invalid: a sentence when the call is a mistake: it is recorded and answered, never executed.
+        timeout_s: time limit of the execution.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: EffectKind
+    component: str
+    content_hash: str = ""
+    arguments: dict[str, JsonValue] = {}
+    request: ModelRequest | None = None
+    mode: Mode = Mode.ONCE
+    tags: frozenset[Tag] = frozenset()
+    role: str = ""
+    purpose: str = ""
+    provenance: tuple[Provenance, ...] = ()
+    instance: str | None = None
+    world: str = "main"
+    invalid: str | None = None
+    timeout_s: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The component's name without its version."""
+        return self.component.rpartition("@")[0] or self.component
+
+    @property
+    def version(self) -> str:
+        """The component's version, "" where it has none."""
+        name, _, version = self.component.rpartition("@")
+        return version if name else ""
+
+    @property
+    def lowest_trust(self) -> Trust:
+        """The lowest trust among the sources in view."""
+        return lowest(*(p.trust for p in self.provenance))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of kind, name and canonical arguments; version and content hash lie beside it."""
+        return sha256_json(
+            [
+                self.kind.value,
+                self.name,
+                self.arguments,
+                self.request.digest if self.request else None,
+                self.instance,
+                self.invalid,
+            ]
+        )
+
+
+OutcomeStatus = Literal[
+    "ok", "error", "mistake", "denied", "timeout", "uncertain", "skipped", "environment_lost", "limited"
+]
+
+
+class ArtifactRef(BaseModel):
+    """A file a run produced: a blob with a name."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    sha256: str
+    size: int
+    media_type: str = "application/octet-stream"
+
+
+_BLOCKS: TypeAdapter[tuple[Block, ...]] = TypeAdapter(tuple[Block, ...])
+_BLOCKS_KEY = "$blocks"
+
+
+def blocks_value(blocks: list[Block] | tuple[Block, ...]) -> JsonValue:
+    """Blocks as the JSON value of an outcome; `Outcome.blocks` reads it back."""
+    return {_BLOCKS_KEY: [b.model_dump(mode="json", exclude_defaults=True) | {"type": b.type} for b in blocks]}
+
+
+class Outcome(BaseModel):
+    """What came back, exactly as the agent sees it and as it is recorded.
+
+    Attributes:
+        status: `ok`; `error` (the component failed); `mistake` (an invalid call); `denied` (policy, capability,
+            human); `timeout`; `uncertain` (may have happened before a crash); `skipped` (queued behind one that did
+            not finish); `environment_lost`; `limited` (a carve's budget ran out).
+        value: the JSON value.
+        error: one sentence that names the bad value and what is allowed, for every status but `ok`.
+        usage: what it cost.
+        artifacts: files it produced.
+        trust: the trust of the value.
+        ended_at: when it ended; `ctx.now` is the greatest one a branch has seen.
+        writes: run-scoped state to apply on every hit (None removes the key).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    status: OutcomeStatus = "ok"
+    value: JsonValue = None
+    error: str | None = None
+    error_type: str | None = None
+    usage: Usage = Usage()
+    artifacts: tuple[ArtifactRef, ...] = ()
+    trust: Trust = Trust.UNTRUSTED
+    ended_at: datetime | None = None
+    writes: dict[str, JsonValue] = {}
+
+    @property
+    def ok(self) -> bool:
+        """Whether the effect did what was asked."""
+        return self.status == "ok"
+
+    @property
+    def response(self) -> ModelResponse:
+        """The model's response, for RequestModel.
+
+        Raises:
+            ValueError: if the value is not one (pydantic's ValidationError is a ValueError).
+        """
+        return ModelResponse.model_validate(self.value)
+
+    def blocks(self, source: Source | None = None) -> tuple[Block, ...]:
+        """What the agent reads: the value as content blocks, or the error's sentence."""
+        if self.error is not None:
+            head = TextBlock(text=self.error, source=source, trust=self.trust)
+            return (head, *self._value_blocks(source)) if self.value is not None else (head,)
+        return self._value_blocks(source)
+
+    def _value_blocks(self, source: Source | None) -> tuple[Block, ...]:
+        if isinstance(self.value, dict) and _BLOCKS_KEY in self.value:
+            return _BLOCKS.validate_python(self.value[_BLOCKS_KEY])
+        if self.value is None:
+            text = "(no result)"
+        else:
+            text = self.value if isinstance(self.value, str) else canonical_json(self.value)
+        return (TextBlock(text=text, source=source, trust=self.trust),)
+
+
+def failed(status: OutcomeStatus, sentence: str, **rest: Any) -> Outcome:
+    """An outcome that is not ok, with its sentence."""
+    return Outcome(status=status, error=sentence, **rest)
+
+
+__all__ = [
+    "ArtifactRef",
+    "Bound",
+    "Effect",
+    "EffectKind",
+    "Mode",
+    "Outcome",
+    "OutcomeStatus",
+    "Provenance",
+    "Tag",
+    "blocks_value",
+    "failed",
+    "provenance_of",
+]

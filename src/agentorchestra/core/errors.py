@@ -1,0 +1,228 @@
+"""The error tree.
+
+    AgentOrchestraError
+    ├── UsageError                     bad input, refused before anything is spent
+    │   ├── EmptyTaskError
+    │   ├── FileInputError             missing, unreadable, empty, corrupt or a folder
+    │   ├── UnknownModelError
+    │   ├── UnknownSystemError
+    │   ├── UnknownRunError
+    │   ├── UnknownComponentError
+    │   ├── MissingKeyError            no credential for a provider
+    │   ├── MissingExtraError          an optional dependency is not installed
+    │   ├── SettingsError              agentorchestra.toml or the environment
+    │   ├── AppError                   `app = "module:workspace"` cannot be loaded
+    │   ├── BudgetError                a budget that cannot be held
+    │   ├── ToolDefinitionError        a tool without a usable signature
+    │   ├── PromptError                a prompt file that cannot be read or rendered
+    │   └── AnswerError                an answer that fits no open question
+    ├── StoreError
+    │   ├── WorkspaceNotWritableError
+    │   ├── WorkspaceNewerError        made by a later version
+    │   ├── WorkspaceCorruptError
+    │   ├── StoreFullError             disk or quota full
+    │   ├── FencedError                another process drives this run now
+    │   └── DuplicateEventError        a key was recorded twice
+    ├── DoorError                      raised through the loop, never shown to a model
+    │   ├── DivergedError              the run asks for something else than recorded
+    │   ├── BudgetExhaustedError
+    │   ├── SuspendedError             waits for a human, mail or a timer
+    │   ├── RunCancelledError
+    │   ├── ConcurrentUseError         one branch used by two tasks
+    │   └── ReplayError                the replay ended with other keys than recorded
+    ├── ModelError                     a provider could not serve the request
+    │   ├── ModelAuthError             401, 403
+    │   ├── ModelRateLimitError        429
+    │   ├── ModelUnavailableError      unreachable, 5xx, silence
+    │   ├── ModelResponseError         an answer that is not one
+    │   ├── ModelRequestError          other 4xx
+    │   └── ScriptError                the scripted model met an unexpected or unused step
+    ├── ToolError                      raised by a tool: becomes an observation
+    └── EventFormatError               an event of an unknown type or later version
+
+Every message names the bad value and what to do next.
+"""
+
+from __future__ import annotations
+
+
+class AgentOrchestraError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class UsageError(AgentOrchestraError):
+    """Bad input, refused before anything is spent. The command line exits with 2."""
+
+
+class EmptyTaskError(UsageError):
+    """The task holds no text."""
+
+
+class FileInputError(UsageError):
+    """A file given with a task is missing, unreadable, empty, corrupt or a folder."""
+
+
+class UnknownModelError(UsageError):
+    """No profile and no provider has this model's name."""
+
+
+class UnknownSystemError(UsageError):
+    """No system has this name."""
+
+
+class UnknownRunError(UsageError):
+    """The workspace holds no run with this id."""
+
+
+class UnknownComponentError(UsageError):
+    """A tool, environment, agent or prompt that is not registered."""
+
+
+class MissingKeyError(UsageError):
+    """A provider needs a credential that the environment does not hold."""
+
+
+class MissingExtraError(UsageError):
+    """An optional dependency is not installed; the message gives the command."""
+
+
+class SettingsError(UsageError):
+    """The settings file or environment holds a value that does not fit."""
+
+
+class AppError(UsageError):
+    """The user's application (`app = "module:workspace"`) cannot be loaded."""
+
+
+class BudgetError(UsageError):
+    """A budget that is malformed or cannot be held (e.g. dollars for a model without a price)."""
+
+
+class ToolDefinitionError(UsageError):
+    """A function that cannot become a tool."""
+
+
+class PromptError(UsageError):
+    """A prompt file that cannot be read, parsed or rendered."""
+
+
+class AnswerError(UsageError):
+    """An answer, approval or denial that fits no open question."""
+
+
+class StoreError(AgentOrchestraError):
+    """The workspace's store refused or failed."""
+
+
+class WorkspaceNotWritableError(StoreError):
+    """The workspace folder cannot be created or written."""
+
+
+class WorkspaceNewerError(StoreError):
+    """The workspace was written by a later version of the package."""
+
+
+class WorkspaceCorruptError(StoreError):
+    """The workspace's database cannot be read."""
+
+
+class StoreFullError(StoreError):
+    """No space left for the log."""
+
+
+class FencedError(StoreError):
+    """The epoch of this writer is over: another process drives the run."""
+
+
+class DuplicateEventError(StoreError):
+    """The same (branch, n, attempt, type) was appended twice."""
+
+
+class DoorError(AgentOrchestraError):
+    """Raised by the door itself and passed through the loop."""
+
+
+class DivergedError(DoorError):
+    """The effect at a key differs from the recorded one."""
+
+    def __init__(self, message: str, *, branch: str = "", n: int = 0) -> None:
+        super().__init__(message)
+        self.branch = branch
+        self.n = n
+
+
+class BudgetExhaustedError(DoorError):
+    """The budget of the run or of a carve does not cover the next effect."""
+
+    def __init__(self, message: str, *, resource: str = "", scope: str = "/") -> None:
+        super().__init__(message)
+        self.resource = resource
+        self.scope = scope
+
+
+class SuspendedError(DoorError):
+    """A branch waits; the job ends as `waiting` and is started again by the answer."""
+
+    def __init__(self, message: str, *, waiting_for: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.waiting_for = waiting_for
+
+
+class RunCancelledError(DoorError):
+    """The run was cancelled from outside."""
+
+
+class ConcurrentUseError(DoorError):
+    """One branch was used by two tasks at once."""
+
+
+class ReplayError(DoorError):
+    """A replay ended with another set of keys than was recorded."""
+
+
+class ModelError(AgentOrchestraError):
+    """A provider could not serve a request; the run fails and can be resumed."""
+
+    retryable = False
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ModelAuthError(ModelError):
+    """The provider refused the credential."""
+
+
+class ModelRateLimitError(ModelError):
+    """The provider asks to wait."""
+
+    retryable = True
+
+
+class ModelUnavailableError(ModelError):
+    """The provider is unreachable, silent or failing."""
+
+    retryable = True
+
+
+class ModelResponseError(ModelError):
+    """The provider answered with something that is not a model response."""
+
+    retryable = True
+
+
+class ModelRequestError(ModelError):
+    """The provider refused the request itself."""
+
+
+class ScriptError(ModelError):
+    """The scripted model met a request it has no step for, or kept a step unused."""
+
+
+class ToolError(AgentOrchestraError):
+    """Raise it in a tool to show the model a sentence without a traceback."""
+
+
+class EventFormatError(AgentOrchestraError):
+    """An event of an unknown type or of a later version than this package knows."""

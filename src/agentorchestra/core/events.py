@@ -1,0 +1,266 @@
+"""Events: the one log. Each type has its own version; older versions are read through upcasters.
+
+History of the formats (a line each, newest last):
+
+- all types, v1: first version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from agentorchestra.core.budget import Bound, Usage
+from agentorchestra.core.errors import EventFormatError
+from agentorchestra.core.spec import RunManifest
+
+RUN_BRANCH = ""
+"""The branch of events that belong to the run and not to one of its effects; their n is their sequence."""
+
+
+class Body(BaseModel):
+    """Base of the bodies; `type` and `v` name the format, `external` the ones other processes may append."""
+
+    model_config = ConfigDict(frozen=True)
+
+    type: ClassVar[str]
+    v: ClassVar[int] = 1
+    external: ClassVar[bool] = False
+
+
+class RunCreated(Body):
+    """The run exists: what was asked and everything it is pinned to."""
+
+    type: ClassVar[str] = "run_created"
+    manifest: RunManifest
+
+
+class DrivingStarted(Body):
+    """A process drives the run from here: the start of a span of active time."""
+
+    type: ClassVar[str] = "driving_started"
+    owner: str
+    epoch: int
+
+
+class RunEnded(Body):
+    """The job ended with this status (`waiting`, `paused` and `failed` may be driven again)."""
+
+    type: ClassVar[str] = "run_ended"
+    status: str
+    active_s: float
+    result: dict[str, JsonValue] = {}
+    error: str | None = None
+    error_type: str | None = None
+    waiting_for: list[str] = []
+
+
+class EffectStarted(Body):
+    """The mark: the effect is about to act. `effect` is the stored form (see runtime/codec.py)."""
+
+    type: ClassVar[str] = "started"
+    effect: dict[str, JsonValue]
+    fingerprint: str
+    bound: Bound = Bound()
+
+
+class EffectCompleted(Body):
+    """The record: exactly what the agent sees. `effect` only where no started row holds it (pure effects)."""
+
+    type: ClassVar[str] = "completed"
+    outcome: dict[str, JsonValue]
+    fingerprint: str
+    effect: dict[str, JsonValue] | None = None
+
+
+class AttemptFailed(Body):
+    """One attempt inside a handler failed; a further one follows unless the effect ends here."""
+
+    type: ClassVar[str] = "attempt_failed"
+    error: str
+    error_type: str
+    usage: Usage = Usage()
+    target: str = ""
+    retry_in_s: float | None = None
+
+
+class EffectInterrupted(Body):
+    """The effect was cancelled or its provider failed: no outcome, a resume asks again (`once` is uncertain)."""
+
+    type: ClassVar[str] = "interrupted"
+    reason: str
+    error_type: str = ""
+    usage: Usage = Usage()
+    partial: JsonValue = None
+
+
+class BudgetExhausted(Body):
+    """The budget of the whole run does not cover the next effect. A resume may raise it."""
+
+    type: ClassVar[str] = "budget_exhausted"
+    resource: str
+    message: str
+
+
+class BudgetRaised(Body):
+    """A resume was given other limits."""
+
+    type: ClassVar[str] = "budget_raised"
+    budget: dict[str, JsonValue]
+
+
+class Noted(Body):
+    """Something a reader of the log should know (a dropped option, a policy warning)."""
+
+    type: ClassVar[str] = "noted"
+    level: Literal["info", "warning", "danger"] = "info"
+    message: str
+
+
+class Answered(Body):
+    """External: a human answered, approved or denied exactly one question."""
+
+    type: ClassVar[str] = "answered"
+    external: ClassVar[bool] = True
+    question: str
+    answer: JsonValue
+    by: str = ""
+
+
+class Told(Body):
+    """External: a message for a running task."""
+
+    type: ClassVar[str] = "told"
+    external: ClassVar[bool] = True
+    text: str
+    by: str = ""
+
+
+class CancelRequested(Body):
+    """External: stop the run."""
+
+    type: ClassVar[str] = "cancel_requested"
+    external: ClassVar[bool] = True
+    reason: str = ""
+    by: str = ""
+
+
+BODIES: dict[str, type[Body]] = {
+    cls.type: cls
+    for cls in (
+        RunCreated,
+        DrivingStarted,
+        RunEnded,
+        EffectStarted,
+        EffectCompleted,
+        AttemptFailed,
+        EffectInterrupted,
+        BudgetExhausted,
+        BudgetRaised,
+        Noted,
+        Answered,
+        Told,
+        CancelRequested,
+    )
+}
+
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+UPCASTERS: dict[tuple[str, int], Upcaster] = {}
+"""(type, version) -> function that turns a body of that version into one of the next."""
+
+
+def upcast(type_: str, v: int, body: dict[str, Any]) -> dict[str, Any]:
+    """The body in the current version of its type.
+
+    Raises:
+        EventFormatError: for an unknown type, a later version, or a missing upcaster.
+    """
+    cls = BODIES.get(type_)
+    if cls is None:
+        raise EventFormatError(
+            f"the log holds an event of type {type_!r}, which this version does not know; "
+            "open the workspace with the version of agentorchestra that wrote it, or a later one"
+        )
+    if v > cls.v:
+        raise EventFormatError(
+            f"the log holds a {type_!r} event of version {v}, this version of agentorchestra reads up to {cls.v}; "
+            "upgrade agentorchestra"
+        )
+    while v < cls.v:
+        step = UPCASTERS.get((type_, v))
+        if step is None:
+            raise EventFormatError(f"no upcaster leads from version {v} of {type_!r} to {cls.v}; report this as a bug")
+        body = step(body)
+        v += 1
+    return body
+
+
+class NewEvent(BaseModel):
+    """An event to append; its sequence is drawn by the store.
+
+    Attributes:
+        branch: the effect's branch, `RUN_BRANCH` for the run's own events.
+        n: the effect's number; None takes the sequence (the run's own and external events).
+        attempt: counts attempts of one effect from 1, over resumes too.
+        type, v: the body's format.
+        span, parent_span: keys as text, for viewers and OpenTelemetry.
+        actor: which agent or process.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    branch: str = RUN_BRANCH
+    n: int | None = None
+    attempt: int = 1
+    type: str
+    v: int
+    ts: datetime
+    span: str | None = None
+    parent_span: str | None = None
+    actor: str = ""
+    body: dict[str, Any]
+
+
+class Event(NewEvent):
+    """An event of the log: `seq` is gap-free and growing within a run."""
+
+    run: str
+    seq: int
+
+    @property
+    def data(self) -> Body:
+        """The typed body in the current version.
+
+        Raises:
+            EventFormatError: see `upcast`.
+        """
+        return BODIES[self.type].model_validate(upcast(self.type, self.v, self.body))
+
+
+def new_event(
+    body: Body,
+    *,
+    ts: datetime,
+    branch: str = RUN_BRANCH,
+    n: int | None = None,
+    attempt: int = 1,
+    span: str | None = None,
+    parent_span: str | None = None,
+    actor: str = "",
+) -> NewEvent:
+    """An event around a body; defaults are left out of the stored JSON."""
+    return NewEvent.model_construct(
+        branch=branch,
+        n=n,
+        attempt=attempt,
+        type=body.type,
+        v=body.v,
+        ts=ts,
+        span=span,
+        parent_span=parent_span,
+        actor=actor,
+        body=body.model_dump(mode="json", exclude_defaults=True),
+    )

@@ -1,0 +1,164 @@
+"""Messages to and from a model, in our own types: no provider's type leaks past models/."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
+from agentorchestra.core.ids import sha256_json, sha256_text
+
+MessageRole = Literal["system", "user", "assistant", "tool"]
+
+
+class ToolCall(BaseModel):
+    """A call a model asked for.
+
+    Attributes:
+        id: the provider's id of the call, or one derived from the key.
+        name: the tool's name as the model wrote it.
+        arguments: the parsed object, or the raw text when it is not a JSON object.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    name: str
+    arguments: dict[str, JsonValue] | str
+
+
+class Message(BaseModel):
+    """One message of a conversation.
+
+    A `tool` message answers the call `tool_call_id`; an `assistant` message may hold calls.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    role: MessageRole
+    content: tuple[Block, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    is_error: bool = False
+
+    @cached_property
+    def digest(self) -> str:
+        """Content hash; cached, the message is immutable."""
+        return sha256_json(self.model_dump(mode="json", exclude_defaults=True))
+
+    @cached_property
+    def chars(self) -> int:
+        """Characters of text, names and arguments: what token estimates are made from."""
+        calls = sum(len(call.name) + len(str(call.arguments)) for call in self.tool_calls)
+        return len(self.text) + calls
+
+    @property
+    def text(self) -> str:
+        """The message's text, media as a line that names them."""
+        return text_of(self.content)
+
+
+def system(text: str) -> Message:
+    """A system message from the framework's prompts."""
+    return Message(role="system", content=(TextBlock(text=text, source=Source(kind="prompt"), trust=Trust.SYSTEM),))
+
+
+def user(text: str, *, trust: Trust = Trust.USER, source: Source | None = None) -> Message:
+    """A user message."""
+    return Message(role="user", content=(TextBlock(text=text, source=source or Source(kind="task"), trust=trust),))
+
+
+class ToolSchema(BaseModel):
+    """A tool as a model sees it: name, description and a JSON schema of its arguments."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+    @cached_property
+    def digest(self) -> str:
+        """Content hash; cached, the schema is immutable."""
+        return sha256_json([self.name, self.description, self.parameters])
+
+
+class ModelSettings(BaseModel):
+    """Parameters of one request. `max_tokens` bounds the answer and is always sent."""
+
+    model_config = ConfigDict(frozen=True)
+
+    max_tokens: int = 4096
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    tool_choice: Literal["auto", "required", "none"] = "auto"
+    timeout_s: float = 600.0
+
+
+class ModelRequest(BaseModel):
+    """What is asked of a model.
+
+    Attributes:
+        model: a profile's name or `provider:model`.
+        messages: the conversation, oldest first.
+        tools: what the model may call natively; empty for the JSON text format.
+        settings: the parameters.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSchema, ...] = ()
+    settings: ModelSettings = ModelSettings()
+
+    @cached_property
+    def chain(self) -> tuple[str, ...]:
+        """Chain hashes: element i identifies the first i+1 messages; the log stores only what is appended."""
+        hashes = []
+        head = ""
+        for message in self.messages:
+            head = sha256_text(head + message.digest)
+            hashes.append(head)
+        return tuple(hashes)
+
+    @cached_property
+    def digest(self) -> str:
+        """Identity of the request for the fingerprint, in time linear in the number of messages."""
+        return sha256_json(
+            [
+                self.model,
+                self.chain[-1] if self.chain else "",
+                [tool.digest for tool in self.tools],
+                self.settings.model_dump(mode="json", exclude_defaults=True),
+            ]
+        )
+
+
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error", "other"]
+
+
+class ModelResponse(BaseModel):
+    """What a model answered.
+
+    Attributes:
+        text: the visible text.
+        thinking: the provider's reasoning text, where it is given.
+        tool_calls: native calls in the model's order.
+        model: the model that answered (a fallback may differ from the one asked).
+        usage: tokens by class and cost; the cost is None when the price is unknown.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str = ""
+    thinking: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: FinishReason = "stop"
+    model: str = ""
+    usage: Usage = Usage()

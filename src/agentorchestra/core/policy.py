@@ -1,0 +1,52 @@
+"""The types of policy: what is asked of it and what it says. The shipped default lives in runtime/policy.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from agentorchestra.core.content import Trust
+from agentorchestra.core.effects import Effect
+
+
+class PolicyView(BaseModel):
+    """What policy may look at besides the effect.
+
+    Attributes:
+        user_content: the user's own words in this run: the task, answers, what was told (never files' contents).
+        links: lazily, the addresses seen verbatim in user content, received results and search results.
+        allowed_hosts: hosts the settings open for reading.
+    """
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+    user_content: tuple[str, ...] = ()
+    links: Callable[[], frozenset[str]] = frozenset
+    allowed_hosts: frozenset[str] = frozenset()
+
+
+class Verdict(BaseModel):
+    """Policy's word on one effect.
+
+    Attributes:
+        action: `allow`, `ask` a human, `deny`.
+        reason: one sentence that names the rule and the argument.
+        arguments: for `ask`: argument -> where it came from (trust), for the question.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    action: Literal["allow", "ask", "deny"] = "allow"
+    reason: str = ""
+    arguments: dict[str, Trust] = {}
+    details: dict[str, JsonValue] = {}
+
+
+class Policy(Protocol):
+    """Decides before anything is reserved or done."""
+
+    def decide(self, effect: Effect, view: PolicyView) -> Verdict:
+        """Allow, ask or deny this effect."""
+        ...

@@ -1,0 +1,370 @@
+"""The protocols between the rooms: RunContext, Handler, Store, Engine, Environment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from agentorchestra.core.budget import Bound, Usage
+from agentorchestra.core.content import Block
+from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome
+from agentorchestra.core.events import Event, NewEvent
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunManifest, RunStatus
+
+DepsT_co = TypeVar("DepsT_co", covariant=True)
+
+
+class Attempt(Protocol):
+    """One logged attempt inside a handler."""
+
+    number: int
+
+    async def fail(self, error: Exception, *, usage: Usage = ..., target: str = "", retry_in_s: float | None = None) -> None:
+        """Log that this attempt failed, what it cost, and when the next one starts."""
+        ...
+
+
+class RunContext(Protocol[DepsT_co]):
+    """What a tool, action or agent sees of its run; `Session` in runtime/ implements it.
+
+    Everything that must be the same when the run is resumed or replayed comes from here:
+    `id`, `now`, `random`, `vars`, and every effect through `perform`.
+    """
+
+    @property
+    def deps(self) -> DepsT_co:
+        """The user's dependencies, as given to the workspace or the run."""
+        ...
+
+    @property
+    def run_id(self) -> str:
+        """The run's id; never derive ids or randomness from it."""
+        ...
+
+    @property
+    def key(self) -> EffectKey:
+        """The key of the effect being executed."""
+        ...
+
+    @property
+    def now(self) -> datetime:
+        """The greatest recorded end of an effect that this branch has seen."""
+        ...
+
+    @property
+    def random(self) -> random.Random:
+        """A generator seeded by the manifest's seed and the key."""
+        ...
+
+    @property
+    def vars(self) -> MutableMapping[str, JsonValue]:
+        """Run-scoped state, the only mutable state of a tool; changes are recorded as the outcome's writes."""
+        ...
+
+    @property
+    def manifest(self) -> RunManifest:
+        """What the run is pinned to."""
+        ...
+
+    @property
+    def folder(self) -> Path:
+        """The run's own folder: writing inside it needs no question."""
+        ...
+
+    def id(self, prefix: str = "") -> str:
+        """A new id derived from seed, key and a counter."""
+        ...
+
+    def file(self, name: str) -> Path:
+        """The kept copy of a file given with the task.
+
+        Raises:
+            UnknownComponentError: if the run has no file of this name.
+        """
+        ...
+
+    def secret(self, name: str) -> str:
+        """The value of a secret, which the log shows as its name only.
+
+        Raises:
+            MissingKeyError: if the environment does not hold it.
+        """
+        ...
+
+    async def perform(self, effect: Effect) -> Outcome:
+        """Let one effect through the door. Only composite components may."""
+        ...
+
+    async def perform_all(self, effects: Sequence[Effect]) -> list[Outcome]:
+        """Several effects: one chain per environment instance, the chains in parallel, results in listed order."""
+        ...
+
+    async def call_tool(self, name: str, /, **arguments: JsonValue) -> Outcome:
+        """InvokeTool by name, within the capability set."""
+        ...
+
+    async def call_agent(self, spec: AgentSpec) -> AgentResult:
+        """InvokeAgent: a sub-agent with its own branch and a capability set that can only shrink."""
+        ...
+
+    async def ask(self, question: str, **details: JsonValue) -> str:
+        """AskHuman; raises SuspendedError where nobody can answer now."""
+        ...
+
+    async def artifact(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> ArtifactRef:
+        """Keep bytes as an artifact of this effect."""
+        ...
+
+    def attempt(self) -> AbstractAsyncContextManager[Attempt]:
+        """A logged attempt (models)."""
+        ...
+
+    def progress(self, text: str) -> None:
+        """A line for whoever watches: lossy, never in the log."""
+        ...
+
+
+@runtime_checkable
+class Handler(Protocol):
+    """Executes the effects of one kind.
+
+    Registered by the composition root. `execute` is the only place where an effect acts.
+    """
+
+    def mode(self, effect: Effect) -> Mode:
+        """What a crash means for this effect."""
+        ...
+
+    def bound(self, effect: Effect) -> Bound:
+        """The most it can cost."""
+        ...
+
+    def redact(self, effect: Effect) -> Effect:
+        """The effect with secrets replaced by handles; fingerprint and log are made of this."""
+        ...
+
+    async def execute(self, effect: Effect, ctx: Any) -> Outcome:
+        """Do it. Failures are outcomes; only DoorError and ModelError are raised.
+
+        `ctx` is a RunContext.
+        """
+        ...
+
+
+class Owner(BaseModel):
+    """A process that drives runs: enough to prove on the same host that it is dead."""
+
+    model_config = ConfigDict(frozen=True)
+
+    host: str
+    pid: int
+    started: float
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.pid}:{self.started:.2f}"
+
+
+class RunRecord(BaseModel):
+    """A row of `runs`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    status: RunStatus
+    manifest: RunManifest
+    next_seq: int
+    created: datetime
+    parent_run: str | None = None
+    fork_seq: int | None = None
+
+
+class Job(BaseModel):
+    """A row of `jobs`: who drives the run, under which epoch, until when (the store's time)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    run: str
+    owner: Owner | None
+    epoch: int
+    lease_until: datetime | None
+
+
+@runtime_checkable
+class Store(Protocol):
+    """The log's store: the same contract for memory, SQLite and PostgreSQL (tests/store).
+
+    Appends are fenced by the epoch, gap-free per run, and durable when their future resolves.
+    """
+
+    async def open(self) -> None:
+        """Create or migrate.
+
+        Raises:
+            WorkspaceNotWritableError, WorkspaceNewerError, WorkspaceCorruptError.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Drain what was appended, then release everything; idempotent."""
+        ...
+
+    async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
+        """A new run with its first events, status `created`, epoch 0."""
+        ...
+
+    def append(
+        self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
+    ) -> Future[tuple[int, ...]]:
+        """Queue events for the next group commit; callable from any thread, in order per caller.
+
+        Args:
+            run: the run.
+            epoch: the writer's epoch; None for other processes, which may append external types only.
+            events: written together or not at all.
+            status: sets the run's status in the same commit.
+
+        Returns:
+            A future of the sequences drawn. It fails with FencedError (the epoch is over), DuplicateEventError,
+            StoreFullError, UnknownRunError, StoreError; the other runs of the same batch are not touched.
+        """
+        ...
+
+    async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
+        """The events with after < seq <= upto, in order, blobs resolved."""
+        ...
+
+    async def get_run(self, run: str) -> RunRecord | None:
+        """The run's row, None where there is none."""
+        ...
+
+    async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
+        """Runs, newest first."""
+        ...
+
+    async def job(self, run: str) -> Job | None:
+        """Who drives the run."""
+        ...
+
+    async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
+        """Take the run over: epoch + 1, lease from now in the store's time.
+
+        Without `expect_epoch` only when the lease is over or free; with it whenever the epoch is still that one (the
+        caller has proof that the owner is dead). None when it is not to be had.
+        """
+        ...
+
+    async def heartbeat(self, epochs: Mapping[str, int], *, lease_s: float) -> set[str]:
+        """Prolong the leases held under these epochs; the runs that were lost to another owner."""
+        ...
+
+    async def release(self, run: str, epoch: int) -> None:
+        """Give the run back if the epoch is still held."""
+        ...
+
+    async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
+        """Keep bytes durably; their SHA-256."""
+        ...
+
+    async def get_blob(self, sha256: str) -> bytes:
+        """The bytes.
+
+        Raises:
+            StoreError: if there is no such blob or it does not match its hash.
+        """
+        ...
+
+    async def changed(self) -> bool:
+        """Whether another connection committed since the last call (cheap; for watchers)."""
+        ...
+
+
+class Engine(Protocol):
+    """Who drives which run: submit, claim, heartbeat, cancel."""
+
+    async def submit(self, run: str, drive: Callable[[int], Awaitable[Any]]) -> Any:
+        """Claim the run and await `drive(epoch)` under a heartbeat; releases at the end."""
+        ...
+
+    async def cancel(self, run: str, *, reason: str = "", by: str = "") -> None:
+        """Ask whoever drives the run to stop it."""
+        ...
+
+    async def close(self) -> None:
+        """Cancel what is driven here and wait until it has been put away."""
+        ...
+
+
+class Environment(Protocol):
+    """An environment instance (the E of TEA). One belongs to one run and world.
+
+    Attributes:
+        name, version, content_hash: the component.
+        branching: `stateless` (nothing to carry over), `snapshot` (snapshot/restore work), `none`.
+        durable: its state lives in the run's folder and survives the process.
+    """
+
+    name: str
+    version: str
+    content_hash: str
+    branching: Literal["stateless", "snapshot", "none"]
+    durable: bool
+
+    def actions(self) -> tuple[ToolSchema, ...]:
+        """The actions with the schemas of their arguments."""
+        ...
+
+    def mutates(self, action: str) -> bool:
+        """Whether an action changes the state (a snapshot follows it)."""
+        ...
+
+    def rules(self) -> str:
+        """Text for the prompt: state, vision, interaction (000, app. H)."""
+        ...
+
+    async def open(self, ctx: Any) -> None:
+        """Make the instance ready; `ctx` is a RunContext."""
+        ...
+
+    async def close(self) -> None:
+        """Leave nothing behind."""
+        ...
+
+    async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
+        """Execute an action; returns what a tool may return."""
+        ...
+
+    async def state(self) -> tuple[Block, ...]:
+        """What an agent sees of the environment now."""
+        ...
+
+    async def snapshot(self) -> bytes:
+        """The whole state as bytes (`branching = snapshot`)."""
+        ...
+
+    async def restore(self, data: bytes) -> None:
+        """The state of a snapshot."""
+        ...
+
+
+__all__ = [
+    "Attempt",
+    "EffectKind",
+    "Engine",
+    "Environment",
+    "FileRef",
+    "Handler",
+    "Job",
+    "Owner",
+    "RunContext",
+    "RunRecord",
+    "Store",
+]

@@ -1,0 +1,97 @@
+"""The model of the settings. Reading them from `agentorchestra.toml` and the environment is workspace.py's job."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agentorchestra.core.budget import Budget
+
+
+class Price(BaseModel):
+    """US dollars per million tokens, by class. A class left out costs as much as plain input or output."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cache_read: float | None = Field(default=None, ge=0)
+    cache_write: float | None = Field(default=None, ge=0)
+
+
+class ModelProfile(BaseModel):
+    """A named model.
+
+    Attributes:
+        model: `provider:model`, e.g. `openai:gpt-5`, or `scripted` / `offline`.
+        base_url: address of an OpenAI-compatible server.
+        api_key_env: the environment variable that holds the key ("" for a server without one).
+        tools: whether the model takes native tool calls; without them the JSON text format is used.
+        max_tokens, temperature, timeout_s: parameters of each request.
+        context_window: tokens the model can read.
+        price: overrides the known price.
+        max_attempts: attempts in all (first one included) on 429, 5xx, silence and garbage.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str
+    base_url: str | None = None
+    api_key_env: str | None = None
+    tools: bool = True
+    vision: bool = False
+    max_tokens: int = Field(default=4096, gt=0)
+    temperature: float | None = None
+    timeout_s: float = Field(default=600.0, gt=0)
+    context_window: int = Field(default=128_000, gt=0)
+    price: Price | None = None
+    max_attempts: int = Field(default=3, ge=1)
+
+
+class PolicySettings(BaseModel):
+    """What the default policy opens.
+
+    Attributes:
+        allowed_hosts: hosts that may be read whatever the address came from.
+        allow: component names that need no question.
+        deny: component names that are refused.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    allowed_hosts: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+class Settings(BaseModel):
+    """The workspace's settings; unknown names are refused.
+
+    Attributes:
+        app: `module:workspace`: where a fresh process finds the user's tools and dependencies.
+        model: the default model.
+        system: the default system.
+        models: named profiles.
+        budget: default limits; without a dollar limit, 1 US dollar holds for priced models.
+        max_steps: decisions per run's top agent.
+        max_bytes: quota of the workspace's database, None for no limit but the disk.
+        secrets: environment variables whose values are redacted from the log (keys of profiles always are).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    app: str | None = None
+    model: str = "offline"
+    system: str = "react"
+    models: dict[str, ModelProfile] = {}
+    budget: Budget = Budget()
+    max_steps: int = Field(default=20, ge=1)
+    on_ask: Literal["wait", "deny"] = "wait"
+    on_uncertain: Literal["report", "ask", "retry"] = "report"
+    policy: PolicySettings = PolicySettings()
+    secrets: tuple[str, ...] = ()
+    max_bytes: int | None = Field(default=None, gt=0)
+    tool_timeout_s: float = Field(default=120.0, gt=0)
+    max_result_chars: int = Field(default=20_000, ge=200)
+    lease_s: float = Field(default=30.0, gt=0)

@@ -1,0 +1,201 @@
+"""What a run is asked and what it gives back: AgentSpec, RunSpec's manifest, RunResult."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from agentorchestra.core.budget import Budget, Usage
+from agentorchestra.core.content import Block
+from agentorchestra.core.effects import ArtifactRef
+
+
+class RunStatus(StrEnum):
+    """How a run stands. `created`, `running` and `waiting`, `paused` go on; the others are ends."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    PARTIAL = "partial"
+    BLOCKED = "blocked"
+    BUDGET_EXHAUSTED = "budget_exhausted"
+    TIMED_OUT = "timed_out"
+    WAITING = "waiting"
+    PAUSED = "paused"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+FINAL = frozenset({RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BLOCKED})
+"""Statuses a resume returns as they are; every other one can be driven on."""
+
+EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1, RunStatus.CANCELLED: 130}
+"""Exit codes of the command line; every other status is 3, bad usage is 2."""
+
+
+def exit_code(status: RunStatus) -> int:
+    """0 completed, 1 failed, 130 cancelled, 3 any other end with a status."""
+    return EXIT_CODES.get(status, 3)
+
+
+class AgentSpec(BaseModel):
+    """A sub-agent as the tuple <instruction, context, tools, model> (AOrchestra, sec. 3.2).
+
+    Attributes:
+        name: names its branch and the actor in the log.
+        instruction: what it is to do.
+        context: what it is given to know, with origin and trust.
+        tools: names it may use: the capability set of its session, which can only shrink.
+        model: profile or `provider:model`; "" takes the caller's.
+        role: which role it plays (prompt and model per role).
+        system: the paradigm that drives it.
+        max_steps: decisions it may take; the last one must answer.
+        budget: a ceiling under the caller's.
+        output_schema: JSON schema of its answer, for structured output.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str = "agent"
+    instruction: str
+    context: tuple[Block, ...] = ()
+    tools: tuple[str, ...] = ()
+    model: str = ""
+    role: str = "agent"
+    system: str = "react"
+    max_steps: int = 20
+    budget: Budget | None = None
+    output_schema: dict[str, Any] | None = None
+
+
+class Citation(BaseModel):
+    """A quote and where it stands.
+
+    Attributes:
+        source: file name in the run, or address.
+        place: `line 12`, `p. 3`, `B7`.
+        quote: the words, verbatim.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str
+    place: str = ""
+    quote: str = ""
+
+
+class AgentResult(BaseModel):
+    """What an agent hands back to whoever invoked it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    status: RunStatus = RunStatus.COMPLETED
+    answer: str = ""
+    output: JsonValue = None
+    report: str = ""
+    sources: tuple[Citation, ...] = ()
+    steps: int = 0
+    memory: str = ""
+
+
+class FileRef(BaseModel):
+    """A file given with a task: its bytes are kept with the run, so a resume reads the same ones.
+
+    Attributes:
+        name: its name inside the run (unique).
+        sha256, size, media_type: of the bytes.
+        origin: where it was, for people.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    sha256: str
+    size: int
+    media_type: str = "application/octet-stream"
+    origin: str = ""
+
+
+class Pinned(BaseModel):
+    """The version and content hash of a component at the start of a run."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: str
+    content_hash: str
+
+
+class RunManifest(BaseModel):
+    """Everything a run is pinned to; a fresh process can drive it from this and the log."""
+
+    model_config = ConfigDict(frozen=True)
+
+    task: str
+    system: str = "react"
+    model: str = "offline"
+    files: tuple[FileRef, ...] = ()
+    tools: dict[str, Pinned] = {}
+    prompts: dict[str, Pinned] = {}
+    seed: str
+    budget: Budget = Budget()
+    max_steps: int = 20
+    on_ask: Literal["wait", "deny"] = "wait"
+    on_uncertain: Literal["report", "ask", "retry"] = "report"
+    labels: dict[str, str] = {}
+    app: str | None = None
+    app_folder: str | None = None
+    output_schema: dict[str, Any] | None = None
+    distribution: str = ""
+    created: datetime
+    parent_run: str | None = None
+    fork_seq: int | None = None
+    overrides: dict[str, JsonValue] = {}
+
+
+class Question(BaseModel):
+    """An open question: `key` is what an answer names."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    question: str
+    kind: Literal["question", "approval"] = "question"
+    details: dict[str, JsonValue] = {}
+
+
+class RunResult(BaseModel):
+    """What `ws.run` returns and `run --json` prints.
+
+    Attributes:
+        status: see RunStatus.
+        answer: the final answer as text, "" where there is none.
+        output: the answer as the type that was asked for (`output_type=`), else the text.
+        report: the longer account, where the system writes one.
+        sources: quotes and places the answer stands on.
+        usage: over all models; `usage_by_model` per model.
+        cost_usd: None when a price is unknown.
+        duration_s: active seconds.
+        questions: what it waits for, with status `waiting`.
+        error: the sentence, with status `failed` and others that are not complete.
+    """
+
+    status: RunStatus
+    answer: str = ""
+    output: Any = None
+    report: str = ""
+    sources: tuple[Citation, ...] = ()
+    usage: Usage = Usage()
+    usage_by_model: dict[str, Usage] = {}
+    cost_usd: float | None = 0.0
+    run_id: str = ""
+    system: str = ""
+    model: str = ""
+    duration_s: float = 0.0
+    artifacts: tuple[ArtifactRef, ...] = ()
+    questions: tuple[Question, ...] = ()
+    error: str | None = None
+    error_type: str | None = None
+    steps: int = 0

@@ -1,0 +1,1 @@
+"""The handler of RequestModel: clients, profiles, prices, scripted and offline models."""
