@@ -1,0 +1,50 @@
+# From a fresh clone `make demo` and `make test` are enough: each makes .venv by itself.
+# PYTHON=/path/to/python chooses the interpreter for .venv; WORKERS=n the number of test processes.
+
+SHELL := /bin/bash
+PYTHON ?=
+WORKERS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint format clean
+
+help:
+	@echo "make demo      answer the questions in examples/"
+	@echo "make test      lint, then the tests without the long tier"
+	@echo "make test-all  lint, then all tests"
+	@echo "make lint      ruff, mypy, the rooms"
+	@echo "make format    let ruff rewrite what it can"
+	@echo "make clean     remove .venv and the caches"
+
+demo: $(VENV)/.stamp-runtime
+	$(BIN)/python examples/demo.py
+
+test: lint
+	$(PYTEST) -m "not long"
+
+test-all: lint
+	$(PYTEST)
+
+lint: $(VENV)/.stamp-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/.stamp-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+
+# The stamps are written by the script; the developer's stamp stands for both.
+$(VENV)/.stamp-runtime: pyproject.toml constraints.txt scripts/setup-venv.sh
+	PYTHON="$(PYTHON)" scripts/setup-venv.sh runtime
+
+$(VENV)/.stamp-dev: pyproject.toml constraints.txt scripts/setup-venv.sh scripts/setup-system.sh
+	PYTHON="$(PYTHON)" scripts/setup-venv.sh dev

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Installs Debian packages where that is possible; elsewhere one sentence says what is missing.
+#
+#   scripts/setup-system.sh              the packages that the tests use (the list below)
+#   scripts/setup-system.sh PACKAGE...   these packages
+#
+# It never fails: what cannot be installed is skipped by the tests that need it, and they say so.
+set -euo pipefail
+
+# Add a Debian package here when a test needs it, with the reason.
+test_packages=(
+)
+
+if (($# > 0)); then wanted=("$@"); else wanted=(${test_packages[@]+"${test_packages[@]}"}); fi
+
+is_installed() { dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
+
+missing=()
+for package in ${wanted[@]+"${wanted[@]}"}; do
+    is_installed "$package" || missing+=("$package")
+done
+if ((${#missing[@]} == 0)); then exit 0; fi
+
+if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null && [[ -r /etc/debian_version ]]; then
+    export DEBIAN_FRONTEND=noninteractive
+    echo "Installing with apt-get: ${missing[*]}"
+    if ! { apt-get update -qq && apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null; }; then
+        echo "apt-get could not install: ${missing[*]}" >&2
+    fi
+else
+    echo "Could not install the Debian packages (${missing[*]}), which needs root on Debian: install them or their equivalents yourself." >&2
+fi

@@ -1,0 +1,123 @@
+"""The rooms of the house: each says what lives in it, and uses only the rooms it may use."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "agentorchestra"
+PROJECT = ROOT / "pyproject.toml"
+
+CONTRACT = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"][0]
+# The contract lists the highest room first.
+ROOMS: list[str] = [layer.strip("()") for layer in reversed(CONTRACT["layers"])]
+ROOM_FOLDERS = sorted(path.parent for path in PACKAGE.glob("*/__init__.py"))
+
+
+def lint_imports(*, first_on_path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    program = (
+        "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
+    )
+    environment = dict(os.environ)
+    if first_on_path is not None:
+        environment["PYTHONPATH"] = str(first_on_path)
+    return subprocess.run(
+        [sys.executable, "-c", program, "--no-logo", "--no-cache", "--config", str(PROJECT)],
+        cwd=first_on_path or ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def banned_names(filename: str, code: str) -> str:
+    """Ruff's complaints about banned names in `code`, as if it stood in `filename`."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "ruff",
+            "check",
+            "--no-cache",
+            "--select",
+            "TID251",
+            "--output-format",
+            "concise",
+        ]
+        + ["--stdin-filename", filename, "-"],
+        cwd=ROOT,
+        input=code,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout if done.returncode else ""
+
+
+@pytest.mark.parametrize("folder", ROOM_FOLDERS, ids=lambda folder: folder.name)
+def test_room_has_a_readme(folder: Path) -> None:
+    readme = folder / "README.md"
+    assert readme.is_file(), f"{folder.relative_to(ROOT)} has no README.md: what lives here, what does not?"
+    assert len(readme.read_text(encoding="utf-8").split()) >= 10, (
+        f"{readme.relative_to(ROOT)} says too little"
+    )
+
+
+@pytest.mark.parametrize("folder", ROOM_FOLDERS, ids=lambda folder: folder.name)
+def test_room_is_in_the_contract(folder: Path) -> None:
+    assert folder.name in ROOMS, f"{folder.name} is no room of [tool.importlinter] in pyproject.toml"
+
+
+def test_documentation_lists_the_rooms_in_the_order_of_the_contract() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", page, re.MULTILINE)
+    assert rows == ROOMS
+
+
+def test_rooms_use_only_what_they_may() -> None:
+    done = lint_imports()
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_wrong_import_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "agentorchestra"
+    for room in ("core", "tea"):
+        (package / room).mkdir(parents=True)
+        (package / room / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("")
+    (package / "core" / "ids.py").write_text("import agentorchestra.tea\n")
+    done = lint_imports(first_on_path=tmp_path)
+    assert done.returncode == 1
+    assert "agentorchestra.core is not allowed to import agentorchestra.tea" in done.stdout
+
+
+@pytest.mark.parametrize("place", ["loop.py", "agents/a.py", "systems/a.py", "tea/deep/a.py"])
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("import uuid\n\nuuid.uuid4()\n", "uuid.uuid4"),
+        ("from uuid import uuid4\n", "uuid.uuid4"),
+        ("import random\n", "random"),
+        ("from time import monotonic\n", "time"),
+        ("from datetime import datetime\n\ndatetime.now()\n", "datetime.datetime.now"),
+    ],
+)
+def test_rooms_that_are_run_again_take_ids_time_and_chance_from_the_session(
+    place: str, code: str, name: str
+) -> None:
+    assert f"`{name}` is banned" in banned_names(f"src/agentorchestra/{place}", code)
+
+
+def test_other_rooms_may_use_the_clock() -> None:
+    code = "import random\nimport time\n"
+    for place in ("src/agentorchestra/runtime/a.py", "src/agentorchestra/core/clock.py", "tests/test_a.py"):
+        assert not banned_names(place, code)
