@@ -40,19 +40,9 @@ def lint_imports(*, first_on_path: Path | None = None) -> subprocess.CompletedPr
 
 def banned_names(filename: str, code: str) -> str:
     """Ruff's complaints about banned names in `code`, as if it stood in `filename`."""
+    options = ["--no-cache", "--select", "TID251", "--output-format", "concise", "--stdin-filename", filename]
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "ruff",
-            "check",
-            "--no-cache",
-            "--select",
-            "TID251",
-            "--output-format",
-            "concise",
-        ]
-        + ["--stdin-filename", filename, "-"],
+        [sys.executable, "-m", "ruff", "check", *options, "-"],
         cwd=ROOT,
         input=code,
         capture_output=True,
@@ -67,9 +57,8 @@ def banned_names(filename: str, code: str) -> str:
 def test_room_has_a_readme(folder: Path) -> None:
     readme = folder / "README.md"
     assert readme.is_file(), f"{folder.relative_to(ROOT)} has no README.md: what lives here, what does not?"
-    assert len(readme.read_text(encoding="utf-8").split()) >= 10, (
-        f"{readme.relative_to(ROOT)} says too little"
-    )
+    words = readme.read_text(encoding="utf-8").split()
+    assert len(words) >= 10, f"{readme.relative_to(ROOT)} says too little"
 
 
 @pytest.mark.parametrize("folder", ROOM_FOLDERS, ids=lambda folder: folder.name)
