@@ -1,0 +1,30 @@
+"""The event store: one contract (`core.protocols.Store`), in a dictionary or in SQLite.
+
+rows.py        an event as a row and back
+schema.py      the tables, shared by every database
+blobs.py       large bytes in files by hash
+sql.py         the store over SQLAlchemy Core: one writer thread with group commit, a few readers
+sqlite.py      what is SQLite's own
+memory.py      the same contract over dictionaries
+migrations/    Alembic's revisions
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agentorchestra.runtime.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from agentorchestra.runtime.store.sqlite import SqliteStore
+
+__all__ = ["MemoryStore", "SqliteStore"]
+
+
+def __getattr__(name: str) -> Any:
+    # SQLAlchemy is only loaded where a database is used (PEP 562).
+    if name == "SqliteStore":
+        from agentorchestra.runtime.store.sqlite import SqliteStore
+
+        return SqliteStore
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

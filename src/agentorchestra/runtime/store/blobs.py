@@ -1,0 +1,121 @@
+"""Large bytes in files named by their SHA-256, durable before the row that names them is committed."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import itertools
+import os
+import time
+from pathlib import Path
+
+from agentorchestra.core.errors import StoreError
+
+FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the system says when a disk, a quota or the limit of a file's size is reached."""
+
+_STALE_S = 24 * 3600.0
+
+
+class BlobFiles:
+    """`<folder>/ab/<sha256>`; written beside (tmp/), synced, renamed, and the folder synced.
+
+    Safe to use from several threads and processes: equal names hold equal bytes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._temporary = folder / "tmp"
+        self._counter = itertools.count()
+
+    def prepare(self) -> None:
+        """Create the folders; remove what processes killed long ago left half-written."""
+        for folder in (self.folder, self._temporary):
+            if not folder.is_dir():
+                folder.mkdir(mode=0o700, exist_ok=True)
+                folder.chmod(0o700)
+        _sync_folder(self.folder.parent)
+        oldest = time.time() - _STALE_S
+        for path in self._temporary.iterdir():
+            try:
+                if path.stat().st_mtime < oldest:
+                    path.unlink()
+            except FileNotFoundError:  # another process cleans as well
+                continue
+
+    def path(self, sha256: str) -> Path:
+        """Where the bytes of this hash are."""
+        return self.folder / sha256[:2] / sha256
+
+    def write(self, sha256: str, data: bytes) -> None:
+        """Keep the bytes; they are durable when this returns.
+
+        Raises:
+            OSError: as the system says it.
+        """
+        target = self.path(sha256)
+        try:
+            known = target.read_bytes() == data
+        except (FileNotFoundError, NotADirectoryError):
+            known = False
+        if not known:
+            if not target.parent.is_dir():
+                target.parent.mkdir(mode=0o700, exist_ok=True)
+                target.parent.chmod(0o700)
+                _sync_folder(self.folder)
+            temporary = self._temporary / f"{sha256}-{os.getpid()}-{next(self._counter)}"
+            try:
+                with temporary.open("wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(target)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+        # Also for known bytes: whoever renamed them may not have come as far as this.
+        _sync_folder(target.parent)
+
+    def read(self, sha256: str) -> bytes:
+        """The bytes.
+
+        Raises:
+            StoreError: if the file is missing or its bytes are not those of the name.
+        """
+        path = self.path(sha256)
+        try:
+            data = path.read_bytes()
+        except OSError as exc:
+            raise StoreError(
+                f"the workspace refers to the blob {sha256}, but its file {path} cannot be read "
+                f"({exc.strerror or exc}); restore it from a backup"
+            ) from exc
+        return verified(sha256, data, str(path))
+
+
+def verified(sha256: str, data: bytes, place: str) -> bytes:
+    """The bytes if they are those of the hash.
+
+    Raises:
+        StoreError: if not.
+    """
+    found = hashlib.sha256(data).hexdigest()
+    if found != sha256:
+        raise StoreError(
+            f"the blob {sha256} was changed after it was written: {place} holds {len(data)} bytes with the hash "
+            f"{found}; restore it from a backup"
+        )
+    return data
+
+
+def no_blob(sha256: str) -> StoreError:
+    """The sentence for a blob that was never kept."""
+    return StoreError(f"no blob {sha256!r} in this workspace; only hashes that put_blob returned can be read")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,221 @@
+"""The store over dictionaries: for tests and for runs that need not outlive the process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from agentorchestra.core.errors import StoreError
+from agentorchestra.core.events import Event, NewEvent
+from agentorchestra.core.protocols import Job, Owner, RunRecord
+from agentorchestra.core.spec import RunManifest, RunStatus
+from agentorchestra.runtime.store import rows
+from agentorchestra.runtime.store.blobs import no_blob
+from agentorchestra.runtime.store.rows import Row
+
+
+class _Run:
+    """A run with its job and its events."""
+
+    def __init__(self, run: str, manifest: RunManifest) -> None:
+        self.id = run
+        self.created = rows.stamp(manifest.created)
+        # As text, so that what is read is as new as what a database gives.
+        self.manifest = rows.manifest_json(manifest)
+        self.status = RunStatus.CREATED
+        self.events: list[tuple[int, Row]] = []
+        self.keys: set[tuple[str, int, int, str]] = set()
+        self.owner: Owner | None = None
+        self.epoch = 0
+        self.lease_until: datetime | None = None
+
+    def add(self, new: Sequence[Row]) -> tuple[int, ...]:
+        first = len(self.events) + 1
+        keys: set[tuple[str, int, int, str]] = set()
+        for seq, row in enumerate(new, first):
+            key = row.key(seq)
+            if key in self.keys or key in keys:
+                raise rows.duplicate(self.id, key)
+            keys.add(key)
+        self.keys |= keys
+        self.events.extend(enumerate(new, first))
+        return tuple(range(first, first + len(new)))
+
+    def record(self) -> RunRecord:
+        manifest = RunManifest.model_validate_json(self.manifest)
+        return RunRecord(
+            id=self.id,
+            status=self.status,
+            manifest=manifest,
+            next_seq=len(self.events) + 1,
+            created=datetime.fromisoformat(self.created),
+            parent_run=manifest.parent_run,
+            fork_seq=manifest.fork_seq,
+        )
+
+
+class MemoryStore:
+    """`core.protocols.Store` in this process's memory. Usable from any thread and any event loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._state = "new"
+        self._runs: dict[str, _Run] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._external = 0
+        self._seen = 0
+
+    async def open(self) -> None:
+        """Nothing to create."""
+        with self._lock:
+            if self._state == "closed":
+                raise StoreError("this store was closed; open a new one")
+            self._state = "open"
+
+    async def close(self) -> None:
+        """What was appended is there already; the memory is released with the object."""
+        with self._lock:
+            self._state = "closed"
+
+    async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
+        """See `Store.create_run`."""
+        with self._use():
+            if run in self._runs:
+                raise rows.existing_run(run)
+            new = _Run(run, manifest)
+            new.add(rows.encode_append(0, events, None))
+            self._runs[run] = new
+
+    def append(
+        self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
+    ) -> Future[tuple[int, ...]]:
+        """See `Store.append`."""
+        future: Future[tuple[int, ...]] = Future()
+        with self._use():
+            try:
+                new = rows.encode_append(epoch, events, status)
+                target = self._run(run)
+                if epoch is not None and epoch != target.epoch:
+                    raise rows.fenced(run, epoch, target.epoch, target.owner)
+                drawn = target.add(new)
+                if status is not None:
+                    target.status = status
+                if epoch is None:
+                    self._external += 1
+            except Exception as exc:
+                future.set_exception(exc)
+            else:
+                future.set_result(drawn)
+        return future
+
+    async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
+        """See `Store.load`."""
+        with self._use():
+            part = self._run(run).events[max(after, 0) : None if upto is None else max(upto, 0)]
+        return [
+            rows.event_of(
+                row.values(run, seq),
+                json.loads(row.body) if row.large is None else rows.body_of(row.large),
+            )
+            for seq, row in part
+        ]
+
+    async def get_run(self, run: str) -> RunRecord | None:
+        """See `Store.get_run`."""
+        with self._use():
+            found = self._runs.get(run)
+            return None if found is None else found.record()
+
+    async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
+        """See `Store.list_runs`."""
+        with self._use():
+            newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
+            return [run.record() for run in newest[:limit]]
+
+    async def job(self, run: str) -> Job | None:
+        """See `Store.job`."""
+        with self._use():
+            found = self._runs.get(run)
+            if found is None:
+                return None
+            return Job(run=run, owner=found.owner, epoch=found.epoch, lease_until=found.lease_until)
+
+    async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
+        """See `Store.claim`.
+
+        Raises:
+            UnknownRunError: if there is no such run.
+        """
+        with self._use():
+            target = self._run(run)
+            now = datetime.now(UTC)
+            if expect_epoch is None:
+                if target.lease_until is not None and target.lease_until > now:
+                    return None
+            elif target.epoch != expect_epoch:
+                return None
+            target.epoch += 1
+            target.owner = owner
+            target.lease_until = now + timedelta(seconds=lease_s)
+            return target.epoch
+
+    async def heartbeat(self, epochs: Mapping[str, int], *, lease_s: float) -> set[str]:
+        """See `Store.heartbeat`."""
+        with self._use():
+            lost: set[str] = set()
+            for run, epoch in epochs.items():
+                target = self._runs.get(run)
+                if target is None or target.epoch != epoch:
+                    lost.add(run)
+                elif target.owner is not None:
+                    target.lease_until = datetime.now(UTC) + timedelta(seconds=lease_s)
+            return lost
+
+    async def release(self, run: str, epoch: int) -> None:
+        """See `Store.release`."""
+        with self._use():
+            target = self._runs.get(run)
+            if target is not None and target.epoch == epoch:
+                target.owner = None
+                target.lease_until = datetime.now(UTC)
+
+    async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
+        """See `Store.put_blob`."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        with self._use():
+            self._blobs.setdefault(sha256, bytes(data))
+        return sha256
+
+    async def get_blob(self, sha256: str) -> bytes:
+        """See `Store.get_blob`."""
+        with self._use():
+            try:
+                return self._blobs[sha256]
+            except KeyError:
+                raise no_blob(sha256) from None
+
+    async def changed(self) -> bool:
+        """Whether something was appended without an epoch since the last call."""
+        with self._use():
+            changed, self._seen = self._external != self._seen, self._external
+            return changed
+
+    @contextmanager
+    def _use(self) -> Iterator[None]:
+        with self._lock:
+            if self._state != "open":
+                raise StoreError(
+                    "the store is closed" if self._state == "closed" else "the store is not open; call `open` first"
+                )
+            yield
+
+    def _run(self, run: str) -> _Run:
+        try:
+            return self._runs[run]
+        except KeyError:
+            raise rows.unknown_run(run) from None

@@ -1,0 +1,194 @@
+"""An event as a row and back, and the sentences all stores share."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from agentorchestra.core.errors import DuplicateEventError, FencedError, StoreError, UnknownRunError
+from agentorchestra.core.events import BODIES, Event, NewEvent
+from agentorchestra.core.protocols import Owner
+from agentorchestra.core.spec import RunManifest, RunStatus
+
+INLINE_BYTES = 16 * 1024
+"""Bodies and blobs over this size (of their UTF-8 JSON, or of the bytes) live in files by hash."""
+
+BLOB_KEY = "$blob"
+"""The only key of a stored body whose JSON lies in a blob."""
+
+BODY_MEDIA_TYPE = "application/json"
+
+
+class Row:
+    """A new event, encoded when it was appended, so that later changes to its body do not reach the log.
+
+    Attributes:
+        n: the effect's number, None takes the sequence.
+        head: branch.
+        tail: attempt, type, v, ts, span, parent_span, actor.
+        body: the JSON that goes into the row.
+        large: the JSON's bytes where they go into a blob; `body` is set by `to_blob`.
+    """
+
+    __slots__ = ("body", "branch", "large", "n", "sha256", "tail")
+
+    def __init__(self, event: NewEvent) -> None:
+        self.branch = event.branch
+        self.n = event.n
+        self.tail = (
+            event.attempt,
+            event.type,
+            event.v,
+            stamp(event.ts),
+            event.span,
+            event.parent_span,
+            event.actor,
+        )
+        self.large: bytes | None = None
+        self.sha256 = ""
+        text = body_json(event)
+        # Text with lone surrogates (providers do send halves of a pair) has no UTF-8. Escaping it would turn two
+        # adjacent halves into one character when read back, so such a body lies in a blob whatever its size.
+        plain = text.isascii()
+        if plain and len(text) <= INLINE_BYTES and BLOB_KEY not in event.body:
+            self.body = text
+            return
+        data = text.encode("utf-8", "surrogatepass")
+        if len(data) <= INLINE_BYTES and BLOB_KEY not in event.body and (plain or encodable(text)):
+            self.body = text
+        else:
+            self.body = ""
+            self.large = data
+
+    def to_blob(self) -> bytes:
+        """Put the reference to the blob in the body's place; the blob's bytes."""
+        assert self.large is not None
+        self.sha256 = hashlib.sha256(self.large).hexdigest()
+        self.body = f'{{"{BLOB_KEY}":"{self.sha256}"}}'
+        return self.large
+
+    def values(self, run: str, seq: int) -> tuple[Any, ...]:
+        """The row in the order of `schema.events`' columns."""
+        return (run, seq, self.branch, seq if self.n is None else self.n, *self.tail, self.body)
+
+    def key(self, seq: int) -> tuple[str, int, int, str]:
+        """What must be unique in a run: branch, n, attempt, type."""
+        return (self.branch, seq if self.n is None else self.n, self.tail[0], self.tail[1])
+
+
+def body_json(event: NewEvent) -> str:
+    """The body as JSON (NaN and infinities as Python writes them: a record is kept as it was).
+
+    Raises:
+        StoreError: if it is not JSON.
+    """
+    try:
+        return json.dumps(event.body, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise StoreError(f"the body of a {event.type!r} event at {event.branch!r} is not JSON: {exc}") from exc
+
+
+def body_of(data: bytes) -> dict[str, Any]:
+    """The body in a blob."""
+    body: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"))
+    return body
+
+
+def encodable(text: str) -> bool:
+    """Whether the text has a UTF-8 form."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def stamp(ts: datetime) -> str:
+    """A time as text of fixed width in UTC, which sorts as the times do.
+
+    Raises:
+        StoreError: for a naive time.
+    """
+    if ts.tzinfo is not UTC:
+        if ts.utcoffset() is None:
+            raise StoreError(f"the time {ts} has no zone; events and manifests carry aware times in UTC")
+        ts = ts.astimezone(UTC)
+    return ts.isoformat(timespec="microseconds")
+
+
+def event_of(values: Sequence[Any], body: dict[str, Any]) -> Event:
+    """The event of a row (in the order of `schema.events`' columns) with its resolved body.
+
+    Not validated again: it was an event when it was written, and a load of a long run is many of them.
+    """
+    run, seq, branch, n, attempt, type_, v, ts, span, parent_span, actor = values[:11]
+    return Event.model_construct(
+        run=run,
+        seq=seq,
+        branch=branch,
+        n=n,
+        attempt=attempt,
+        type=type_,
+        v=v,
+        ts=datetime.fromisoformat(ts),
+        span=span,
+        parent_span=parent_span,
+        actor=actor,
+        body=body,
+    )
+
+
+def manifest_json(manifest: RunManifest) -> str:
+    """The manifest as JSON, defaults too: a later version may have others, and this run is pinned to these."""
+    return manifest.model_dump_json()
+
+
+def encode_append(epoch: int | None, events: Sequence[NewEvent], status: RunStatus | None) -> tuple[Row, ...]:
+    """The rows of an append.
+
+    Raises:
+        StoreError: if a body is not JSON, or another process (epoch None) tries what only the owner may.
+    """
+    if epoch is None:
+        for event in events:
+            cls = BODIES.get(event.type)
+            if cls is None or not cls.external:
+                raise StoreError(
+                    f"an event of type {event.type!r} can be appended only by the process that drives the run; "
+                    f"without an epoch: {', '.join(t for t, c in BODIES.items() if c.external)}"
+                )
+        if status is not None:
+            raise StoreError(
+                f"the status {status.value!r} can be set only by the process that drives the run; claim it first"
+            )
+    return tuple(Row(event) for event in events)
+
+
+def unknown_run(run: str) -> UnknownRunError:
+    """The sentence for a run that is not there."""
+    return UnknownRunError(f"no run {run!r} in this workspace; `agentorchestra runs` lists them")
+
+
+def existing_run(run: str) -> StoreError:
+    """The sentence for a run that is there already."""
+    return StoreError(f"the workspace already holds a run {run!r}; a new run needs a new id")
+
+
+def fenced(run: str, epoch: int, now: int, owner: Owner | None) -> FencedError:
+    """The sentence for a writer whose epoch is over."""
+    who = f"{owner} drives it" if owner is not None else "it was taken over"
+    return FencedError(
+        f"run {run!r} is no longer driven from here: {who} under epoch {now}, this process had epoch {epoch}; "
+        f"nothing more was recorded"
+    )
+
+
+def duplicate(run: str, key: tuple[str, int, int, str]) -> DuplicateEventError:
+    """The sentence for a key that was recorded before."""
+    branch, n, attempt, type_ = key
+    return DuplicateEventError(
+        f"run {run!r} already holds a {type_!r} event at {branch}#{n}, attempt {attempt}; a key is recorded once"
+    )

@@ -1,0 +1,85 @@
+"""The tables, in SQLAlchemy Core: the same ones in every database.
+
+JSON is kept as text: the log is read by this package, and text keeps what JSON columns normalise away. Times are text
+of fixed width in UTC; only leases are numbers (seconds since 1970), because the database's own clock reckons with them.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+REVISIONS = ("0001",)
+"""Alembic's revisions, oldest first; the last one is what this version writes (tests compare with migrations/)."""
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+    }
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("parent_run", Text),
+    Column("fork_seq", BigInteger),
+    Column("manifest", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("next_seq", BigInteger, nullable=False),
+    Column("created", Text, nullable=False),
+)
+Index("ix_runs_created", runs.c.created, runs.c.id)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("run", Text, ForeignKey("runs.id"), primary_key=True),
+    Column("owner", Text),
+    Column("epoch", BigInteger, nullable=False),
+    Column("lease_until", Double),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("run", Text, ForeignKey("runs.id"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("branch", Text, nullable=False),
+    Column("n", BigInteger, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("v", Integer, nullable=False),
+    Column("ts", Text, nullable=False),
+    Column("span", Text),
+    Column("parent_span", Text),
+    Column("actor", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    PrimaryKeyConstraint("run", "seq", name="pk_events"),
+    UniqueConstraint("run", "branch", "n", "attempt", "type", name="uq_events_key"),
+)
+
+blobs = Table(
+    "blobs",
+    metadata,
+    Column("sha256", Text, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("media_type", Text, nullable=False),
+    # NULL: the bytes are in a file.
+    Column("data", LargeBinary),
+)

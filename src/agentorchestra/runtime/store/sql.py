@@ -1,0 +1,766 @@
+"""The store over SQLAlchemy Core: one writer thread with group commit, a few readers.
+
+What differs between databases is in the methods at the end of `SqlStore`, which sqlite.py fills in.
+
+    append ─┐                          stage files ─ BEGIN ─ UPDATE next_seq per run ─ INSERT all rows
+    claim  ─┼─> queue ─> writer thread ─┘                     │ (an error: again, op by op, under savepoints)
+    put_blob┘   (FIFO)                                        before_commit ─ COMMIT ─ after_commit ─ futures
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import queue
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Executable,
+    Insert,
+    Table,
+    bindparam,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy import (
+    Row as Result,
+)
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+
+from agentorchestra.core.errors import AgentOrchestraError, StoreError, StoreFullError
+from agentorchestra.core.events import Event, NewEvent
+from agentorchestra.core.protocols import Job, Owner, RunRecord
+from agentorchestra.core.spec import RunManifest, RunStatus
+from agentorchestra.runtime.store import rows
+from agentorchestra.runtime.store.blobs import BlobFiles, no_blob, verified
+from agentorchestra.runtime.store.rows import Row
+from agentorchestra.runtime.store.schema import blobs, events, jobs, runs
+
+T = TypeVar("T")
+
+READERS = 4
+"""Threads (and connections) for reading, whatever the number of runs."""
+
+_BLOB_PREFIX = f'{{"{rows.BLOB_KEY}":"'
+
+
+class Operation(Generic[T]):
+    """What waits in the writer's queue.
+
+    Attributes:
+        run: the run it writes to, if it is one's.
+        new: the events it adds.
+        large: those whose body is in a file, once staged.
+    """
+
+    def __init__(self, run: str | None, new: tuple[Row, ...] = ()) -> None:
+        self.run = run
+        self.new = new
+        self.large: tuple[Row, ...] = ()
+        self.future: Future[T] = Future()
+        # Who awaits may be cancelled; what is queued is written all the same (the `interrupted` row relies on it).
+        self.future.set_running_or_notify_cancel()
+
+    def stage(self, files: BlobFiles) -> None:
+        """Write the large bodies into files, before the transaction."""
+        self.large = tuple(row for row in self.new if row.large is not None)
+        for row in self.large:
+            data = row.to_blob()
+            files.write(row.sha256, data)
+
+
+class Append(Operation[tuple[int, ...]]):
+    """Events of one run, written together."""
+
+    def __init__(self, run: str, epoch: int | None, new: tuple[Row, ...], status: RunStatus | None) -> None:
+        super().__init__(run, new)
+        self.id = run
+        self.epoch = epoch
+        self.status = status
+
+
+class Call(Operation[T]):
+    """Any other write. It checks before it writes: when it raises an AgentOrchestraError, it has written nothing."""
+
+    def __init__(self, run: str | None, call: Callable[[Connection, Call[T]], T], new: tuple[Row, ...] = ()) -> None:
+        super().__init__(run, new)
+        self.call = call
+
+
+class Prepared:
+    """A statement compiled once: SQL and the order of its positional parameters."""
+
+    def __init__(self, statement: Executable, engine: Engine) -> None:
+        compiled = statement.compile(dialect=engine.dialect)  # type: ignore[attr-defined]
+        self.sql = str(compiled)
+        self.order: list[str] = list(compiled.positiontup)
+
+    def __call__(self, **values: Any) -> tuple[Any, ...]:
+        """The parameters in order."""
+        return tuple([values[name] for name in self.order])
+
+
+class Statements:
+    """The writer's hot path, compiled for its database."""
+
+    def __init__(self, engine: Engine) -> None:
+        draw = (
+            update(runs)
+            .where(runs.c.id == bindparam("run"))
+            .values(
+                next_seq=runs.c.next_seq + bindparam("k"),
+                status=func.coalesce(bindparam("status"), runs.c.status),
+            )
+            .returning(runs.c.next_seq)
+        )
+        holds = exists().where(jobs.c.run == bindparam("run"), jobs.c.epoch == bindparam("epoch"))
+        self.draw = Prepared(draw.where(holds), engine)
+        self.draw_external = Prepared(draw, engine)
+        self.insert_events = Prepared(insert(events).values({c.name: bindparam(c.name) for c in events.c}), engine)
+        # Row.values gives tuples in this order, without a dictionary in between.
+        assert self.insert_events.order == [c.name for c in events.c]
+
+
+class SqlStore(ABC):
+    """`core.protocols.Store` over a database and a folder of files.
+
+    Usable from any thread and from several event loops at once. Reads never see an append before it is durable.
+
+    For tests of crashes, subclasses override `before_commit` and `after_commit`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder).absolute()
+        self._files = BlobFiles(self.folder / "blobs")
+        self._lock = threading.Lock()
+        self._opening = threading.Lock()
+        self._state = "new"
+        self._closed: Future[None] = Future()
+        self._closed.set_running_or_notify_cancel()
+        self._queue: queue.SimpleQueue[Operation[Any] | None] = queue.SimpleQueue()
+        self._writer: threading.Thread | None = None
+        self._closer: threading.Thread | None = None
+        self._readers: ThreadPoolExecutor | None = None
+        self._write_engine: Engine | None = None
+        self._read_engine: Engine | None = None
+        self._connection: Connection | None = None
+        self._statements: Statements | None = None
+
+    # --- opening and closing ---------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Create the workspace's database or bring it up to date; idempotent.
+
+        Raises:
+            WorkspaceNotWritableError, WorkspaceNewerError, WorkspaceCorruptError, StoreFullError, StoreError.
+        """
+        with self._lock:
+            if self._state == "open":
+                return
+            if self._state == "closed":
+                raise StoreError(f"the store of {self.folder} was closed; make a new one to open it again")
+            opened = self._pool().submit(self._open)
+        await asyncio.wrap_future(opened)
+
+    def _open(self) -> None:
+        with self._opening:
+            if self._state != "new":
+                return
+            try:
+                self._write_engine = self._make_write_engine()
+                self._read_engine = self._make_read_engine()
+                self._prepare()
+                self._statements = Statements(self._write_engine)
+                with self._lock:
+                    self._state = "open"
+            except BaseException as exc:
+                self._dispose()
+                with self._lock:
+                    # Whoever could not open it need not close it.
+                    pool, self._readers = self._readers, None
+                    if pool is not None:
+                        pool.shutdown(wait=False)
+                if isinstance(exc, AgentOrchestraError) or not isinstance(exc, Exception):
+                    raise
+                raise self._translate(exc) from exc
+
+    async def close(self) -> None:
+        """Write what was appended, then release threads, connections and files; idempotent."""
+        with self._lock:
+            if self._state != "closed":
+                self._state = "closed"
+                self._queue.put(None)
+                # Joining threads blocks: that is not for the event loop, and its own threads would outlive this call.
+                self._closer = threading.Thread(target=self._close, name="store-closer", daemon=True)
+                self._closer.start()
+        await asyncio.wrap_future(self._closed)
+        assert self._closer is not None
+        self._closer.join()
+
+    def _close(self) -> None:
+        try:
+            if self._readers is not None:
+                self._readers.shutdown(wait=True)
+            if self._writer is not None:
+                self._writer.join()
+            self._dispose()
+        except BaseException as exc:
+            self._closed.set_exception(exc)
+        else:
+            self._closed.set_result(None)
+
+    def _dispose(self) -> None:
+        self._release()
+        for engine in (self._read_engine, self._write_engine):
+            if engine is not None:
+                engine.dispose()
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def before_commit(self, runs: list[str]) -> None:  # noqa: B027  # a hook, not a duty
+        """Called in the writer thread inside the transaction, just before COMMIT. For tests of crashes.
+
+        An exception rolls the transaction back and fails its futures with StoreError.
+
+        Args:
+            runs: the runs that this transaction writes to.
+        """
+
+    def after_commit(self, runs: list[str]) -> None:  # noqa: B027  # a hook, not a duty
+        """Called in the writer thread after COMMIT, before any future resolves. For tests of crashes.
+
+        An exception fails the futures with StoreError although everything was written.
+
+        Args:
+            runs: the runs that this transaction wrote to.
+        """
+
+    def append(
+        self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
+    ) -> Future[tuple[int, ...]]:
+        """See `Store.append`. The bodies are read before this returns.
+
+        Raises:
+            StoreError: at once, if the store is not open.
+        """
+        try:
+            new = rows.encode_append(epoch, events, status)
+        except StoreError as exc:
+            self._check_open()
+            failed: Future[tuple[int, ...]] = Future()
+            failed.set_exception(exc)
+            return failed
+        return self._put(Append(run, epoch, new, status))
+
+    def _put(self, operation: Operation[T]) -> Future[T]:
+        with self._lock:
+            self._check_open()
+            if self._writer is None:
+                # A daemon: a process that ends without closing loses what was not acknowledged, and does not hang.
+                self._writer = threading.Thread(target=self._write, name="store-writer", daemon=True)
+                self._writer.start()
+            self._queue.put(operation)
+        return operation.future
+
+    def _check_open(self) -> None:
+        if self._state != "open":
+            raise StoreError(
+                f"the store of {self.folder} is closed"
+                if self._state == "closed"
+                else f"the store of {self.folder} is not open; call `open` first"
+            )
+
+    def _write(self) -> None:
+        """The writer thread: everything that waits, in one transaction; again until closed."""
+        while True:
+            batch: list[Operation[Any]] = []
+            operation = self._queue.get()
+            while operation is not None:
+                batch.append(operation)
+                try:
+                    operation = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+            if batch:
+                try:
+                    self._write_batch(batch)
+                except BaseException as exc:  # the thread must outlive whatever a subclass raises
+                    self._fail(batch, self._translate(exc))
+            if operation is None:
+                return
+
+    def _write_batch(self, batch: list[Operation[Any]]) -> None:
+        staged: list[Operation[Any]] = []
+        for operation in batch:
+            try:
+                operation.stage(self._files)
+            except Exception as exc:
+                self._fail([operation], self._translate(exc))
+            else:
+                staged.append(operation)
+        if staged:
+            self._commit(staged)
+
+    def _commit(self, batch: list[Operation[Any]]) -> None:
+        touched = list(dict.fromkeys(op.run for op in batch if op.run is not None))
+        try:
+            try:
+                results = self._transaction(batch, touched, self._apply_all)
+            except OperationalError:
+                raise
+            except Exception:
+                # Something in the batch does not fit: a key that is there already, a value the database refuses. Find
+                # out whose it is, without touching the others.
+                results = self._transaction(batch, touched, self._apply_each)
+        except Exception as exc:
+            error = self._translate(exc)
+            if isinstance(error, StoreFullError) and len(batch) > 1:
+                # One of them may be what does not fit.
+                for operation in batch:
+                    self._commit([operation])
+            else:
+                self._fail(batch, error)
+            return
+        try:
+            self.after_commit(touched)
+        except Exception as exc:
+            self._fail(batch, self._translate(exc))
+            return
+        for operation, result in zip(batch, results, strict=True):
+            if isinstance(result, Exception):
+                operation.future.set_exception(result)
+            else:
+                operation.future.set_result(result)
+
+    @staticmethod
+    def _fail(batch: Sequence[Operation[Any]], error: AgentOrchestraError) -> None:
+        for operation in batch:
+            if not operation.future.done():
+                own = type(error)(*error.args)
+                own.__cause__ = error.__cause__
+                operation.future.set_exception(own)
+
+    def _transaction(
+        self,
+        batch: list[Operation[Any]],
+        touched: list[str],
+        apply: Callable[[Connection, list[Operation[Any]]], list[Any]],
+    ) -> list[Any]:
+        if self._connection is None:
+            assert self._write_engine is not None
+            self._connection = self._write_engine.connect()
+        connection = self._connection
+        try:
+            transaction = connection.begin()
+            try:
+                results = apply(connection, batch)
+                self.before_commit(touched)
+                transaction.commit()
+            except BaseException:
+                transaction.rollback()
+                raise
+        except DBAPIError:
+            if connection.in_transaction() or connection.invalidated:
+                self._release()  # it could not even roll back: the next transaction gets a new connection
+            raise
+        return results
+
+    def _release(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()
+
+    def _apply_all(self, connection: Connection, batch: list[Operation[Any]]) -> list[Any]:
+        """The whole batch in order, appends that follow each other together; an exception undoes everything."""
+        results: list[Any] = []
+        appends: list[Append] = []
+        for operation in batch:
+            if isinstance(operation, Append):
+                appends.append(operation)
+                continue
+            if appends:
+                results += self._apply_appends(connection, appends)
+                appends = []
+            results.append(self._apply_call(connection, operation))
+        if appends:
+            results += self._apply_appends(connection, appends)
+        return results
+
+    def _apply_each(self, connection: Connection, batch: list[Operation[Any]]) -> list[Any]:
+        """The batch one by one: what fails fails alone."""
+        results: list[Any] = []
+        for operation in batch:
+            savepoint = connection.begin_nested()
+            try:
+                result = self._apply_all(connection, [operation])[0]
+            except OperationalError:
+                raise
+            except Exception as exc:
+                savepoint.rollback()
+                result = self._refused(connection, operation, exc)
+            else:
+                savepoint.commit()
+            results.append(result)
+        return results
+
+    @staticmethod
+    def _apply_call(connection: Connection, operation: Operation[Any]) -> Any:
+        assert isinstance(operation, Call)
+        try:
+            return operation.call(connection, operation)
+        except AgentOrchestraError as exc:
+            return exc
+
+    def _apply_appends(self, connection: Connection, appends: list[Append]) -> list[Any]:
+        statements = self._prepared()
+        # Per run in order; neighbours with the same epoch draw their sequences together.
+        groups: list[list[int]] = []
+        last: dict[str, list[int]] = {}
+        for i, append in enumerate(appends):
+            group = last.get(append.id)
+            if group is not None and appends[group[0]].epoch == append.epoch:
+                group.append(i)
+            else:
+                last[append.id] = group = [i]
+                groups.append(group)
+        results: list[Any] = [None] * len(appends)
+        values: list[tuple[Any, ...]] = []
+        large: list[Row] = []
+        for group in groups:
+            members = [appends[i] for i in group]
+            run, epoch = members[0].id, members[0].epoch
+            k = sum(len(append.new) for append in members)
+            status = next((a.status.value for a in reversed(members) if a.status is not None), None)
+            if epoch is None:
+                prepared = statements.draw_external
+                arguments = prepared(run=run, k=k, status=status)
+            else:
+                prepared = statements.draw
+                arguments = prepared(run=run, k=k, status=status, epoch=epoch)
+            drawn = connection.exec_driver_sql(prepared.sql, arguments).scalar()
+            if drawn is None:
+                for i in group:
+                    results[i] = self._not_drawn(connection, run, epoch)
+                continue
+            seq = drawn - k
+            for i, append in zip(group, members, strict=True):
+                first = seq
+                for row in append.new:
+                    values.append(row.values(run, seq))
+                    seq += 1
+                results[i] = tuple(range(first, seq))
+                large += append.large
+        self._insert_large(connection, large)
+        if values:
+            connection.exec_driver_sql(statements.insert_events.sql, values)
+        return results
+
+    def _insert_large(self, connection: Connection, large: Sequence[Row]) -> None:
+        if not large:
+            return
+        connection.execute(
+            self._insert_missing(blobs),
+            [
+                {"sha256": row.sha256, "size": len(row.large or b""), "media_type": rows.BODY_MEDIA_TYPE, "data": None}
+                for row in large
+            ],
+        )
+
+    def _not_drawn(self, connection: Connection, run: str, epoch: int | None) -> AgentOrchestraError:
+        job = self._job(connection, run)
+        if job is None or epoch is None:
+            return rows.unknown_run(run)
+        return rows.fenced(run, epoch, job.epoch, job.owner)
+
+    def _refused(self, connection: Connection, operation: Operation[Any], exc: Exception) -> Exception:
+        """Why the database refused a single operation."""
+        if isinstance(exc, IntegrityError) and operation.run is not None:
+            first = connection.execute(select(runs.c.next_seq).where(runs.c.id == operation.run)).scalar() or 1
+            seen: set[tuple[str, int, int, str]] = set()
+            for seq, row in enumerate(operation.new, first):
+                key = row.key(seq)
+                there = select(events.c.seq).where(
+                    events.c.run == operation.run,
+                    events.c.branch == key[0],
+                    events.c.n == key[1],
+                    events.c.attempt == key[2],
+                    events.c.type == key[3],
+                )
+                if key in seen or connection.execute(there).first() is not None:
+                    error = rows.duplicate(operation.run, key)
+                    error.__cause__ = exc
+                    return error
+                seen.add(key)
+        translated = self._translate(exc)
+        translated.__cause__ = exc
+        return translated
+
+    # --- the other writes ------------------------------------------------------------------------
+
+    async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
+        """See `Store.create_run`."""
+        new = rows.encode_append(0, events, None)
+        values = {
+            "id": run,
+            "parent_run": manifest.parent_run,
+            "fork_seq": manifest.fork_seq,
+            "manifest": rows.manifest_json(manifest),
+            "status": RunStatus.CREATED.value,
+            "next_seq": 1 + len(new),
+            "created": rows.stamp(manifest.created),
+        }
+
+        def create(connection: Connection, operation: Call[None]) -> None:
+            if connection.execute(self._insert_missing(runs), values).rowcount == 0:
+                raise rows.existing_run(run)
+            connection.execute(insert(jobs), {"run": run, "owner": None, "epoch": 0, "lease_until": None})
+            self._insert_large(connection, operation.large)
+            if new:
+                statement = self._prepared().insert_events
+                connection.exec_driver_sql(statement.sql, [row.values(run, seq) for seq, row in enumerate(new, 1)])
+
+        await self._do(Call(run, create, new))
+
+    async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
+        """See `Store.claim`.
+
+        Raises:
+            UnknownRunError: if there is no such run.
+        """
+        held = jobs.c.run == run
+        if expect_epoch is None:
+            held &= or_(jobs.c.lease_until.is_(None), jobs.c.lease_until <= self._now())
+        else:
+            held &= jobs.c.epoch == expect_epoch
+        statement = (
+            update(jobs)
+            .where(held)
+            .values(epoch=jobs.c.epoch + 1, owner=owner.model_dump_json(), lease_until=self._now() + lease_s)
+            .returning(jobs.c.epoch)
+        )
+
+        def take(connection: Connection, _operation: Call[int | None]) -> int | None:
+            epoch: int | None = connection.execute(statement).scalar()
+            if epoch is None and self._job(connection, run) is None:
+                raise rows.unknown_run(run)
+            return epoch
+
+        return await self._do(Call(run, take))
+
+    async def heartbeat(self, epochs: Mapping[str, int], *, lease_s: float) -> set[str]:
+        """See `Store.heartbeat`. A run released under its epoch is neither prolonged nor lost."""
+        held = dict(epochs)
+
+        def prolong(connection: Connection, _operation: Call[set[str]]) -> set[str]:
+            lost: set[str] = set()
+            for run, epoch in held.items():
+                job = self._job(connection, run)
+                if job is None or job.epoch != epoch:
+                    lost.add(run)
+                elif job.owner is not None:
+                    connection.execute(update(jobs).where(jobs.c.run == run).values(lease_until=self._now() + lease_s))
+            return lost
+
+        return await self._do(Call(None, prolong)) if held else set()
+
+    async def release(self, run: str, epoch: int) -> None:
+        """See `Store.release`."""
+        statement = (
+            update(jobs).where(jobs.c.run == run, jobs.c.epoch == epoch).values(owner=None, lease_until=self._now())
+        )
+
+        def give_back(connection: Connection, _operation: Call[None]) -> None:
+            connection.execute(statement)
+
+        await self._do(Call(run, give_back))
+
+    async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
+        """See `Store.put_blob`. Small ones lie in the table, large ones in a file."""
+
+        def stage() -> str:
+            sha256 = hashlib.sha256(data).hexdigest()
+            if len(data) > rows.INLINE_BYTES:
+                self._files.write(sha256, data)
+            return sha256
+
+        sha256 = await self._in_pool(stage)
+        values = {
+            "sha256": sha256,
+            "size": len(data),
+            "media_type": media_type,
+            "data": data if len(data) <= rows.INLINE_BYTES else None,
+        }
+
+        def keep(connection: Connection, _operation: Call[None]) -> None:
+            connection.execute(self._insert_missing(blobs), values)
+
+        await self._do(Call(None, keep))
+        return sha256
+
+    async def _do(self, operation: Operation[T]) -> T:
+        return await asyncio.wrap_future(self._put(operation))
+
+    def _prepared(self) -> Statements:
+        assert self._statements is not None
+        return self._statements
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
+        """See `Store.load`.
+
+        Raises:
+            UnknownRunError: if there is no such run.
+            StoreError: if a blob is missing or was changed.
+        """
+        statement = select(*events.c).where(events.c.run == run, events.c.seq > after).order_by(events.c.seq)
+        if upto is not None:
+            statement = statement.where(events.c.seq <= upto)
+
+        def read(connection: Connection) -> list[Event]:
+            found = connection.execute(statement).all()
+            if not found and connection.execute(select(runs.c.id).where(runs.c.id == run)).first() is None:
+                raise rows.unknown_run(run)
+            return [rows.event_of(values, self._body(values[-1])) for values in found]
+
+        return await self._read(read)
+
+    def _body(self, text: str) -> dict[str, Any]:
+        body: dict[str, Any] = json.loads(text)
+        if text.startswith(_BLOB_PREFIX):
+            return rows.body_of(self._files.read(body[rows.BLOB_KEY]))
+        return body
+
+    async def get_run(self, run: str) -> RunRecord | None:
+        """See `Store.get_run`."""
+
+        def read(connection: Connection) -> RunRecord | None:
+            found = connection.execute(select(*runs.c).where(runs.c.id == run)).first()
+            return None if found is None else _record(found)
+
+        return await self._read(read)
+
+    async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
+        """See `Store.list_runs`."""
+        statement = select(*runs.c).order_by(runs.c.created.desc(), runs.c.id.desc())
+        if limit is not None:
+            statement = statement.limit(limit)
+        return await self._read(lambda connection: [_record(found) for found in connection.execute(statement)])
+
+    async def job(self, run: str) -> Job | None:
+        """See `Store.job`."""
+        return await self._read(lambda connection: self._job(connection, run))
+
+    @staticmethod
+    def _job(connection: Connection, run: str) -> Job | None:
+        found = connection.execute(select(*jobs.c).where(jobs.c.run == run)).first()
+        if found is None:
+            return None
+        return Job(
+            run=found.run,
+            owner=None if found.owner is None else Owner.model_validate_json(found.owner),
+            epoch=found.epoch,
+            lease_until=None if found.lease_until is None else datetime.fromtimestamp(found.lease_until, UTC),
+        )
+
+    async def get_blob(self, sha256: str) -> bytes:
+        """See `Store.get_blob`."""
+        statement = select(blobs.c.size, blobs.c.data).where(blobs.c.sha256 == sha256)
+
+        def read(connection: Connection) -> bytes:
+            found = connection.execute(statement).first()
+            if found is None:
+                raise no_blob(sha256)
+            if found.data is None:
+                return self._files.read(sha256)
+            return verified(sha256, bytes(found.data), "the table `blobs`")
+
+        return await self._read(read)
+
+    async def changed(self) -> bool:
+        """Whether another connection committed since the last call, or since `open`; its own writer is another."""
+        return await self._in_pool(self._changed)
+
+    async def _read(self, read: Callable[[Connection], T]) -> T:
+        def task() -> T:
+            assert self._read_engine is not None
+            with self._read_engine.connect() as connection:
+                return read(connection)
+
+        return await self._in_pool(task)
+
+    async def _in_pool(self, task: Callable[[], T]) -> T:
+        def translated() -> T:
+            try:
+                return task()
+            except AgentOrchestraError:
+                raise
+            except Exception as exc:
+                raise self._translate(exc) from exc
+
+        with self._lock:
+            self._check_open()
+            future = self._pool().submit(translated)
+        return await asyncio.wrap_future(future)
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self._readers is None:
+            self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
+        return self._readers
+
+    # --- what differs between databases ----------------------------------------------------------
+
+    @abstractmethod
+    def _make_write_engine(self) -> Engine:
+        """For the writer's only connection; its transactions exclude each other from the beginning."""
+
+    @abstractmethod
+    def _make_read_engine(self) -> Engine:
+        """For at most READERS connections that cannot write and see what is committed."""
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Create or migrate, and begin to watch for changes."""
+
+    @abstractmethod
+    def _changed(self) -> bool:
+        """See `changed`; called in a reader's thread."""
+
+    @abstractmethod
+    def _now(self) -> ColumnElement[float]:
+        """The database's clock: seconds since 1970."""
+
+    @abstractmethod
+    def _insert_missing(self, table: Table) -> Insert:
+        """INSERT that leaves a row with the same key as it is."""
+
+    @abstractmethod
+    def _translate(self, exc: BaseException) -> AgentOrchestraError:
+        """The package's error for any other."""
+
+
+def _record(found: Result[Any]) -> RunRecord:
+    return RunRecord(
+        id=found.id,
+        status=RunStatus(found.status),
+        manifest=RunManifest.model_validate_json(found.manifest),
+        next_seq=found.next_seq,
+        created=datetime.fromisoformat(found.created),
+        parent_run=found.parent_run,
+        fork_seq=found.fork_seq,
+    )

@@ -1,0 +1,280 @@
+"""SQLite in the workspace folder: `<folder>/workspace.db` in WAL mode with full sync."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+from sqlalchemy import ColumnElement, Connection, Double, Engine, Insert, Table, create_engine, event, literal_column
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool, QueuePool
+
+from agentorchestra.core.errors import (
+    AgentOrchestraError,
+    StoreError,
+    StoreFullError,
+    WorkspaceCorruptError,
+    WorkspaceNewerError,
+    WorkspaceNotWritableError,
+)
+from agentorchestra.runtime.store.blobs import FULL_ERRNOS
+from agentorchestra.runtime.store.schema import REVISIONS, metadata
+from agentorchestra.runtime.store.sql import READERS, SqlStore
+
+DATABASE = "workspace.db"
+
+BUSY_S = 30.0
+"""How long a write waits for another process's transaction (they take milliseconds)."""
+
+_OLDEST = (3, 35)  # RETURNING
+
+# SQLite says SQLITE_FULL for ENOSPC and for max_page_count, but "disk I/O error" for the limit of a file's size and for
+# quotas; the extended code tells that it happened while it wrote.
+_FULL_CODES = frozenset(
+    {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
+)
+
+
+class SqliteStore(SqlStore):
+    """The store in a folder; several processes may use one folder at once.
+
+    Args:
+        folder: the workspace; created with mode 0700 where it is missing.
+        max_bytes: the most the database may take (files of large blobs not counted); appends that do not fit fail
+            with StoreFullError.
+    """
+
+    def __init__(self, folder: Path, *, max_bytes: int | None = None) -> None:
+        super().__init__(folder)
+        self.max_bytes = max_bytes
+        self.database = self.folder / DATABASE
+        self._watching = threading.Lock()
+        self._watcher: Connection | None = None
+        self._version = 0
+
+    # --- connections -----------------------------------------------------------------------------
+
+    def _connect(self) -> sqlite3.Connection:
+        # mode=rw: a database that vanished is an error and not an empty new one. isolation_level None: sqlite3 begins
+        # no transactions of its own, SQLAlchemy's `begin` event does.
+        connection = sqlite3.connect(
+            f"{self.database.as_uri()}?mode=rw", uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect_writer(self) -> sqlite3.Connection:
+        connection = self._connect()
+        try:
+            if self.max_bytes is not None:
+                (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+                connection.execute(f"PRAGMA max_page_count = {max(self.max_bytes // page_size, 1)}").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect_reader(self) -> sqlite3.Connection:
+        # Not mode=ro: after a crash the first connection must be able to recover the WAL.
+        connection = self._connect()
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    def _make_write_engine(self) -> Engine:
+        engine = create_engine("sqlite+pysqlite://", creator=self._connect_writer, poolclass=NullPool)
+
+        @event.listens_for(engine, "begin")
+        def begin_immediate(connection: Connection) -> None:
+            # The write lock from the beginning: a read that has to become a write could fail in the middle.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+        return engine
+
+    def _make_read_engine(self) -> Engine:
+        return create_engine(
+            "sqlite+pysqlite://",
+            creator=self._connect_reader,
+            poolclass=QueuePool,
+            pool_size=READERS + 1,  # and the watcher
+            max_overflow=0,
+        )
+
+    # --- opening ---------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        if sqlite3.sqlite_version_info < _OLDEST:
+            raise StoreError(
+                f"this Python has SQLite {sqlite3.sqlite_version}, which is too old; "
+                f"use a Python with SQLite {'.'.join(map(str, _OLDEST))} or later"
+            )
+        self._prepare_folder()
+        assert self._write_engine is not None
+        assert self._read_engine is not None
+        self._use_wal()
+        with self._write_engine.connect() as connection:
+            # Read by hand: Alembic takes longer to import than everything else here.
+            if self._revision(connection) != REVISIONS[-1]:
+                connection.rollback()
+                from agentorchestra.runtime.store.migrations import upgrade
+
+                with connection.begin():
+                    # Another process may have been first.
+                    if self._revision(connection) != REVISIONS[-1]:
+                        upgrade(connection)
+        self._watcher = self._read_engine.connect()
+        self._version = self._data_version()
+
+    def _prepare_folder(self) -> None:
+        try:
+            if not self.folder.is_dir():
+                self.folder.mkdir(mode=0o700, parents=True)
+                self.folder.chmod(0o700)
+        except FileExistsError:
+            # Another process may have made it in between; a file is in the way otherwise.
+            if not self.folder.is_dir():
+                raise self._not_writable("it is a file, not a folder") from None
+        except OSError as exc:
+            raise self._translate(exc) from exc
+        for path, mode in ((self.folder, os.R_OK | os.W_OK | os.X_OK), (self.database, os.R_OK | os.W_OK)):
+            if path.exists() and not os.access(path, mode):
+                raise self._not_writable(f"{path.name} cannot be written")
+        if self.database.is_dir():
+            raise self._not_writable(f"{DATABASE} is a folder")
+        try:
+            # By hand, so that nobody else can read what the agents read, whatever the umask.
+            descriptor = os.open(self.database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                os.fchmod(descriptor, 0o600)
+            finally:
+                os.close(descriptor)
+        except FileExistsError:
+            pass
+        except OSError as exc:
+            raise self._translate(exc) from exc
+        self._files.prepare()
+
+    def _use_wal(self) -> None:
+        # Only the first process changes the mode, but for that it must be alone, and SQLite does not wait for it.
+        assert self._write_engine is not None
+        deadline = time.monotonic() + BUSY_S
+        while True:
+            try:
+                with self._write_engine.connect() as connection:
+                    raw = connection.connection.driver_connection
+                    assert isinstance(raw, sqlite3.Connection)
+                    raw.execute("PRAGMA journal_mode = WAL").fetchone()
+                return
+            except sqlite3.OperationalError as exc:
+                if exc.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+
+    def _revision(self, connection: Connection) -> str | None:
+        """The revision of the database, None for an empty one."""
+        tables = set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
+        if not tables:
+            return None
+        if "alembic_version" not in tables:
+            raise self._corrupt(f"it holds other tables: {', '.join(sorted(tables)[:3])}")
+        revision = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+        if revision is None:
+            raise self._corrupt("its format is not recorded")
+        if revision not in REVISIONS:
+            raise WorkspaceNewerError(
+                f"the workspace {self.folder} was written by a later version of agentorchestra (format {revision!r}, "
+                f"this version knows up to {REVISIONS[-1]!r}); upgrade, or choose another --workspace"
+            )
+        missing = set(metadata.tables) - tables
+        if revision == REVISIONS[-1] and missing:
+            raise self._corrupt(f"the tables {', '.join(sorted(missing))} are missing")
+        return str(revision)
+
+    def _dispose(self) -> None:
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.close()
+        super()._dispose()
+
+    # --- the dialect -----------------------------------------------------------------------------
+
+    def _changed(self) -> bool:
+        with self._watching:
+            version = self._data_version()
+            changed, self._version = version != self._version, version
+            return changed
+
+    def _data_version(self) -> int:
+        assert self._watcher is not None
+        raw = self._watcher.connection.driver_connection
+        assert isinstance(raw, sqlite3.Connection)
+        (version,) = raw.execute("PRAGMA data_version").fetchone()
+        return int(version)
+
+    def _now(self) -> ColumnElement[float]:
+        # unixepoch('subsec') needs SQLite 3.42. Milliseconds, which a day number in a double still holds.
+        return literal_column("((julianday('now') - 2440587.5) * 86400.0)", Double)
+
+    def _insert_missing(self, table: Table) -> Insert:
+        return insert(table).on_conflict_do_nothing()
+
+    # --- errors ----------------------------------------------------------------------------------
+
+    def _translate(self, exc: BaseException) -> AgentOrchestraError:
+        error = self._meaning(exc)
+        if error is not exc and error.__cause__ is None:
+            error.__cause__ = exc
+        return error
+
+    def _meaning(self, exc: BaseException) -> AgentOrchestraError:
+        if isinstance(exc, AgentOrchestraError):
+            return exc
+        cause: BaseException | None = exc.orig if isinstance(exc, DBAPIError) else exc
+        if isinstance(cause, OSError):
+            reason = cause.strerror or str(cause)
+            if cause.errno in FULL_ERRNOS:
+                return self._full(reason)
+            if cause.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENOENT):
+                return self._not_writable(reason)
+        elif isinstance(cause, sqlite3.Error):
+            code = getattr(cause, "sqlite_errorcode", None) or 0
+            if code in _FULL_CODES:
+                return self._full(str(cause))
+            match code & 0xFF:
+                case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+                    return self._corrupt(str(cause))
+                case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+                    return self._not_writable(str(cause))
+                case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                    return StoreError(
+                        f"another process has kept {self.database} locked for {BUSY_S:.0f} s; nothing was recorded. "
+                        "Stop that process and resume the run"
+                    )
+        return StoreError(f"the workspace {self.folder} refused a write or a read: {type(cause).__name__}: {cause}")
+
+    def _full(self, reason: str) -> StoreFullError:
+        limit = "" if self.max_bytes is None else f", or raise its limit of {self.max_bytes} bytes"
+        return StoreFullError(
+            f"no space left for the log in the workspace {self.folder} ({reason}); nothing of this step was recorded. "
+            f"Free space there{limit}, then resume the run"
+        )
+
+    def _corrupt(self, reason: str) -> WorkspaceCorruptError:
+        return WorkspaceCorruptError(
+            f"{self.database} cannot be read as a workspace's database ({reason}); "
+            "restore it from a backup, or choose another --workspace"
+        )
+
+    def _not_writable(self, reason: str) -> WorkspaceNotWritableError:
+        return WorkspaceNotWritableError(
+            f"cannot write to the workspace {self.folder} ({reason}); make it writable, or choose another --workspace"
+        )
