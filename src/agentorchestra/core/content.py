@@ -6,9 +6,9 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Tag
 
-from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.ids import canonical_json, sha256_json
 
 
 class Trust(StrEnum):
@@ -91,7 +91,15 @@ class MediaBlock(BaseModel):
         return sha256_json(self.model_dump(mode="json", exclude_defaults=True))
 
 
-Block = Annotated[TextBlock | MediaBlock, Field(discriminator="type")]
+def _block_type(value: Any) -> str:
+    # Stored blocks leave defaults out, their type too: media are told by their hash.
+    if isinstance(value, dict):
+        return str(value.get("type") or ("media" if "sha256" in value else "text"))
+    return str(getattr(value, "type", "text"))
+
+
+Block = Annotated[Annotated[TextBlock, Tag("text")] | Annotated[MediaBlock, Tag("media")], Discriminator(_block_type)]
+"""A piece of content: text or media."""
 
 
 def text_of(blocks: tuple[Block, ...] | list[Block]) -> str:
@@ -111,8 +119,6 @@ def block_from(value: Any, *, source: Source | None = None, trust: Trust = Trust
     Raises:
         TypeError: if the value is neither.
     """
-    from agentorchestra.core.ids import canonical_json
-
     if isinstance(value, TextBlock | MediaBlock):
         return value
     text = value if isinstance(value, str) else canonical_json(value)

@@ -143,7 +143,7 @@ class Effect(BaseModel):
                 self.arguments,
                 self.request.digest if self.request else None,
                 self.instance,
-                self.invalid,
+                self.invalid is not None,
             ]
         )
 
@@ -170,7 +170,7 @@ _BLOCKS_KEY = "$blocks"
 
 def blocks_value(blocks: list[Block] | tuple[Block, ...]) -> JsonValue:
     """Blocks as the JSON value of an outcome; `Outcome.blocks` reads it back."""
-    return {_BLOCKS_KEY: [b.model_dump(mode="json", exclude_defaults=True) | {"type": b.type} for b in blocks]}
+    return {_BLOCKS_KEY: [b.model_dump(mode="json", exclude_defaults=True) for b in blocks]}
 
 
 class Outcome(BaseModel):

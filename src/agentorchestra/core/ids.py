@@ -70,4 +70,4 @@ def derived_id(seed: str, branch: str, n: int, counter: int, prefix: str = "") -
 
 def derived_random(seed: str, branch: str, n: int) -> random.Random:
     """A generator whose sequence depends on the seed and the key only."""
-    return random.Random(int(sha256_text(f"{seed}|{branch}|{n}|random")[:16], 16))  # noqa: S311
+    return random.Random(int(sha256_text(f"{seed}|{branch}|{n}|random")[:16], 16))

@@ -28,7 +28,9 @@ class Attempt(Protocol):
 
     number: int
 
-    async def fail(self, error: Exception, *, usage: Usage = ..., target: str = "", retry_in_s: float | None = None) -> None:
+    async def fail(
+        self, error: Exception, *, usage: Usage = ..., target: str = "", retry_in_s: float | None = None
+    ) -> None:
         """Log that this attempt failed, what it cost, and when the next one starts."""
         ...
 

@@ -33,7 +33,9 @@ def render_block(block: Block) -> str:
 
 
 def render_message(message: Message) -> str:
-    """The text of a message as every model sees it."""
+    """The text of a message as every model sees it. A model's own words stand without a tag."""
+    if message.role == "assistant":
+        return message.text
     return "\n".join(render_block(block) for block in message.content if isinstance(block, TextBlock | MediaBlock))
 
 

@@ -39,7 +39,7 @@ from sqlalchemy import (
 from sqlalchemy import (
     Row as Result,
 )
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 from agentorchestra.core.errors import AgentOrchestraError, StoreError, StoreFullError
 from agentorchestra.core.events import Event, NewEvent
@@ -114,10 +114,21 @@ class Prepared:
         return tuple([values[name] for name in self.order])
 
 
-class Statements:
-    """The writer's hot path, compiled for its database."""
+class Hot:
+    """The writer's hot path, compiled for its database and executed on the driver's cursor.
+
+    SQLAlchemy's own execution would double the cost of an event. The epoch is read in the same statement that draws the
+    sequence: SQLite's transactions exclude each other; a database whose do not has to lock the job's row there.
+
+    Attributes:
+        operational: errors of the disk, the lock or the connection: no use in trying again with less.
+        integrity: a row does not fit.
+    """
 
     def __init__(self, engine: Engine) -> None:
+        driver = engine.dialect.loaded_dbapi
+        self.operational: tuple[type[Exception], ...] = (OperationalError, driver.OperationalError)
+        self.integrity: tuple[type[Exception], ...] = (IntegrityError, driver.IntegrityError)
         draw = (
             update(runs)
             .where(runs.c.id == bindparam("run"))
@@ -158,7 +169,7 @@ class SqlStore(ABC):
         self._write_engine: Engine | None = None
         self._read_engine: Engine | None = None
         self._connection: Connection | None = None
-        self._statements: Statements | None = None
+        self._hot: Hot | None = None
 
     # --- opening and closing ---------------------------------------------------------------------
 
@@ -175,6 +186,7 @@ class SqlStore(ABC):
                 raise StoreError(f"the store of {self.folder} was closed; make a new one to open it again")
             opened = self._pool().submit(self._open)
         await asyncio.wrap_future(opened)
+        self._check_open()
 
     def _open(self) -> None:
         with self._opening:
@@ -184,9 +196,10 @@ class SqlStore(ABC):
                 self._write_engine = self._make_write_engine()
                 self._read_engine = self._make_read_engine()
                 self._prepare()
-                self._statements = Statements(self._write_engine)
+                self._hot = Hot(self._write_engine)
                 with self._lock:
-                    self._state = "open"
+                    if self._state == "new":  # not closed meanwhile
+                        self._state = "open"
             except BaseException as exc:
                 self._dispose()
                 with self._lock:
@@ -320,7 +333,7 @@ class SqlStore(ABC):
         try:
             try:
                 results = self._transaction(batch, touched, self._apply_all)
-            except OperationalError:
+            except self._prepared().operational:
                 raise
             except Exception:
                 # Something in the batch does not fit: a key that is there already, a value the database refuses. Find
@@ -366,16 +379,12 @@ class SqlStore(ABC):
         connection = self._connection
         try:
             transaction = connection.begin()
-            try:
-                results = apply(connection, batch)
-                self.before_commit(touched)
-                transaction.commit()
-            except BaseException:
-                transaction.rollback()
-                raise
-        except DBAPIError:
-            if connection.in_transaction() or connection.invalidated:
-                self._release()  # it could not even roll back: the next transaction gets a new connection
+            results = apply(connection, batch)
+            self.before_commit(touched)
+            transaction.commit()
+        except BaseException:
+            # Closing the connection rolls back whatever it had begun, also where a COMMIT failed half-way.
+            self._release()
             raise
         return results
 
@@ -408,7 +417,7 @@ class SqlStore(ABC):
             savepoint = connection.begin_nested()
             try:
                 result = self._apply_all(connection, [operation])[0]
-            except OperationalError:
+            except self._prepared().operational:
                 raise
             except Exception as exc:
                 savepoint.rollback()
@@ -427,7 +436,8 @@ class SqlStore(ABC):
             return exc
 
     def _apply_appends(self, connection: Connection, appends: list[Append]) -> list[Any]:
-        statements = self._prepared()
+        hot = self._prepared()
+        cursor = connection.connection.cursor()
         # Per run in order; neighbours with the same epoch draw their sequences together.
         groups: list[list[int]] = []
         last: dict[str, list[int]] = {}
@@ -447,17 +457,15 @@ class SqlStore(ABC):
             k = sum(len(append.new) for append in members)
             status = next((a.status.value for a in reversed(members) if a.status is not None), None)
             if epoch is None:
-                prepared = statements.draw_external
-                arguments = prepared(run=run, k=k, status=status)
+                cursor.execute(hot.draw_external.sql, hot.draw_external(run=run, k=k, status=status))
             else:
-                prepared = statements.draw
-                arguments = prepared(run=run, k=k, status=status, epoch=epoch)
-            drawn = connection.exec_driver_sql(prepared.sql, arguments).scalar()
+                cursor.execute(hot.draw.sql, hot.draw(run=run, k=k, status=status, epoch=epoch))
+            drawn = cursor.fetchone()
             if drawn is None:
                 for i in group:
                     results[i] = self._not_drawn(connection, run, epoch)
                 continue
-            seq = drawn - k
+            seq = drawn[0] - k
             for i, append in zip(group, members, strict=True):
                 first = seq
                 for row in append.new:
@@ -467,7 +475,8 @@ class SqlStore(ABC):
                 large += append.large
         self._insert_large(connection, large)
         if values:
-            connection.exec_driver_sql(statements.insert_events.sql, values)
+            cursor.executemany(hot.insert_events.sql, values)
+        cursor.close()
         return results
 
     def _insert_large(self, connection: Connection, large: Sequence[Row]) -> None:
@@ -489,7 +498,7 @@ class SqlStore(ABC):
 
     def _refused(self, connection: Connection, operation: Operation[Any], exc: Exception) -> Exception:
         """Why the database refused a single operation."""
-        if isinstance(exc, IntegrityError) and operation.run is not None:
+        if isinstance(exc, self._prepared().integrity) and operation.run is not None:
             first = connection.execute(select(runs.c.next_seq).where(runs.c.id == operation.run)).scalar() or 1
             seen: set[tuple[str, int, int, str]] = set()
             for seq, row in enumerate(operation.new, first):
@@ -515,7 +524,7 @@ class SqlStore(ABC):
     async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
         """See `Store.create_run`."""
         new = rows.encode_append(0, events, None)
-        values = {
+        record = {
             "id": run,
             "parent_run": manifest.parent_run,
             "fork_seq": manifest.fork_seq,
@@ -526,13 +535,14 @@ class SqlStore(ABC):
         }
 
         def create(connection: Connection, operation: Call[None]) -> None:
-            if connection.execute(self._insert_missing(runs), values).rowcount == 0:
+            if connection.execute(self._insert_missing(runs), record).rowcount == 0:
                 raise rows.existing_run(run)
             connection.execute(insert(jobs), {"run": run, "owner": None, "epoch": 0, "lease_until": None})
             self._insert_large(connection, operation.large)
             if new:
-                statement = self._prepared().insert_events
-                connection.exec_driver_sql(statement.sql, [row.values(run, seq) for seq, row in enumerate(new, 1)])
+                connection.exec_driver_sql(
+                    self._prepared().insert_events.sql, [row.values(run, seq) for seq, row in enumerate(new, 1)]
+                )
 
         await self._do(Call(run, create, new))
 
@@ -615,9 +625,9 @@ class SqlStore(ABC):
     async def _do(self, operation: Operation[T]) -> T:
         return await asyncio.wrap_future(self._put(operation))
 
-    def _prepared(self) -> Statements:
-        assert self._statements is not None
-        return self._statements
+    def _prepared(self) -> Hot:
+        assert self._hot is not None
+        return self._hot
 
     # --- reading ---------------------------------------------------------------------------------
 

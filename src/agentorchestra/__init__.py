@@ -1,0 +1,91 @@
+"""AgentOrchestra: teams of language-model agents whose every part is a versioned component.
+
+    async with Workspace("project") as ws:
+        result = await ws.run("What does the contract say about notice?", files=["contract.pdf"])
+        print(result.answer, result.sources)
+
+Names are loaded when they are first used; importing this package reads no file and starts nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentorchestra.core.budget import Budget, Usage
+    from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust
+    from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Tag
+    from agentorchestra.core.errors import AgentOrchestraError, ToolError, UsageError
+    from agentorchestra.core.protocols import Engine, Environment, Handler, RunContext, Store
+    from agentorchestra.core.settings import ModelProfile, Price, Settings
+    from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, Question, RunResult, RunStatus
+    from agentorchestra.runtime.store import MemoryStore, SqliteStore
+    from agentorchestra.tea.tool import Tool, ToolResult, tool
+    from agentorchestra.workspace import ReplayReport, Workspace, open_workspace
+
+_HOMES = {
+    "core.budget": ("Budget", "Usage"),
+    "core.content": ("MediaBlock", "Source", "TextBlock", "Trust"),
+    "core.effects": ("Effect", "EffectKind", "Mode", "Outcome", "Tag"),
+    "core.errors": ("AgentOrchestraError", "ToolError", "UsageError"),
+    "core.protocols": ("Engine", "Environment", "Handler", "RunContext", "Store"),
+    "core.settings": ("ModelProfile", "Price", "Settings"),
+    "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunResult", "RunStatus"),
+    "runtime.store": ("MemoryStore", "SqliteStore"),
+    "tea.tool": ("Tool", "ToolResult", "tool"),
+    "workspace": ("ReplayReport", "Workspace", "open_workspace"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AgentOrchestraError",
+    "AgentResult",
+    "AgentSpec",
+    "Budget",
+    "Citation",
+    "Effect",
+    "EffectKind",
+    "Engine",
+    "Environment",
+    "Handler",
+    "MediaBlock",
+    "MemoryStore",
+    "Mode",
+    "ModelProfile",
+    "Outcome",
+    "Price",
+    "Question",
+    "ReplayReport",
+    "RunContext",
+    "RunResult",
+    "RunStatus",
+    "Settings",
+    "Source",
+    "SqliteStore",
+    "Store",
+    "Tag",
+    "TextBlock",
+    "Tool",
+    "ToolError",
+    "ToolResult",
+    "Trust",
+    "Usage",
+    "UsageError",
+    "Workspace",
+    "open_workspace",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

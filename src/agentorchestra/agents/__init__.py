@@ -1,0 +1,1 @@
+"""Specialised agents."""

@@ -1,0 +1,523 @@
+"""One step, few drivers: perceive -> interpret -> act, over immutable serialisable state.
+
+`step` is the whole of it; `linear` repeats it to an end, `beam` runs rival steps and keeps the best. Everything a step
+does to the world goes through the session (the door). What differs between agents are the parts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, provenance_of
+from agentorchestra.core.errors import UsageError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ModelSettings, ToolCall, ToolSchema
+from agentorchestra.core.spec import AgentResult, Citation, RunStatus
+from agentorchestra.runtime.session import Session
+
+REPEATS_NOTED = 2
+REPEATS_ENDED = 4
+STALLS_NOTED = 2
+STALLS_ENDED = 4
+"""Identical calls with the same result, and steps without one successful call: noticed, then the answer is asked for."""
+
+
+class Seen(BaseModel):
+    """Something perceived: shown in this step only, or kept in the history from here on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    blocks: tuple[Block, ...]
+    keep: bool = False
+
+
+class Decision(BaseModel):
+    """What a model decided (000, app. H): its reasoning and the calls, as effects.
+
+    Attributes:
+        thinking, evaluation, memory, next_goal: the four fields of the reasoning.
+        message: the model's own message, for the history.
+        tool_calls: what it asked for; `calls` holds the effect of each, mistakes included.
+        heard: messages that arrived in this step and stay in the history.
+        problem: why there is nothing to execute, said to the model in the next step.
+        limited: the budget refused the decision; the next one must be the answer.
+        final: this was the last allowed decision.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    thinking: str = ""
+    evaluation: str = ""
+    memory: str = ""
+    next_goal: str = ""
+    message: Message | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    calls: tuple[Effect, ...] = ()
+    heard: tuple[Message, ...] = ()
+    problem: str | None = None
+    limited: str | None = None
+    final: bool = False
+    native: bool = True
+
+
+class State(BaseModel):
+    """Everything an agent carries from step to step.
+
+    Attributes:
+        messages: the history: system prompt, task, then decisions and results in pairs.
+        step: decisions taken.
+        max_steps: decisions allowed; the last one must answer.
+        sources: where what was seen so far came from, for policy.
+        memory, next_goal: of the last decision.
+        repeated: the call that was repeated and how often; stalls: steps in a row without a successful call.
+        problem: what was wrong with the last decision.
+        limited: why the budget ends the work.
+        result: the answer, once there is one.
+        candidate: which of rival proposals this is (beam).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    messages: tuple[Message, ...]
+    step: int = 0
+    max_steps: int = 20
+    sources: tuple[Provenance, ...] = ()
+    memory: str = ""
+    next_goal: str = ""
+    seen_calls: dict[str, int] = {}
+    repeated: str = ""
+    repeats: int = 0
+    stalls: int = 0
+    problem: str | None = None
+    limited: str | None = None
+    result: AgentResult | None = None
+    candidate: str = ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is a result."""
+        return self.result is not None
+
+    @property
+    def must_answer(self) -> str:
+        """Why the next decision must be the answer, "" if it need not."""
+        if self.limited:
+            return "budget"
+        if self.step >= self.max_steps - 1:
+            return "steps"
+        if self.repeats >= REPEATS_ENDED or self.stalls >= STALLS_ENDED:
+            return "no_progress"
+        return ""
+
+    def add(self, decision: Decision, results: Sequence[Outcome]) -> State:
+        """The state after a decision and its results."""
+        if decision.limited:
+            return self.model_copy(update={"limited": decision.limited, "messages": self.messages + decision.heard})
+        messages = [*decision.heard]
+        if decision.message is not None:
+            messages.append(decision.message)
+        seen = dict(self.seen_calls)
+        repeated, repeats = "", 0
+        blocks: list[Block] = [block for message in messages for block in message.content]
+        result: AgentResult | None = None
+        text_blocks: list[Block] = []
+        for call, effect, outcome in zip(decision.tool_calls, decision.calls, results, strict=True):
+            source = Source(kind=_SOURCE_KINDS.get(effect.kind, "tool"), ref=call.name)
+            shown = outcome.blocks(source)
+            blocks.extend(shown)
+            if decision.native:
+                messages.append(
+                    Message(role="tool", content=shown, tool_call_id=call.id, name=call.name, is_error=not outcome.ok)
+                )
+            else:
+                text_blocks += [block_from(f"Result of {call.name} ({call.id}):", trust=Trust.SYSTEM), *shown]
+            mark = sha256_json([call.name, call.arguments, outcome.status, outcome.value, outcome.error])
+            seen[mark] = seen.get(mark, 0) + 1
+            if seen[mark] > repeats:
+                repeats, repeated = seen[mark], call.name
+            if effect.name == "done" and outcome.ok:
+                result = _finished(outcome.value, self.step + 1, decision.memory)
+        if text_blocks:
+            messages.append(Message(role="user", content=tuple(text_blocks)))
+        useful = any(outcome.ok for outcome in results)
+        return self.model_copy(
+            update={
+                "messages": self.messages + tuple(messages),
+                "step": self.step + 1,
+                "sources": _union(self.sources, provenance_of(blocks)),
+                "memory": decision.memory or self.memory,
+                "next_goal": decision.next_goal,
+                "seen_calls": seen,
+                "repeated": repeated if repeats >= REPEATS_NOTED else "",
+                "repeats": repeats,
+                "stalls": 0 if useful else self.stalls + 1,
+                "problem": decision.problem,
+                "result": result or (_best_effort(self, decision) if decision.final else None),
+            }
+        )
+
+
+_SOURCE_KINDS: dict[EffectKind, Any] = {
+    EffectKind.INVOKE_AGENT: "agent",
+    EffectKind.INVOKE_ACTION: "environment",
+    EffectKind.ASK_HUMAN: "human",
+}
+
+
+def _union(a: tuple[Provenance, ...], b: tuple[Provenance, ...]) -> tuple[Provenance, ...]:
+    return tuple(sorted({*a, *b}, key=lambda p: (p.kind, p.ref, p.trust.value)))
+
+
+def _finished(value: JsonValue, steps: int, memory: str) -> AgentResult:
+    fields = dict(value) if isinstance(value, dict) else {"answer": str(value)}
+    return AgentResult.model_validate({**fields, "steps": steps, "memory": memory})
+
+
+def _best_effort(state: State, decision: Decision) -> AgentResult:
+    """The last decision held no valid `done`: its words are the best there is."""
+    text = decision.message.text.strip() if decision.message is not None else ""
+    fields = _json_object(text)
+    if fields is not None:
+        text = str(fields.get("answer") or decision.memory or state.memory)
+    return AgentResult(
+        status=RunStatus.PARTIAL,
+        answer=text,
+        report="the agent reached its last step without calling done",
+        steps=state.step + 1,
+        memory=decision.memory or state.memory,
+    )
+
+
+Perceive = Callable[[State, Session[Any]], Awaitable[Seen | None]]
+Decide = Callable[[State, list[Seen], Session[Any]], Awaitable[Decision]]
+Observe = Callable[[State, Session[Any]], Awaitable[State]]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What makes an agent: what it perceives, how it decides, what happens after its calls.
+
+    Attributes:
+        perceive: each may add something to the view of this step.
+        decide: from state and view to a decision (RequestModel, parse, repair).
+        observe: run after the calls, in order.
+        environments: the environments its calls act on (beam needs to branch them).
+    """
+
+    decide: Decide
+    perceive: tuple[Perceive, ...] = ()
+    observe: tuple[Observe, ...] = ()
+    environments: tuple[str, ...] = ()
+
+
+async def step(state: State, session: Session[Any], parts: Parts) -> State:
+    """Perceive, interpret, act: one step of any agent."""
+    view = [seen for part in parts.perceive if (seen := await part(state, session)) is not None]
+    decision = await parts.decide(state, view, session)
+    results = await session.perform_all(decision.calls)  # mistakes come back as observations
+    state = state.add(decision, results)
+    for part in parts.observe:
+        state = await part(state, session)
+    return state
+
+
+async def linear(state: State, session: Session[Any], parts: Parts) -> State:
+    """Step after step until there is a result; the last allowed step must give it."""
+    while not state.ended:
+        state = await step(state, session, parts)
+        session.partial = {"steps": state.step, "memory": state.memory, "next_goal": state.next_goal}
+    return state
+
+
+Score = Callable[[State, Session[Any]], Awaitable[float]]
+
+
+async def beam(
+    state: State, session: Session[Any], parts: Parts, *, score: Score, width: int = 1, candidates: int = 3
+) -> State:
+    """Rival steps, the best kept: width 1 is best-of-N per step, more is a beam (004, sec. 3.2.3).
+
+    Args:
+        state: where to begin.
+        session: the branch; candidates get branches and worlds of their own, the winner's state is adopted.
+        parts: see Parts.
+        score: judges a state after a step; higher is better, ties go to the earlier candidate.
+        width: states kept after each step.
+        candidates: proposals made from each kept state.
+
+    Raises:
+        UsageError: for a width or number under 1, or an environment that cannot branch.
+    """
+    if width < 1 or candidates < 1:
+        raise UsageError(f"a beam of width {width} with {candidates} candidates is empty; both must be at least 1")
+    for name in parts.environments:
+        factory = session.run.services.environments.get(name)
+        if factory is not None and factory().branching == "none":
+            raise UsageError(
+                f"environment {name!r} cannot branch (branching = none), so rival steps would act on one another; "
+                "use the linear driver, or an environment with snapshots"
+            )
+    front = [(state, session, 0.0)]
+    while not all(kept.ended for kept, _, _ in front):
+        rivals: list[tuple[State, Session[Any], float]] = []
+        for kept, branch, points in front:
+            if kept.ended:
+                rivals.append((kept, branch, points))
+                continue
+            for index, rival in enumerate(branch.candidates(candidates)):
+                label = f"{index + 1}/{candidates}" if candidates > 1 else ""
+                rivals.append((kept.model_copy(update={"candidate": label}), rival, points))
+        work = [_Attempt(before, branch, points, parts, score) for before, branch, points in rivals]
+        scored = await session.rivals([one.run for one in work])
+        # A stable sort: ties go to the earlier candidate, so that a resume keeps the same ones.
+        front = sorted(scored, key=lambda one: -one[2])[:width]
+        best = front[0][0]
+        session.partial = {"steps": best.step, "memory": best.memory, "next_goal": best.next_goal}
+    session.adopt(front[0][1])
+    return front[0][0]
+
+
+@dataclass
+class _Attempt:
+    """One rival step and its score."""
+
+    before: State
+    branch: Session[Any]
+    points: float
+    parts: Parts
+    score: Score
+
+    async def run(self) -> tuple[State, Session[Any], float]:
+        """The state after the step; an ended state is neither stepped nor judged again."""
+        if self.before.ended:
+            return self.before, self.branch, self.points
+        after = await step(self.before, self.branch, self.parts)
+        return after, self.branch, await self.score(after, self.branch)
+
+
+# -- decide ------------------------------------------------------------------------------------------------------------
+
+
+class Toolset(Protocol):
+    """What an agent may call, as schemas for the model and as effects for the door."""
+
+    def schemas(self) -> tuple[ToolSchema, ...]:
+        """The tools in a stable order."""
+        ...
+
+    def effect(self, call: ToolCall, session: Session[Any], provenance: tuple[Provenance, ...]) -> Effect:
+        """The effect of a call; a mistake gives an invalid effect with the sentence that says what is allowed."""
+        ...
+
+
+@dataclass
+class ModelDecider:
+    """`decide` with a model: builds the request, parses the answer, turns mistakes into observations.
+
+    Attributes:
+        model: profile or `provider:model`.
+        tools: what it may call.
+        tail: renders the part of the prompt that changes from step to step; last, so that the front stays cacheable.
+        native: native tool calls, or the JSON text format for models without them.
+        settings: parameters of the request.
+        max_calls: calls accepted in one decision.
+    """
+
+    model: str
+    tools: Toolset
+    tail: Callable[[State, list[Seen]], str]
+    native: bool = True
+    settings: ModelSettings = field(default_factory=ModelSettings)
+    max_calls: int = 16
+    role: str = "agent"
+
+    async def __call__(self, state: State, view: list[Seen], session: Session[Any]) -> Decision:
+        """One decision."""
+        final = bool(state.must_answer)
+        heard = tuple(Message(role="user", content=seen.blocks) for seen in view if seen.keep)
+        shown = [block for seen in view if not seen.keep for block in seen.blocks]
+        tail = TextBlock(text=self.tail(state, view), source=Source(kind="prompt"), trust=Trust.SYSTEM)
+        messages = (*state.messages, *heard, Message(role="user", content=(*shown, tail)))
+        schemas = self.tools.schemas()
+        if final:
+            schemas = tuple(schema for schema in schemas if schema.name == "done")
+        provenance = _union(
+            state.sources, provenance_of([b for m in messages[len(state.messages) :] for b in m.content])
+        )
+        request = ModelRequest(
+            model=self.model, messages=messages, tools=schemas if self.native else (), settings=self.settings
+        )
+        outcome = await session.perform(
+            Effect(
+                kind=EffectKind.REQUEST_MODEL,
+                component=f"{self.model}@1.0.0",
+                request=request,
+                mode=Mode.REPEATABLE,
+                role=self.role,
+                purpose="final" if final else "decision",
+                provenance=provenance,
+            )
+        )
+        if outcome.status == "limited":
+            return Decision(limited=outcome.error, heard=heard)
+        if not outcome.ok:
+            return Decision(problem=outcome.error, heard=heard, final=final)
+        return self._interpret(state, outcome, session, provenance, heard, final)
+
+    def _interpret(
+        self,
+        state: State,
+        outcome: Outcome,
+        session: Session[Any],
+        provenance: tuple[Provenance, ...],
+        heard: tuple[Message, ...],
+        final: bool,
+    ) -> Decision:
+        response = outcome.response
+        fields = _json_object(response.text)
+        calls, problem = self._calls(response, fields, state)
+        if final:
+            calls = tuple(call for call in calls if call.name == "done")[:1]
+        effects = []
+        for index, call in enumerate(calls):
+            effect = self.tools.effect(call, session, provenance)
+            if index >= self.max_calls:
+                effect = effect.model_copy(
+                    update={"invalid": f"too many calls in one step: at most {self.max_calls} are executed"}
+                )
+            effects.append(effect)
+        said = fields or {}
+        text = TextBlock(text=response.text, source=Source(kind="agent", ref=session.actor), trust=outcome.trust)
+        message = Message(
+            role="assistant", content=(text,) if response.text else (), tool_calls=calls if self.native else ()
+        )
+        return Decision(
+            thinking=str(said.get("thinking") or response.thinking or ("" if fields else response.text)),
+            evaluation=str(said.get("evaluation_previous_goal") or ""),
+            memory=str(said.get("memory") or ""),
+            next_goal=str(said.get("next_goal") or ""),
+            message=message if message.content or message.tool_calls else None,
+            tool_calls=calls,
+            calls=tuple(effects),
+            heard=heard,
+            problem=problem,
+            final=final,
+            native=self.native,
+        )
+
+    def _calls(
+        self, response: ModelResponse, fields: dict[str, Any] | None, state: State
+    ) -> tuple[tuple[ToolCall, ...], str | None]:
+        if self.native and response.tool_calls:
+            return _unique(response.tool_calls, state.step), None
+        names = ", ".join(schema.name for schema in self.tools.schemas())
+        listed = fields.get("tool") if fields else None
+        if isinstance(listed, dict):
+            listed = [listed]
+        if isinstance(listed, list) and listed:
+            calls = []
+            for index, item in enumerate(listed):
+                entry = item if isinstance(item, dict) else {"name": str(item)}
+                arguments = entry.get("args", entry.get("arguments", {}))
+                calls.append(
+                    ToolCall(
+                        id=f"call_{state.step}_{index}",
+                        name=str(entry.get("name", "")),
+                        arguments=arguments if isinstance(arguments, dict) else str(arguments),
+                    )
+                )
+            return tuple(calls), None
+        if response.finish_reason == "length":
+            return (), f"your reply was cut at {self.settings.max_tokens} tokens before a call; be shorter"
+        if response.finish_reason == "content_filter":
+            return (), "the provider withheld the reply; put the next step differently"
+        if not self.native and fields is None:
+            return (), (
+                'your reply was not the JSON object that was asked for; answer with {"thinking", '
+                f'"evaluation_previous_goal", "memory", "next_goal", "tool": [{{"name", "args"}}]}}; tools: {names}'
+            )
+        return (), f"your reply called no tool; call at least one of: {names}. To finish, call done with the answer"
+
+
+def _unique(calls: tuple[ToolCall, ...], step_number: int) -> tuple[ToolCall, ...]:
+    """Every call gets an id of its own: some servers send none, or the same one twice."""
+    seen: set[str] = set()
+    result = []
+    for index, call in enumerate(calls):
+        one = call
+        if not call.id or call.id in seen:
+            one = call.model_copy(update={"id": f"call_{step_number}_{index}"})
+        seen.add(one.id)
+        result.append(one)
+    return tuple(result)
+
+
+def _json_object(text: str) -> dict[str, Any] | None:
+    """The JSON object in a reply, also inside a code fence or between words; None where there is none."""
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or end <= start:
+        return None
+    try:
+        value = json.loads(text[start : end + 1])
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+# -- parts for perceive ------------------------------------------------------------------------------------------------
+
+
+async def inbox(state: State, session: Session[Any]) -> Seen | None:
+    """What was told to a running task since the last step: a Receive, recorded even if empty."""
+    outcome = await session.perform(
+        Effect(kind=EffectKind.RECEIVE, component="inbox@1.0.0", mode=Mode.PURE, role=session.role)
+    )
+    texts = outcome.value if isinstance(outcome.value, list) else []
+    if not texts:
+        return None
+    blocks = tuple(
+        TextBlock(text=str(text), source=Source(kind="human", ref="tell"), trust=Trust.USER) for text in texts
+    )
+    return Seen(blocks=blocks, keep=True)
+
+
+def environment_state(component: str, instance: str | None = None) -> Perceive:
+    """What an environment shows now, through the door."""
+
+    async def part(state: State, session: Session[Any]) -> Seen | None:
+        name = component.rpartition("@")[0] or component
+        outcome = await session.perform(
+            Effect(
+                kind=EffectKind.INVOKE_ACTION,
+                component=component,
+                arguments={"action": "state"},
+                mode=Mode.REPEATABLE,
+                instance=instance or name,
+                role=session.role,
+            )
+        )
+        return Seen(blocks=outcome.blocks(Source(kind="environment", ref=name)))
+
+    return part
+
+
+__all__ = [
+    "Citation",
+    "Decision",
+    "ModelDecider",
+    "Parts",
+    "Seen",
+    "State",
+    "Toolset",
+    "beam",
+    "environment_state",
+    "inbox",
+    "linear",
+    "step",
+]

@@ -1,0 +1,1 @@
+"""The door and the log: sessions, ledger, budgets, policy, mail, environments, engines, store."""

@@ -1,0 +1,181 @@
+"""Budgets over the tree of agents: reserve a bound before an effect, settle with what it cost.
+
+Every agent has a node; a carve is a node with limits of its own, and each reservation is held against the whole chain
+of parents. A decision must leave room for one more request of its agent (the final reserve), so that the last answer
+can always be afforded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from agentorchestra.core.budget import Bound, Budget, Usage
+from agentorchestra.core.errors import BudgetExhaustedError
+
+_RESOURCES = ("steps", "tokens", "cost_usd", "active_s")
+_UNITS = {"steps": "steps", "tokens": "tokens", "cost_usd": "US dollars", "active_s": "active seconds"}
+_OPTIONS = {
+    "steps": "--max-steps",
+    "tokens": "Budget(tokens=...)",
+    "cost_usd": "--budget-usd",
+    "active_s": "--timeout-s",
+}
+
+
+class BudgetShort(Exception):
+    """The limits do not cover an effect: `soft` when only the final reserve is in the way."""
+
+    def __init__(self, message: str, *, node: BudgetNode, resource: str, soft: bool) -> None:
+        super().__init__(message)
+        self.node = node
+        self.resource = resource
+        self.soft = soft
+
+
+class BudgetNode:
+    """The limits, spending and holds of one agent's subtree.
+
+    Args:
+        scope: the branch.
+        limits: None in a field for no limit of its own.
+        parent: the node of the agent that invoked this one.
+        spent: what the log says was spent under the branch.
+        active: seconds of active time counted against this node; None takes no part in time.
+    """
+
+    def __init__(
+        self,
+        scope: str,
+        limits: Budget,
+        parent: BudgetNode | None = None,
+        *,
+        spent: Bound | None = None,
+        active: Callable[[], float] | None = None,
+    ) -> None:
+        self.scope = scope
+        self.limits = limits
+        self.parent = parent
+        self.spent = spent or Bound()
+        self.held = Bound()
+        self.final_reserve = Bound()
+        self._active = active
+        self._changed: asyncio.Event = parent._changed if parent is not None else asyncio.Event()
+
+    def chain(self) -> Iterator[BudgetNode]:
+        """This node and its parents, innermost first."""
+        node: BudgetNode | None = self
+        while node is not None:
+            yield node
+            node = node.parent
+
+    def _used(self, resource: str) -> float:
+        if resource == "active_s":
+            return self._active() if self._active is not None else 0.0
+        return float(getattr(self.spent, resource))
+
+    def _check(self, bound: Bound, *, final: bool, decision: bool) -> bool:
+        """Whether the bound fits now; False if only outstanding holds are in the way.
+
+        Raises:
+            BudgetShort: if it cannot fit.
+        """
+        fits = True
+        for node in self.chain():
+            for resource in _RESOURCES:
+                limit = getattr(node.limits, resource)
+                if limit is None:
+                    continue
+                used = node._used(resource)
+                own = float(getattr(bound, resource))
+                # The final reserve of an ancestor is never this agent's to spend.
+                kept = 0.0 if final and node is self else float(getattr(node.final_reserve, resource))
+                # Only decisions start by the clock: a call that is already decided runs until the limit itself.
+                if own <= 0 and not (resource == "active_s" and (decision or final)):
+                    continue
+                if used + own + kept > limit + 1e-12 or (resource == "active_s" and used >= limit):
+                    hard = used + own > limit + 1e-12 or (resource == "active_s" and used >= limit)
+                    raise BudgetShort(
+                        node._sentence(resource, used, own, limit), node=node, resource=resource, soft=not hard
+                    )
+                if used + float(getattr(node.held, resource)) + own + kept > limit + 1e-12:
+                    fits = False
+        return fits
+
+    def _sentence(self, resource: str, used: float, own: float, limit: float) -> str:
+        whose = "the run's budget" if self.parent is None else f"the budget of {self.scope}"
+        return (
+            f"{whose} of {limit:g} {_UNITS[resource]} does not cover the next effect "
+            f"({used:.6g} spent, up to {own:.6g} more needed); raise it with {_OPTIONS[resource]} and resume"
+        )
+
+    async def reserve(self, bound: Bound, *, final: bool = False, decision: bool = False) -> Hold:
+        """Hold a bound against this node and its parents; waits while only other holds are in the way.
+
+        Args:
+            bound: the most the effect can cost.
+            final: the last answer: it may use this agent's own final reserve.
+            decision: keep room for one further request of this size.
+
+        Raises:
+            BudgetShort: if spent plus the bound exceeds a limit.
+        """
+        if decision and not final:
+            self.final_reserve = bound
+        while not self._check(bound, final=final, decision=decision):
+            self._changed.clear()
+            await self._changed.wait()
+        hold = Hold(self, bound)
+        for node in self.chain():
+            node.held = node.held + bound
+        return hold
+
+    def final_only(self) -> None:
+        """From here on this agent keeps no reserve: it has given its answer."""
+        self.final_reserve = Bound()
+
+    def notify(self) -> None:
+        """Wake whoever waits for holds to be settled."""
+        self._changed.set()
+
+
+class Hold:
+    """A reservation; settle or release it exactly once."""
+
+    def __init__(self, node: BudgetNode, bound: Bound) -> None:
+        self._node = node
+        self._bound = bound
+        self._open = True
+
+    def settle(self, usage: Usage, *, steps: int = 0) -> None:
+        """Replace the hold by what it cost. An unknown cost counts with the bound's dollars."""
+        cost = self._bound.cost_usd if usage.cost_usd is None else usage.cost_usd
+        self._close(Bound(steps=steps, tokens=usage.tokens, cost_usd=cost))
+
+    def keep(self) -> None:
+        """The attempt may have been paid: the bound counts as spent."""
+        self._close(self._bound)
+
+    def release(self) -> None:
+        """Nothing was spent."""
+        self._close(Bound())
+
+    def _close(self, cost: Bound) -> None:
+        if not self._open:
+            return
+        self._open = False
+        for node in self._node.chain():
+            node.spent = node.spent + cost
+            held = node.held
+            node.held = Bound(
+                steps=max(0, held.steps - self._bound.steps),
+                tokens=max(0, held.tokens - self._bound.tokens),
+                cost_usd=max(0.0, held.cost_usd - self._bound.cost_usd),
+                active_s=max(0.0, held.active_s - self._bound.active_s),
+            )
+        self._node.notify()
+
+
+def exhausted(short: BudgetShort) -> BudgetExhaustedError:
+    """The door's error for a hard refusal."""
+    return BudgetExhaustedError(str(short), resource=short.resource, scope=short.node.scope)

@@ -1,0 +1,72 @@
+"""The lossy bus: deltas, progress and committed events for whoever watches. Nothing is ever read back from it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from agentorchestra.core.events import Event, NewEvent
+
+
+class Notice(BaseModel):
+    """One thing seen on the bus.
+
+    Attributes:
+        kind: `event` (committed), `delta` (streamed model text), `progress` (a tool's line), `question`.
+        key: the effect's key as text, "" for the run's own events.
+        text: for deltas, progress and questions.
+        event: for events; its sequence is known only from the log.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: Literal["event", "delta", "progress", "question", "end"]
+    run: str
+    key: str = ""
+    actor: str = ""
+    text: str = ""
+    event: NewEvent | Event | None = None
+    result: Any = None
+
+
+class Bus:
+    """Fans notices out to bounded queues; a slow watcher loses the oldest, the run never waits."""
+
+    def __init__(self, size: int = 1000) -> None:
+        self._queues: list[asyncio.Queue[Notice]] = []
+        self._size = size
+
+    @property
+    def listening(self) -> bool:
+        """Whether anybody watches."""
+        return bool(self._queues)
+
+    def publish(self, notice: Notice) -> None:
+        """Hand a notice to every watcher."""
+        for queue in self._queues:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(notice)
+
+    @contextmanager
+    def subscribe(self) -> Iterator[asyncio.Queue[Notice]]:
+        """A queue that receives what is published while the context is open."""
+        queue: asyncio.Queue[Notice] = asyncio.Queue(self._size)
+        self._queues.append(queue)
+        try:
+            yield queue
+        finally:
+            self._queues.remove(queue)
+
+
+async def drain(queue: asyncio.Queue[Notice]) -> AsyncIterator[Notice]:
+    """The notices of a queue up to and including the end."""
+    while True:
+        notice = await queue.get()
+        yield notice
+        if notice.kind == "end":
+            return

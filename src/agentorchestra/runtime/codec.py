@@ -1,0 +1,131 @@
+"""How effects are written to the log: model requests as a hash chain, tool schemas once per run.
+
+A request of step 300 repeats the messages of step 299. Its stored form names the longest prefix that the run already
+holds and gives only the messages appended to it, so a run's log grows linearly with its length.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.effects import Effect
+from agentorchestra.core.errors import StoreError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.messages import Message, ModelRequest, ModelSettings, ToolSchema
+
+
+class EffectCodec:
+    """Encodes and decodes the effects of one run; knows which chain heads and schemas the log holds.
+
+    Encoding and appending must happen in the same order: a later effect may refer to what an earlier one stored.
+    """
+
+    def __init__(self) -> None:
+        self._links: dict[str, tuple[str, tuple[Message, ...]]] = {}
+        self._heads: set[str] = set()
+        self._schemas: dict[str, ToolSchema] = {}
+
+    def encode(self, effect: Effect) -> dict[str, JsonValue]:
+        """The stored form of an effect."""
+        body: dict[str, Any] = effect.model_dump(mode="json", exclude_defaults=True, exclude={"request"})
+        if "tags" in body:
+            body["tags"] = sorted(body["tags"])
+        if effect.request is not None:
+            body["request"] = self._encode_request(effect.request)
+        return body
+
+    def _encode_request(self, request: ModelRequest) -> dict[str, JsonValue]:
+        chain = request.chain
+        known = len(chain)
+        while known and chain[known - 1] not in self._heads:
+            known -= 1
+        prefix = chain[known - 1] if known else ""
+        appended = request.messages[known:]
+        if appended:
+            self._links[chain[-1]] = (prefix, appended)
+            self._heads.update(chain[known:])
+        new = {tool.digest: tool for tool in request.tools if tool.digest not in self._schemas}
+        self._schemas.update(new)
+        stored: dict[str, Any] = {
+            "model": request.model,
+            "prefix": prefix,
+            "appended": [m.model_dump(mode="json", exclude_defaults=True) | {"role": m.role} for m in appended],
+        }
+        if request.tools:
+            stored["tools"] = [tool.digest for tool in request.tools]
+        if new:
+            stored["schemas"] = {digest: tool.model_dump(mode="json") for digest, tool in new.items()}
+        settings = request.settings.model_dump(mode="json", exclude_defaults=True)
+        if settings:
+            stored["settings"] = settings
+        return stored
+
+    def learn(self, body: dict[str, Any]) -> None:
+        """Take note of what a stored effect added to the log (on load, in sequence)."""
+        stored = body.get("request")
+        if not stored:
+            return
+        head = stored.get("prefix", "")
+        messages = tuple(Message.model_validate(m) for m in stored.get("appended", ()))
+        prefix = head
+        for message in messages:
+            head = sha256_text(head + message.digest)
+            self._heads.add(head)
+        if messages:
+            self._links[head] = (prefix, messages)
+        for digest, schema in stored.get("schemas", {}).items():
+            self._schemas[digest] = ToolSchema.model_validate(schema)
+
+    def decode(self, body: dict[str, Any]) -> Effect:
+        """The effect of a stored form that was encoded or learned here.
+
+        Raises:
+            StoreError: if the log lacks a part of the chain.
+        """
+        rest = {key: value for key, value in body.items() if key != "request"}
+        stored = body.get("request")
+        request = None
+        if stored:
+            appended = tuple(Message.model_validate(m) for m in stored.get("appended", ()))
+            request = ModelRequest(
+                model=stored["model"],
+                messages=self._messages(stored.get("prefix", "")) + appended,
+                tools=tuple(self._schema(digest) for digest in stored.get("tools", ())),
+                settings=ModelSettings.model_validate(stored.get("settings", {})),
+            )
+        return Effect.model_validate({**rest, "request": request})
+
+    def _schema(self, digest: str) -> ToolSchema:
+        try:
+            return self._schemas[digest]
+        except KeyError:
+            raise StoreError(
+                f"the log lacks the tool schema {digest[:12]}; restore the workspace from a backup"
+            ) from None
+
+    def _messages(self, head: str) -> tuple[Message, ...]:
+        parts: list[tuple[Message, ...]] = []
+        while head:
+            found = self._find(head)
+            if found is None:
+                raise StoreError(f"the log lacks the messages up to {head[:12]}; restore the workspace from a backup")
+            prefix, messages = found
+            parts.append(messages)
+            head = prefix
+        return tuple(message for part in reversed(parts) for message in part)
+
+    def _find(self, head: str) -> tuple[str, tuple[Message, ...]] | None:
+        direct = self._links.get(head)
+        if direct is not None:
+            return direct
+        # A prefix may end inside an appended run of messages (a shorter request came later).
+        for prefix, messages in self._links.values():
+            walk = prefix
+            for count, message in enumerate(messages, start=1):
+                walk = sha256_text(walk + message.digest)
+                if walk == head:
+                    self._links[head] = (prefix, messages[:count])
+                    return self._links[head]
+        return None

@@ -1,0 +1,197 @@
+"""The local engine: claims runs for this process, keeps the leases, watches for other processes' events."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import psutil
+
+from agentorchestra.core.clock import Clock, SystemClock
+from agentorchestra.core.errors import FencedError, StoreError
+from agentorchestra.core.events import CancelRequested, new_event
+from agentorchestra.core.protocols import Job, Owner, Store
+from agentorchestra.runtime.run import Run, wait_for
+
+T = TypeVar("T")
+
+_WATCH_S = 0.1
+"""How often the store is asked whether another process committed (one cheap query per process, not per run)."""
+
+
+def this_process() -> Owner:
+    """This process as the owner of jobs."""
+    pid = os.getpid()
+    return Owner(host=socket.gethostname(), pid=pid, started=psutil.Process(pid).create_time())
+
+
+def is_dead(owner: Owner) -> bool:
+    """Whether host, pid and start time prove that a process is gone. False where nothing can be proved."""
+    if owner.host != socket.gethostname():
+        return False
+    try:
+        process = psutil.Process(owner.pid)
+        # A pid that was given to another process has another start time.
+        return abs(process.create_time() - owner.started) > 1.0 or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.Error:
+        return False
+
+
+@dataclass
+class _Driven:
+    epoch: int
+    task: asyncio.Task[object]
+    run: Run | None = None
+    seen: int = 0
+    lost: bool = False
+
+
+class LocalEngine:
+    """Drives runs in this process over any store; with the memory store it is the memory engine.
+
+    Args:
+        store: where runs and jobs live.
+        lease_s: how long a claim holds without a heartbeat, in seconds of the store's time.
+    """
+
+    def __init__(self, store: Store, *, lease_s: float = 30.0, clock: Clock | None = None) -> None:
+        self._store = store
+        self._lease_s = lease_s
+        self._clock = clock or SystemClock()
+        self.owner = this_process()
+        self._driven: dict[str, _Driven] = {}
+        self._keeper: asyncio.Task[None] | None = None
+
+    @property
+    def driving(self) -> tuple[str, ...]:
+        """The runs this process drives now."""
+        return tuple(self._driven)
+
+    async def claim(self, run: str) -> int:
+        """Take a run over; waits for nobody.
+
+        Returns:
+            The new epoch.
+
+        Raises:
+            FencedError: if another live process drives it.
+        """
+        job = await self._store.job(run)
+        if run in self._driven:
+            raise FencedError(f"run {run} is already being driven by this process; wait for it or cancel it")
+        epoch = None
+        # This process asking again, without driving it, means that an earlier attempt of its own ended.
+        if job is not None and job.owner is not None and (is_dead(job.owner) or job.owner == self.owner):
+            epoch = await self._store.claim(run, self.owner, lease_s=self._lease_s, expect_epoch=job.epoch)
+        if epoch is None:
+            epoch = await self._store.claim(run, self.owner, lease_s=self._lease_s)
+        if epoch is None:
+            raise FencedError(_driven_elsewhere(run, await self._store.job(run)))
+        return epoch
+
+    async def submit(self, run: str, drive: Callable[[int], Awaitable[T]]) -> T:
+        """Claim the run and await `drive(epoch)` under a heartbeat; releases at the end.
+
+        Raises:
+            FencedError: if another live process drives the run, or took it over meanwhile.
+        """
+        epoch = await self.claim(run)
+        task = asyncio.ensure_future(drive(epoch))
+        driven = _Driven(epoch, task)  # type: ignore[arg-type]
+        self._driven[run] = driven
+        if self._keeper is None or self._keeper.done():
+            self._keeper = asyncio.create_task(self._keep())
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+            if driven.lost:
+                raise FencedError(_driven_elsewhere(run, await self._store.job(run))) from None
+            raise
+        finally:
+            del self._driven[run]
+            if not driven.lost:
+                await asyncio.shield(self._store.release(run, epoch))
+            if not self._driven:
+                await self._stop_keeper()
+
+    def attach(self, run: Run) -> None:
+        """Let the watcher hand external events to a driven run."""
+        driven = self._driven.get(run.id)
+        if driven is not None:
+            driven.run = run
+            driven.seen = run.ledger.last_seq
+
+    async def cancel(self, run: str, *, reason: str = "", by: str = "") -> None:
+        """Ask whoever drives the run to stop it; the request is an event of the log."""
+        event = new_event(CancelRequested(reason=reason, by=by), ts=self._clock.now(), actor=by)
+        await wait_for(self._store.append(run, None, [event]))
+        await self.poke(run)
+
+    async def poke(self, run: str) -> None:
+        """Look for external events of a run driven here at once."""
+        driven = self._driven.get(run)
+        if driven is not None:
+            await self._look(run, driven)
+
+    async def close(self) -> None:
+        """Cancel what is driven here and wait until it has been put away."""
+        tasks = [driven.task for driven in self._driven.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        await self._stop_keeper()
+
+    async def _stop_keeper(self) -> None:
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None and keeper is not asyncio.current_task():
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
+
+    async def _keep(self) -> None:
+        """One task per process: prolongs all leases, watches the store."""
+        last = self._clock.monotonic()
+        while True:
+            await asyncio.sleep(_WATCH_S)
+            try:
+                if await self._store.changed():
+                    for run, driven in list(self._driven.items()):
+                        await self._look(run, driven)
+                if self._clock.monotonic() - last >= self._lease_s / 3:
+                    last = self._clock.monotonic()
+                    epochs = {run: driven.epoch for run, driven in self._driven.items()}
+                    for run in await self._store.heartbeat(epochs, lease_s=self._lease_s):
+                        lost = self._driven.get(run)
+                        if lost is not None and lost.epoch == epochs[run]:
+                            lost.lost = True
+                            lost.task.cancel()
+            except StoreError:
+                # The writers of the runs meet the same failure and say it; the keeper only tries again.
+                continue
+
+    async def _look(self, run: str, driven: _Driven) -> None:
+        if driven.run is None:
+            return
+        events = await self._store.load(run, after=driven.seen)
+        if not events:
+            return
+        driven.seen = max(event.seq for event in events)
+        if driven.run.on_external([event for event in events if not event.branch]):
+            driven.task.cancel()
+
+
+def _driven_elsewhere(run: str, job: Job | None) -> str:
+    who = f" ({job.owner.host}, pid {job.owner.pid})" if job is not None and job.owner is not None else ""
+    return f"run {run} is being driven by another process{who}; it goes on there, watch it with `agentorchestra show {run}`"
+
+
+__all__ = ["LocalEngine", "is_dead", "this_process"]

@@ -1,0 +1,308 @@
+"""The handlers of what the runtime itself executes: questions, mail, joins, environments."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.budget import NO_COST, Bound
+from agentorchestra.core.content import MediaBlock, TextBlock, Trust, lowest
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
+from agentorchestra.core.errors import DoorError, SuspendedError, UnknownComponentError
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.protocols import Handler
+from agentorchestra.core.spec import Question
+from agentorchestra.runtime.run import LiveEnvironment, Run
+from agentorchestra.runtime.session import Session
+
+
+class BaseHandler:
+    """A handler with the effect's own mode, no cost and nothing to redact."""
+
+    def mode(self, effect: Effect) -> Mode:
+        """The effect's mode."""
+        return effect.mode
+
+    def bound(self, effect: Effect) -> Bound:
+        """Nothing."""
+        return NO_COST
+
+    def redact(self, effect: Effect) -> Effect:
+        """The effect as it is."""
+        return effect
+
+
+class AskHumanHandler(BaseHandler):
+    """Questions to a human: an answer in the log, a terminal, or the run waits."""
+
+    def mode(self, effect: Effect) -> Mode:
+        """Repeatable: asked again under its recorded key."""
+        return Mode.REPEATABLE
+
+    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+        """The answer; raises SuspendedError where nobody can give one now."""
+        run, key = ctx.run, str(ctx.key)
+        answered = run.ledger.answers.get(key)
+        if answered is not None:
+            return Outcome(value=answered.answer, trust=Trust.USER)
+        question = Question(
+            key=key,
+            question=str(effect.arguments.get("question", "")),
+            kind="approval" if effect.purpose == "approval" else "question",
+            details={k: v for k, v in effect.arguments.items() if k != "question"},
+        )
+        if run.services.asker is not None:
+            async with run.asking:  # one question at a time
+                answer = await run.services.asker(question)
+            if answer is not None:
+                if isinstance(answer, str):
+                    run.user_content.append(answer)
+                return Outcome(value=answer, trust=Trust.USER)
+        if run.manifest.on_ask == "deny":
+            return failed("denied", "nobody can be asked in this run (--on-ask deny)")
+        raise SuspendedError(f"waits for an answer: {question.question}", waiting_for=(key,))
+
+
+class SendMessageHandler(BaseHandler):
+    """Mail between actors: the record is the effect."""
+
+    def mode(self, effect: Effect) -> Mode:
+        """Pure: nothing happens but the record."""
+        return Mode.PURE
+
+    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+        """Accept the message; it is delivered when it has been recorded."""
+        to = effect.arguments.get("to")
+        if not isinstance(to, list) or not to:
+            return failed("mistake", "a message needs at least one receiver in `to`")
+        return Outcome(value={"sent": str(ctx.key)}, trust=effect.lowest_trust)
+
+
+class ReceiveHandler(BaseHandler):
+    """The inbox of a running task: what was told since the last look, recorded even if empty."""
+
+    def mode(self, effect: Effect) -> Mode:
+        """Pure: it reads the log."""
+        return Mode.PURE
+
+    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+        """The texts told, and the sequence they go up to."""
+        cursor = ctx.vars.get("inbox", 0)
+        after = cursor if isinstance(cursor, int) else 0
+        found = [(seq, told.text) for seq, told in ctx.run.ledger.told if seq > after]
+        if found:
+            ctx.vars["inbox"] = found[-1][0]
+        return Outcome(value=[text for _, text in found], trust=Trust.USER)
+
+
+class WaitHandler(BaseHandler):
+    """Waiting for mail or a timer; records the ids it took and the last sequence, never the messages again."""
+
+    def mode(self, effect: Effect) -> Mode:
+        """Repeatable."""
+        return Mode.REPEATABLE
+
+    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+        """`{"reason": mail|timeout|all_waiting, "messages": [ids], "last": seq}`."""
+        run = ctx.run
+        timeout = effect.arguments.get("timeout_s")
+        seconds = float(timeout) if isinstance(timeout, int | float) else None
+        actor = str(effect.arguments.get("actor", ctx.actor))
+        mail = bool(effect.arguments.get("mail", True))
+        if not mail and seconds is None:
+            return failed("mistake", "a wait needs `timeout_s` when it does not wait for mail")
+        name = f"mail:{actor}"
+        cursor = ctx.vars.get(name, 0)
+        after = cursor if isinstance(cursor, int) else 0
+        reason = await run.mail.wait(ctx.branch, actor, after, seconds, mail=mail)
+        taken = run.mail.unread(actor, after) if mail else []
+        last = taken[-1].seq if taken else after
+        if taken:
+            ctx.vars[name] = last
+        ids: list[JsonValue] = [one.id for one in taken]
+        return Outcome(value={"reason": "mail" if taken else reason, "messages": ids, "last": last})
+
+
+class JoinHandler(BaseHandler):
+    """Joins spawned agents."""
+
+    def mode(self, effect: Effect) -> Mode:
+        """Repeatable."""
+        return Mode.REPEATABLE
+
+    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+        """`{"results": {key: value}, "winner": key}`; raises what a joined agent raised."""
+        parent = ctx.parent
+        keys = effect.arguments.get("keys")
+        if parent is None or not isinstance(keys, list):
+            return failed("mistake", "a join needs the `keys` of agents spawned on the same branch")
+        wanted = []
+        for text in keys:
+            spawned = parent.spawned.get(EffectKey.parse(str(text)))
+            if spawned is None:
+                known = ", ".join(str(k) for k in parent.spawned) or "none"
+                return failed("mistake", f"nothing was spawned at {text}; spawned here: {known}")
+            wanted.append(spawned)
+        first = effect.arguments.get("mode") == "any"
+
+        def ready() -> bool:
+            over = [one.ended.is_set() for one in wanted]
+            return all(over) or (first and any(one.outcome is not None for one in wanted))
+
+        if not ready():
+            await self._wait(ctx.run, parent, ready)
+        finished = [one for one in wanted if one.outcome is not None]
+        if not (first and finished):
+            errors = [one.error for one in wanted if one.error is not None]
+            for error in errors:
+                if not isinstance(error, SuspendedError):
+                    raise error
+            if errors:
+                raise errors[0]
+        chosen = finished[:1] if first else finished
+        for one in chosen:
+            if not one.joined:
+                one.joined = True
+                ctx.vars.writes.update(one.writes)
+        results: dict[str, JsonValue] = {str(o.key): o.outcome.value for o in chosen if o.outcome is not None}
+        trust = lowest(*(one.outcome.trust for one in chosen if one.outcome is not None))
+        return Outcome(value={"results": results, "winner": str(chosen[0].key)}, trust=trust)
+
+    async def _wait(self, run: Run, parent: Session[Any], ready: Any) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def wake() -> None:
+            if ready() and not future.done():
+                run.mail.take_up()
+                future.set_result(None)
+
+        parent.joiners.append(wake)
+        run.mail.give_up()
+        try:
+            await future
+        except asyncio.CancelledError:
+            if not future.done() or future.cancelled():
+                run.mail.take_up()
+            raise
+        finally:
+            parent.joiners.remove(wake)
+
+
+class EnvironmentHandler(BaseHandler):
+    """Actions on environment instances, their snapshots and restores.
+
+    The snapshot an instance stands at lies in the run's state under `env:INSTANCE`, so a hit, a winning candidate or a
+    resume bring it along by themselves: an instance that stands elsewhere is restored before it acts.
+    """
+
+    def mode(self, effect: Effect) -> Mode:
+        """Snapshots and restores are repeatable, actions have their own mode."""
+        return effect.mode if effect.kind is EffectKind.INVOKE_ACTION else Mode.REPEATABLE
+
+    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+        """Act on the instance of the effect's world."""
+        instance = effect.instance or effect.name
+        name = f"env:{instance}"
+        stood = ctx.vars.get(name)
+        ref = stood if isinstance(stood, str) else None
+        live, lost = await self._instance(effect, instance, ref, ctx)
+        if lost is not None:
+            ctx.vars[name] = None
+            return failed("environment_lost", lost)
+        environment = live.environment
+        if effect.kind is EffectKind.SNAPSHOT:
+            await self._keep(live, name, ctx)
+            return Outcome(value={"snapshot": live.ref})
+        if effect.kind is EffectKind.RESTORE:
+            wanted = str(effect.arguments.get("snapshot", ""))
+            await environment.restore(await ctx.blob(wanted))
+            live.ref = wanted
+            ctx.vars[name] = wanted
+            return Outcome(value={"snapshot": wanted})
+        action = str(effect.arguments.get("action", ""))
+        if action == STATE_ACTION:
+            return Outcome(value=blocks_value(await environment.state()), trust=Trust.UNTRUSTED)
+        known = [schema.name for schema in environment.actions()]
+        if action not in known:
+            return failed("mistake", f"{effect.name} has no action {action!r}; its actions: {', '.join(known)}")
+        arguments = effect.arguments.get("arguments")
+        try:
+            value = await environment.act(action, dict(arguments) if isinstance(arguments, dict) else {}, ctx)
+        finally:
+            # A failed action may have changed something too: the snapshot tells where the instance really stands.
+            if environment.mutates(action) and environment.branching == "snapshot":
+                await self._keep(live, name, ctx)
+        if environment.mutates(action) and not environment.durable and environment.branching == "none":
+            ctx.vars[name] = live.ref = _ACTED
+        if isinstance(value, TextBlock | MediaBlock):
+            value = [value]
+        if isinstance(value, list | tuple) and value and all(isinstance(v, TextBlock | MediaBlock) for v in value):
+            value = blocks_value(value)
+        return Outcome(value=value, trust=Trust.UNTRUSTED)
+
+    async def _keep(self, live: LiveEnvironment, name: str, ctx: Session[Any]) -> None:
+        data = await live.environment.snapshot()
+        live.ref = await ctx.run.services.store.put_blob(data)
+        ctx.vars[name] = live.ref
+
+    async def _instance(
+        self, effect: Effect, instance: str, ref: str | None, ctx: Session[Any]
+    ) -> tuple[LiveEnvironment, str | None]:
+        run = ctx.run
+        place = (effect.world, instance)
+        live = run.environments.get(place)
+        if live is None:
+            factory = run.services.environments.get(effect.name)
+            if factory is None:
+                known = ", ".join(sorted(run.services.environments)) or "none"
+                raise UnknownComponentError(f"no environment {effect.name!r} is registered; registered: {known}")
+            live = LiveEnvironment(factory())
+            await live.environment.open(ctx)
+            run.environments[place] = live
+            if ref == _ACTED:
+                live.ref = None
+                return live, (
+                    f"the state of {instance} was lost with the process that held it; it was opened anew, "
+                    "look at its state before going on"
+                )
+        if ref is not None and live.ref != ref and ref != _ACTED:
+            await live.environment.restore(await ctx.blob(ref))
+            live.ref = ref
+        return live, None
+
+
+_ACTED = "acted"
+STATE_ACTION = "state"
+"""The action every environment has: what an agent sees of it now."""
+
+
+def builtin_handlers() -> dict[EffectKind, Handler]:
+    """The handlers that need no component."""
+    environment = EnvironmentHandler()
+    handlers: dict[EffectKind, Any] = {
+        EffectKind.ASK_HUMAN: AskHumanHandler(),
+        EffectKind.SEND_MESSAGE: SendMessageHandler(),
+        EffectKind.RECEIVE: ReceiveHandler(),
+        EffectKind.WAIT: WaitHandler(),
+        EffectKind.JOIN: JoinHandler(),
+        EffectKind.INVOKE_ACTION: environment,
+        EffectKind.SNAPSHOT: environment,
+        EffectKind.RESTORE: environment,
+    }
+    return handlers
+
+
+__all__ = [
+    "STATE_ACTION",
+    "AskHumanHandler",
+    "BaseHandler",
+    "DoorError",
+    "EnvironmentHandler",
+    "JoinHandler",
+    "ReceiveHandler",
+    "SendMessageHandler",
+    "WaitHandler",
+    "builtin_handlers",
+]

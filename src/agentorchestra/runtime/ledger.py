@@ -1,0 +1,210 @@
+"""The ledger: what the log says about every effect key, as resume, replay and fork read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentorchestra.core.budget import Bound, Usage
+from agentorchestra.core.effects import EffectKind, Mode, Outcome
+from agentorchestra.core.events import RUN_BRANCH, Answered, Event, Told, upcast
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.runtime.codec import EffectCodec
+
+
+@dataclass(slots=True)
+class Record:
+    """What is known about one key."""
+
+    fingerprint: str
+    effect: dict[str, Any] = field(default_factory=dict)
+    attempt: int = 1
+    started: bool = False
+    interrupted: bool = False
+    outcome: Outcome | None = None
+    seq: int = 0
+    bound: Bound = field(default_factory=Bound)
+
+    @property
+    def mode(self) -> Mode:
+        """The recorded mode."""
+        return Mode(self.effect.get("mode", Mode.ONCE))
+
+    @property
+    def kind(self) -> EffectKind:
+        """The recorded kind."""
+        return EffectKind(self.effect["kind"])
+
+
+def parent_key(branch: str) -> EffectKey | None:
+    """The key of the effect that owns a branch: `/3.planner/2.x` belongs to `/3.planner`#2; None for the root."""
+    head, _, last = branch.rpartition("/")
+    number = last.split(".", 1)[0]
+    return EffectKey(head or "/", int(number)) if number.isdigit() else None
+
+
+def within(branch: str, prefix: str) -> bool:
+    """Whether a branch lies in the subtree of a prefix."""
+    return prefix == "/" or branch == prefix or branch.startswith((prefix + "/", prefix + "."))
+
+
+class Ledger:
+    """The records of one run by key, built from its events in sequence."""
+
+    def __init__(self, codec: EffectCodec | None = None) -> None:
+        self.codec = codec or EffectCodec()
+        self.records: dict[EffectKey, Record] = {}
+        self.answers: dict[str, Answered] = {}
+        self.told: list[tuple[int, Told]] = []
+        self.cancel_requested = False
+        self.attempts: dict[EffectKey, int] = {}
+        self.spent: list[tuple[EffectKey, Usage]] = []
+        self.possibly_paid: list[tuple[EffectKey, Bound]] = []
+        self.decisions: list[EffectKey] = []
+        self.usage_by_model: dict[str, Usage] = {}
+        self.last_seq = 0
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Ledger:
+        """The ledger of a run's events.
+
+        Raises:
+            EventFormatError: for events this version cannot read.
+        """
+        ledger = cls()
+        for event in events:
+            ledger.apply(event)
+        return ledger
+
+    def apply(self, event: Event) -> None:
+        """Take one more event into account."""
+        self.last_seq = max(self.last_seq, event.seq)
+        body = upcast(event.type, event.v, event.body)
+        if event.branch == RUN_BRANCH:
+            self._apply_run_event(event, body)
+            return
+        assert event.n is not None
+        key = EffectKey(event.branch, event.n)
+        self.attempts[key] = max(self.attempts.get(key, 0), event.attempt)
+        if event.type == "started":
+            self.codec.learn(body["effect"])
+            previous = self.records.get(key)
+            if previous is not None and previous.started and previous.mode is Mode.REPEATABLE:
+                # It was sent and never answered: it may have been paid.
+                self.possibly_paid.append((key, previous.bound))
+            self.records[key] = Record(
+                fingerprint=body["fingerprint"],
+                effect=body["effect"],
+                attempt=event.attempt,
+                started=True,
+                seq=event.seq,
+                bound=Bound.model_validate(body.get("bound", {})),
+            )
+        elif event.type == "completed":
+            effect = body.get("effect")
+            if effect is not None:
+                self.codec.learn(effect)
+            record = self.records.get(key)
+            if record is None:
+                record = Record(fingerprint=body["fingerprint"], effect=effect or {})
+            record.outcome = Outcome.model_validate(body["outcome"])
+            record.attempt, record.seq, record.interrupted = event.attempt, event.seq, False
+            self.records[key] = record
+            self._spend(key, record.effect, record.outcome)
+        elif event.type == "interrupted":
+            if key in self.records:
+                self.records[key].interrupted = True
+                if body.get("error_type") != "CancelledError":
+                    self.records[key].bound = Bound()  # refused by the provider: not paid
+            usage = Usage.model_validate(body.get("usage", {}))
+            self._add_usage(key, usage, "")
+        elif event.type == "attempt_failed":
+            self._add_usage(key, Usage.model_validate(body.get("usage", {})), str(body.get("target", "")))
+
+    def _apply_run_event(self, event: Event, body: dict[str, Any]) -> None:
+        if event.type == "answered":
+            self.answers.setdefault(str(body["question"]), Answered.model_validate(body))
+        elif event.type == "told":
+            self.told.append((event.seq, Told.model_validate(body)))
+        elif event.type == "cancel_requested":
+            self.cancel_requested = True
+        elif event.type in ("driving_started", "run_ended"):
+            self.cancel_requested = False
+        elif event.type == "budget_raised":
+            self.supersede_limited()
+
+    def _spend(self, key: EffectKey, effect: dict[str, Any], outcome: Outcome) -> None:
+        if effect.get("kind") == EffectKind.REQUEST_MODEL and effect.get("purpose") in ("decision", "final"):
+            if outcome.status != "limited":
+                self.decisions.append(key)
+        model = ""
+        if isinstance(outcome.value, dict) and effect.get("kind") == EffectKind.REQUEST_MODEL:
+            model = str(outcome.value.get("model", ""))
+        # A composite's usage is its children's: counting it again would pay twice.
+        if effect.get("mode") != Mode.COMPOSITE:
+            self._add_usage(key, outcome.usage, model)
+
+    def _add_usage(self, key: EffectKey, usage: Usage, model: str) -> None:
+        if usage == Usage():
+            return
+        self.spent.append((key, usage))
+        self.usage_by_model[model] = self.usage_by_model.get(model, Usage()) + usage
+
+    def spent_under(self, branch: str) -> Bound:
+        """What the subtree of a branch has spent, uncertain attempts at their bound."""
+        usage = Usage()
+        total = Bound()
+        for key, one in self.spent:
+            if within(key.branch, branch):
+                usage = usage + one.model_copy(update={"cost_usd": one.cost_usd or 0.0})
+        for key, bound in self.open_bounds():
+            if within(key.branch, branch):
+                total = total + bound
+        steps = sum(1 for key in self.decisions if within(key.branch, branch))
+        return total + Bound(steps=steps, tokens=usage.tokens, cost_usd=usage.cost_usd or 0.0)
+
+    def open_bounds(self) -> Iterator[tuple[EffectKey, Bound]]:
+        """Attempts that may have been paid: started, never completed."""
+        yield from self.possibly_paid
+        for key, record in self.records.items():
+            if record.started and record.outcome is None and record.mode is not Mode.COMPOSITE:
+                yield key, record.bound
+
+    def open_questions(self) -> list[tuple[EffectKey, Record]]:
+        """AskHuman effects without an outcome or an answer, oldest first."""
+        return sorted(
+            (
+                (key, record)
+                for key, record in self.records.items()
+                if record.effect.get("kind") == EffectKind.ASK_HUMAN
+                and record.outcome is None
+                and str(key) not in self.answers
+            ),
+            key=lambda pair: pair[1].seq,
+        )
+
+    def supersede_limited(self) -> None:
+        """Forget outcomes that only say that the run's budget was short, and all that followed from them.
+
+        Their rows stay in the log; what is done instead is recorded under the next attempt.
+        """
+        for key in [k for k, r in self.records.items() if r.outcome is not None and r.outcome.status == "limited"]:
+            self._supersede(key)
+
+    def _supersede(self, key: EffectKey) -> None:
+        for other in [k for k in self.records if k.branch == key.branch and k.n >= key.n]:
+            self._drop(other)
+        owner = parent_key(key.branch)
+        while owner is not None:
+            record = self.records.get(owner)
+            if record is not None:
+                record.outcome = None
+            for other in [k for k in self.records if k.branch == owner.branch and k.n > owner.n]:
+                self._drop(other)
+            owner = parent_key(owner.branch)
+
+    def _drop(self, key: EffectKey) -> None:
+        self.records.pop(key, None)
+        for other in [k for k in self.records if within(k.branch, key.path)]:
+            self.records.pop(other, None)

@@ -1,0 +1,166 @@
+"""The mail room: recorded sends by sequence, who waits, and noticing when all wait (003, sec. 3)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.errors import SuspendedError
+from agentorchestra.core.ids import EffectKey
+
+if TYPE_CHECKING:
+    from agentorchestra.runtime.ledger import Record
+
+
+class Mail(BaseModel):
+    """A message between actors of one run.
+
+    Attributes:
+        id: the key of the send as text: the same in a fork.
+        seq: its place in the log; mailboxes are read in this order.
+        sender, to: actors' names.
+        content: the text.
+        thread: the conversation it belongs to, "" for none.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    seq: int
+    sender: str
+    to: tuple[str, ...]
+    content: str
+    thread: str = ""
+
+
+@dataclass
+class _Waiter:
+    branch: str
+    actor: str
+    after: int
+    future: asyncio.Future[str]
+
+
+def _order(branch: str) -> tuple[int, list[tuple[int, str]]]:
+    parts = [part.partition(".") for part in branch.strip("/").split("/") if part]
+    return len(parts), [(int(number) if number.isdigit() else 0, name) for number, _, name in parts]
+
+
+class MailRoom:
+    """Mail and waiting of one run.
+
+    `tokens` counts the branches that can still act: a branch that waits (for mail, a timer or a join) gives its token
+    up, whoever wakes it hands it back in the same breath. No token left means that all wait.
+    """
+
+    def __init__(self) -> None:
+        self.messages: list[Mail] = []
+        self.tokens = 1
+        self.suspended = 0
+        self._waiters: list[_Waiter] = []
+
+    def load(self, key: EffectKey, record: Record) -> None:
+        """Take a recorded send into the boxes."""
+        if record.effect.get("kind") == EffectKind.SEND_MESSAGE and record.outcome is not None and record.outcome.ok:
+            self._insert(key, record.seq, record.effect.get("arguments", {}))
+
+    def _insert(self, key: EffectKey, seq: int, arguments: dict[str, object]) -> Mail:
+        to = arguments.get("to")
+        mail = Mail(
+            id=str(key),
+            seq=seq,
+            sender=str(arguments.get("sender", "")),
+            to=tuple(str(name) for name in to) if isinstance(to, list) else (),
+            content=str(arguments.get("content", "")),
+            thread=str(arguments.get("thread", "")),
+        )
+        self.messages.append(mail)
+        self.messages.sort(key=lambda one: one.seq)
+        return mail
+
+    def deliver(self, key: EffectKey, seq: int, arguments: dict[str, object]) -> None:
+        """A send was recorded: put it into the boxes and wake whoever waits for it."""
+        mail = self._insert(key, seq, arguments)
+        for waiter in list(self._waiters):
+            if waiter.actor in mail.to and mail.seq > waiter.after:
+                self._wake(waiter, "mail")
+
+    def unread(self, actor: str, after: int) -> list[Mail]:
+        """The messages to an actor with a sequence above `after`, in order."""
+        return [mail for mail in self.messages if mail.seq > after and actor in mail.to]
+
+    def by_ids(self, ids: list[str]) -> list[Mail]:
+        """Messages by id, in the order of their sequence."""
+        wanted = set(ids)
+        return [mail for mail in self.messages if mail.id in wanted]
+
+    def _wake(self, waiter: _Waiter, reason: str) -> None:
+        if not waiter.future.done():
+            self.tokens += 1
+            waiter.future.set_result(reason)
+        self._waiters.remove(waiter)
+
+    async def wait(self, branch: str, actor: str, after: int, timeout_s: float | None, *, mail: bool = True) -> str:
+        """Wait for mail above `after`.
+
+        Returns:
+            `mail`, `timeout`, or `all_waiting` when no branch of the run can act any more.
+
+        Raises:
+            SuspendedError: when all wait and one of them waits for a human.
+        """
+        if mail and self.unread(actor, after):
+            return "mail"
+        loop = asyncio.get_running_loop()
+        waiter = _Waiter(branch, actor if mail else "", after, loop.create_future())
+        self._waiters.append(waiter)
+        timer = None
+        if timeout_s is not None:
+            timer = loop.call_later(timeout_s, self._timed_out, waiter)
+        self.tokens -= 1
+        try:
+            if mail:
+                self.check()
+            reason = await waiter.future
+        except asyncio.CancelledError:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+                self.tokens += 1
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if reason == "suspended":
+            raise SuspendedError(f"{actor} waits for mail while another agent waits for a human")
+        return reason
+
+    def _timed_out(self, waiter: _Waiter) -> None:
+        if waiter in self._waiters:
+            self._wake(waiter, "timeout")
+
+    def check(self) -> None:
+        """Wake somebody if nobody can act: the outermost waiter hears `all_waiting`."""
+        if self.tokens > 0:
+            return
+        waiting = [waiter for waiter in self._waiters if waiter.actor]
+        timers = len(waiting) < len(self._waiters)
+        if not waiting or timers:
+            return
+        if self.suspended:
+            for waiter in list(waiting):
+                self._wake(waiter, "suspended")
+            return
+        self._wake(min(waiting, key=lambda one: _order(one.branch)), "all_waiting")
+
+    def give_up(self) -> None:
+        """A branch stops acting (its chain ended, it joins)."""
+        self.tokens -= 1
+        self.check()
+
+    def take_up(self, count: int = 1) -> None:
+        """Branches start to act."""
+        self.tokens += count

@@ -1,0 +1,145 @@
+"""The shipped default policy (docs/door.md, "Policy and trust").
+
+Allowed whatever their trust: reading, sandboxed execution without network, writing inside the run's folder. Asked when
+an argument does not stem from the user: sending, spending, writing outside, network from code. A network read is
+allowed if its address stands verbatim in the user's content, in a received link or search result, or its host is
+allowed; a composed address asks, since it can carry data out.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue
+
+from agentorchestra.core.content import Trust
+from agentorchestra.core.effects import Effect, EffectKind, Tag
+from agentorchestra.core.policy import PolicyView, Verdict
+from agentorchestra.core.settings import PolicySettings
+
+URL = re.compile(r"\b(?:https?|ftp|file)://[^\s<>\"'`\\]+", re.IGNORECASE)
+_TRAILING = ".,;:!?)]}'\""
+_JUDGED = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE, EffectKind.WRITE_MEMORY})
+
+
+def normalise(text: str) -> str:
+    """Text for comparison: NFKC, case folded, white space and surrounding punctuation dropped."""
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return re.sub(r"\s+", " ", text).strip(" .,;:!?\"'()[]{}")
+
+
+def links_in(text: str) -> set[str]:
+    """The addresses that stand verbatim in a text."""
+    return {match.group().rstrip(_TRAILING) for match in URL.finditer(text)}
+
+
+def leaves(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
+    """(path, text) of every string and number inside an argument."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, f"{path}[{index}]")
+    elif isinstance(value, str):
+        yield path, value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, str(value)
+
+
+class DefaultPolicy:
+    """The documented default.
+
+    Args:
+        settings: what the workspace opens or closes by name.
+        folder: the run's folder: writing inside it needs no question.
+    """
+
+    def __init__(self, settings: PolicySettings | None = None, *, folder: Path | None = None) -> None:
+        self._settings = settings or PolicySettings()
+        self._folder = folder
+
+    def decide(self, effect: Effect, view: PolicyView) -> Verdict:
+        """Allow, ask or deny the effect; the reason names the rule and the arguments."""
+        if effect.name in self._settings.deny:
+            return Verdict(action="deny", reason=f"{effect.name!r} is denied by the workspace's policy settings")
+        if effect.kind not in _JUDGED or effect.name in self._settings.allow:
+            return Verdict()
+        outside = list(self._outside(effect)) if Tag.WRITE in effect.tags else []
+        network_code = Tag.NETWORK in effect.tags and bool({Tag.EXECUTE, Tag.WRITE} & effect.tags)
+        sensitive = bool({Tag.SEND, Tag.SPEND} & effect.tags) or network_code or bool(outside)
+        if sensitive:
+            return self._sensitive(effect, view)
+        if Tag.NETWORK in effect.tags:
+            return self._network_read(effect, view)
+        return Verdict()
+
+    def _outside(self, effect: Effect) -> Iterator[str]:
+        for path, text in leaves(dict(effect.arguments)):
+            if "://" in text or "\n" in text or len(text) > 4096:
+                continue
+            candidate = Path(text)
+            if not candidate.is_absolute() and ".." not in candidate.parts and not text.startswith("~"):
+                continue
+            if self._folder is not None and candidate.is_absolute():
+                try:
+                    if candidate.resolve().is_relative_to(self._folder.resolve()):
+                        continue
+                except OSError:
+                    pass  # not a path this machine can resolve: treat it as outside
+            yield path
+
+    def _sensitive(self, effect: Effect, view: PolicyView) -> Verdict:
+        known = [normalise(text) for text in view.user_content]
+        inherited = effect.lowest_trust
+        doubtful: dict[str, Trust] = {}
+        for path, text in leaves(dict(effect.arguments)):
+            wanted = normalise(text)
+            if wanted and not any(wanted in content for content in known) and inherited is Trust.UNTRUSTED:
+                doubtful[path] = inherited
+        if not doubtful:
+            return Verdict()
+        tags = ", ".join(sorted(tag.value for tag in effect.tags))
+        names = ", ".join(doubtful)
+        sources = sorted({f"{p.kind} {p.ref}".strip() for p in effect.provenance if p.trust is Trust.UNTRUSTED})
+        return Verdict(
+            action="ask",
+            reason=(
+                f"{effect.name} ({tags}) would act with {names} not taken from your task "
+                f"but possibly from {', '.join(sources[:3]) or 'untrusted content'}"
+            ),
+            arguments=doubtful,
+        )
+
+    def _network_read(self, effect: Effect, view: PolicyView) -> Verdict:
+        allowed = set(self._settings.allowed_hosts) | set(view.allowed_hosts)
+        known: set[str] | None = None
+        for path, text in leaves(dict(effect.arguments)):
+            for address in links_in(text):
+                host = (urlsplit(address).hostname or "").lower()
+                if host in allowed:
+                    continue
+                if known is None:
+                    known = {link for content in view.user_content for link in links_in(content)} | view.links()
+                if address not in known:
+                    return Verdict(
+                        action="ask",
+                        reason=(
+                            f"{effect.name} would read {address}, which stands neither in your task nor in a received "
+                            "link or search result (a composed address can carry data out)"
+                        ),
+                        arguments={path: effect.lowest_trust},
+                    )
+        return Verdict()
+
+
+class AllowAll:
+    """Allows everything: for tests and trusted batch work; the log still records every effect."""
+
+    def decide(self, effect: Effect, view: PolicyView) -> Verdict:
+        """Allow."""
+        return Verdict()

@@ -1,0 +1,60 @@
+"""Secrets never reach the log: their values are replaced by handles before anything is fingerprinted or written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agentorchestra.core.effects import Effect, Outcome
+
+_SHORTEST = 6  # shorter values would redact ordinary words
+
+
+class Redactor:
+    """Replaces the values of known secrets by `secret:NAME`."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        found = [(value, f"secret:{name}") for name, value in secrets.items() if len(value) >= _SHORTEST]
+        # Longest first, so that a secret that contains another one is replaced whole.
+        self._pairs = sorted(found, key=lambda pair: -len(pair[0]))
+
+    def text(self, text: str) -> str:
+        """The text without secrets."""
+        for value, handle in self._pairs:
+            if value in text:
+                text = text.replace(value, handle)
+        return text
+
+    def json(self, value: Any) -> Any:
+        """A JSON value without secrets, keys included."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(str(key)): self.json(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.json(item) for item in value]
+        return value
+
+    def _hit(self, value: Any) -> bool:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+        return any(secret in text or json.dumps(secret, ensure_ascii=False)[1:-1] in text for secret, _ in self._pairs)
+
+    def effect(self, effect: Effect) -> Effect:
+        """The effect with its arguments redacted. Messages hold only what was recorded, which already is."""
+        if not self._pairs or not self._hit([effect.arguments, effect.invalid]):
+            return effect
+        invalid = None if effect.invalid is None else self.text(effect.invalid)
+        return Effect.model_validate({**dict(effect), "arguments": self.json(effect.arguments), "invalid": invalid})
+
+    def outcome(self, outcome: Outcome) -> Outcome:
+        """The outcome as it may be recorded and shown."""
+        if not self._pairs or not self._hit([outcome.value, outcome.error, outcome.writes]):
+            return outcome
+        return outcome.model_copy(
+            update={
+                "value": self.json(outcome.value),
+                "error": None if outcome.error is None else self.text(outcome.error),
+                "writes": self.json(outcome.writes),
+            }
+        )

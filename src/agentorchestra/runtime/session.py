@@ -1,0 +1,1047 @@
+"""The door: every effect of a run goes through `Session.perform` (docs/door.md).
+
+ledger -> policy -> reserve -> mark -> execute -> record (and settle)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import JsonValue
+
+from agentorchestra.core.budget import Budget, Usage
+from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome, Provenance, failed
+from agentorchestra.core.errors import (
+    AgentOrchestraError,
+    BudgetExhaustedError,
+    ConcurrentUseError,
+    DivergedError,
+    DoorError,
+    MissingKeyError,
+    ModelError,
+    StoreError,
+    SuspendedError,
+    UnknownComponentError,
+)
+from agentorchestra.core.events import AttemptFailed, EffectCompleted, EffectInterrupted, EffectStarted
+from agentorchestra.core.ids import EffectKey, derived_id, derived_random
+from agentorchestra.core.policy import PolicyView
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus
+from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
+from agentorchestra.runtime.bus import Notice
+from agentorchestra.runtime.ledger import Record, within
+from agentorchestra.runtime.mail import Mail
+from agentorchestra.runtime.run import ReplayEnd, Run, observe, wait_for
+
+Deps = TypeVar("Deps")
+T = TypeVar("T")
+
+_DECISIONS = ("decision", "final")
+_LAZY = frozenset({EffectKind.RECEIVE})
+"""Kinds whose record need not be awaited: it is committed before any row that comes after it."""
+
+_COMMON_TOOLS = frozenset({"done"})
+
+
+class Vars(MutableMapping[str, JsonValue]):
+    """Run-scoped state as one branch sees it: what it inherited, under what it wrote."""
+
+    def __init__(self, base: dict[str, JsonValue]) -> None:
+        self._base = base
+        self.writes: dict[str, JsonValue] = {}
+
+    def __getitem__(self, key: str) -> JsonValue:
+        value = self.writes[key] if key in self.writes else self._base[key]
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __setitem__(self, key: str, value: JsonValue) -> None:
+        self.writes[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        self.writes[key] = None
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key, value in {**self._base, **self.writes}.items() if value is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def flat(self) -> dict[str, JsonValue]:
+        """Everything in view, as a new dictionary."""
+        return {**self._base, **self.writes}
+
+
+class _Attempt:
+    """See core.protocols.Attempt."""
+
+    def __init__(self, session: Session[Any], number: int) -> None:
+        self._session = session
+        self.number = number
+
+    async def fail(
+        self, error: Exception, *, usage: Usage | None = None, target: str = "", retry_in_s: float | None = None
+    ) -> None:
+        """Log the failed attempt durably; what it cost is paid."""
+        session, run = self._session, self._session.run
+        paid = usage or Usage()
+        body = AttemptFailed(
+            error=run.redactor.text(str(error)),
+            error_type=type(error).__name__,
+            usage=paid,
+            target=target,
+            retry_in_s=retry_in_s,
+        )
+        run.account(target, paid)
+        session.failed_attempts = session.failed_attempts + paid
+        await wait_for(run.append(run.body(body, **session.where(self.number))))
+
+
+class Spawned:
+    """A spawned agent: its key, its task, and its outcome once there is one."""
+
+    def __init__(self, key: EffectKey, name: str) -> None:
+        self.key = key
+        self.name = name
+        self.task: asyncio.Task[None] | None = None
+        self.outcome: Outcome | None = None
+        self.writes: dict[str, JsonValue] = {}
+        self.error: BaseException | None = None
+        self.ended = asyncio.Event()
+        self.joined = False
+
+
+class Session(Generic[Deps]):
+    """One branch of a run, and the RunContext of the effect that owns it.
+
+    Use `Session.root` for a run's root; sessions of effects are made by the door.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        branch: str,
+        key: EffectKey,
+        *,
+        parent: Session[Any] | None,
+        base: dict[str, JsonValue],
+        now: datetime,
+        node: BudgetNode,
+        actor: str,
+        role: str = "",
+        capabilities: frozenset[str] | None = None,
+        world: str = "main",
+        composite: bool = True,
+        attempt: int = 1,
+        model: str = "",
+        provenance: tuple[Provenance, ...] = (),
+    ) -> None:
+        self.provenance = provenance
+        self.run = run
+        self.branch = branch
+        self._key = key
+        self.parent = parent
+        self._vars = Vars(base)
+        self._now = now
+        self.node = node
+        self.actor = actor
+        self.role = role
+        self.capabilities = capabilities
+        self.world = world
+        self.model = model
+        self.partial: JsonValue = None
+        self.failed_attempts = Usage()
+        self.spawned: dict[EffectKey, Spawned] = {}
+        self._composite = composite
+        self._attempt = attempt
+        self._attempting = False
+        self.joiners: list[Callable[[], None]] = []
+        self._n = 0
+        self._ids = 0
+        self._busy = False
+        self._random: random.Random | None = None
+
+    @classmethod
+    def root(cls, run: Run) -> Session[Any]:
+        """The session of a run's root branch."""
+        return cls(
+            run,
+            "/",
+            EffectKey("/", 0),
+            parent=None,
+            base={},
+            now=run.manifest.created,
+            node=run.budget,
+            actor="run",
+            capabilities=frozenset(run.manifest.tools) | _COMMON_TOOLS,
+            model=run.manifest.model,
+        )
+
+    # -- RunContext ------------------------------------------------------------------------------------------------
+
+    @property
+    def deps(self) -> Deps:
+        """The user's dependencies."""
+        deps: Deps = self.run.deps
+        return deps
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.run.id
+
+    @property
+    def key(self) -> EffectKey:
+        """The key of the effect that owns this session."""
+        return self._key
+
+    @property
+    def now(self) -> datetime:
+        """The greatest recorded end this branch has seen."""
+        return self._now
+
+    @property
+    def random(self) -> random.Random:
+        """A generator that a resumed or forked run repeats."""
+        if self._random is None:
+            self._random = derived_random(self.run.manifest.seed, self._key.branch, self._key.n)
+        return self._random
+
+    @property
+    def vars(self) -> Vars:
+        """Run-scoped state."""
+        return self._vars
+
+    @property
+    def manifest(self) -> RunManifest:
+        """What the run is pinned to."""
+        return self.run.manifest
+
+    @property
+    def folder(self) -> Path:
+        """The run's own folder."""
+        self.run.folder.mkdir(parents=True, exist_ok=True)
+        return self.run.folder
+
+    @property
+    def listening(self) -> bool:
+        """Whether anybody watches deltas."""
+        return self.run.bus.listening
+
+    def id(self, prefix: str = "") -> str:
+        """A derived id; the n-th one is the same on every execution."""
+        self._ids += 1
+        return derived_id(self.run.manifest.seed, self._key.branch, self._key.n, self._ids, prefix)
+
+    def file(self, name: str) -> Path:
+        """The kept copy of a file given with the task."""
+        for ref in self.run.manifest.files:
+            if ref.name == name:
+                return self.run.folder / "files" / ref.name
+        known = ", ".join(ref.name for ref in self.run.manifest.files) or "none"
+        raise UnknownComponentError(f"the run has no file {name!r}; its files: {known}")
+
+    def secret(self, name: str) -> str:
+        """A secret's value from the environment."""
+        value = self.run.services.secrets.get(name) or self.run.services.environ.get(name)
+        if not value:
+            raise MissingKeyError(f"the secret {name!r} is not set; export {name}=... before the run")
+        return value
+
+    async def blob(self, sha256: str) -> bytes:
+        """The bytes of a blob."""
+        return await self.run.services.store.get_blob(sha256)
+
+    async def artifact(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> ArtifactRef:
+        """Keep bytes as an artifact."""
+        digest = await self.run.services.store.put_blob(data, media_type)
+        return ArtifactRef(name=name, sha256=digest, size=len(data), media_type=media_type)
+
+    @asynccontextmanager
+    async def attempt(self) -> AsyncIterator[_Attempt]:
+        """A logged attempt; the first one is covered by the effect's own rows."""
+        if self._attempting:
+            self._attempt += 1
+        self._attempting = True
+        yield _Attempt(self, self._attempt)
+
+    def progress(self, text: str) -> None:
+        """A line for whoever watches."""
+        self._publish("progress", text)
+
+    def delta(self, text: str) -> None:
+        """A piece of streamed text for whoever watches."""
+        self._publish("delta", text)
+
+    def _publish(self, kind: Any, text: str) -> None:
+        if self.run.bus.listening:
+            text = self.run.redactor.text(text)
+            self.run.bus.publish(Notice(kind=kind, run=self.run.id, key=str(self._key), actor=self.actor, text=text))
+
+    async def call_tool(self, name: str, /, **arguments: JsonValue) -> Outcome:
+        """InvokeTool by name."""
+        build = self.run.services.tool_effect
+        if build is None:
+            raise UnknownComponentError(f"no tool {name!r}: this run has no tools registered")
+        return await self.perform(build(name, arguments, self))
+
+    async def call_agent(self, spec: AgentSpec) -> AgentResult:
+        """InvokeAgent; a denial or failure comes back as a blocked result."""
+        build = self.run.services.agent_effect
+        if build is None:
+            raise UnknownComponentError(f"no system {spec.system!r}: this run has no agents registered")
+        outcome = await self.perform(build(spec, self))
+        if outcome.value is None:
+            return AgentResult(status=RunStatus.BLOCKED, report=outcome.error or "")
+        return AgentResult.model_validate(outcome.value)
+
+    async def ask(self, question: str, **details: JsonValue) -> str:
+        """Ask a human."""
+        effect = Effect(
+            kind=EffectKind.ASK_HUMAN,
+            component="human@1.0.0",
+            arguments={"question": question, **details},
+            mode=Mode.REPEATABLE,
+            role=self.role,
+            purpose="question",
+        )
+        outcome = await self.perform(effect)
+        return str(outcome.value) if outcome.ok else str(outcome.error)
+
+    def mail(self, outcome: Outcome) -> list[Mail]:
+        """The messages a Wait took."""
+        value = outcome.value if isinstance(outcome.value, dict) else {}
+        ids = value.get("messages", [])
+        return self.run.mail.by_ids([str(one) for one in ids] if isinstance(ids, list) else [])
+
+    # -- the door --------------------------------------------------------------------------------------------------
+
+    def _draw(self, count: int) -> list[int]:
+        if not self._composite:
+            raise DoorError(
+                f"{self.actor} at {self._key} performed an effect but is not declared composite; "
+                'declare it with @tool(effect="composite")'
+            )
+        if self._busy:
+            raise ConcurrentUseError(
+                f"branch {self.branch} was used by two tasks at once; use perform_all, or spawn a branch of its own"
+            )
+        self._busy = True
+        first = self._n + 1
+        self._n += count
+        return list(range(first, first + count))
+
+    async def perform(self, effect: Effect) -> Outcome:
+        """Let one effect through the door.
+
+        Raises:
+            DoorError: diverged, suspended, exhausted, cancelled, concurrent use.
+            ModelError: a provider failed for good; the run fails and can be resumed.
+        """
+        (n,) = self._draw(1)
+        try:
+            outcome = await self._through(EffectKey(self.branch, n), effect, self._vars.flat())
+        finally:
+            self._busy = False
+        self._absorb(outcome)
+        return outcome
+
+    async def perform_all(self, effects: Sequence[Effect]) -> list[Outcome]:
+        """Several effects at once; results in listed order.
+
+        Effects on one environment instance run as a chain in listed order, the chains in parallel. Siblings of one
+        that waits or fails for good are let finish: their work is recorded, then one error goes up.
+        """
+        if not effects:
+            return []
+        numbers = self._draw(len(effects))
+        chains: dict[Any, list[int]] = {}
+        for index, effect in enumerate(effects):
+            chains.setdefault(effect.instance or index, []).append(index)
+        results: list[Outcome | None] = [None] * len(effects)
+        errors: list[BaseException] = []
+        left = len(chains)
+        base = self._vars.flat()
+
+        async def chain(indices: list[int]) -> None:
+            nonlocal left
+            local = dict(base)
+            behind: str | None = None
+            try:
+                for index in indices:
+                    key = EffectKey(self.branch, numbers[index])
+                    effect = effects[index]
+                    if behind is not None:
+                        effect = effect.model_copy(update={"invalid": behind})
+                        outcome = await self._through(key, effect, local, skipped=True)
+                    else:
+                        outcome = await self._through(key, effect, local)
+                    results[index] = outcome
+                    local.update(outcome.writes)
+                    if outcome.status == "uncertain":
+                        behind = f"not started: {effects[index].name} at {key} before it may or may not have happened"
+            except (DoorError, ModelError, StoreError, ReplayEnd) as exc:
+                errors.append(exc)
+                if isinstance(exc, SuspendedError):
+                    self.run.mail.suspended += 1
+            finally:
+                left -= 1
+                if left:
+                    self.run.mail.give_up()
+
+        self.run.mail.take_up(len(chains) - 1)
+        try:
+            if len(chains) == 1:
+                await chain(next(iter(chains.values())))
+            else:
+                tasks = [asyncio.create_task(chain(indices)) for indices in chains.values()]
+                await _all(tasks)
+        finally:
+            self._busy = False
+        for outcome in results:
+            if outcome is not None:
+                self._absorb(outcome)
+        if errors:
+            raise _worst(errors)
+        return [outcome for outcome in results if outcome is not None]
+
+    def _absorb(self, outcome: Outcome) -> None:
+        self._vars.writes.update(outcome.writes)
+        if outcome.ended_at is not None and outcome.ended_at > self._now:
+            self._now = outcome.ended_at
+
+    def where(self, attempt: int) -> dict[str, Any]:
+        """The envelope of rows about the effect that owns this session."""
+        parent = self.parent
+        return {
+            "branch": self._key.branch,
+            "n": self._key.n,
+            "attempt": attempt,
+            "span": str(self._key),
+            "parent_span": str(parent.key) if parent is not None else None,
+            "actor": parent.actor if parent is not None else self.actor,
+        }
+
+    async def _through(
+        self, key: EffectKey, effect: Effect, base: dict[str, JsonValue], *, skipped: bool = False
+    ) -> Outcome:
+        run = self.run
+        handler = run.services.handlers.get(effect.kind)
+        if handler is None:
+            raise UnknownComponentError(
+                f"no handler is registered for {effect.kind.value}; the workspace registers them"
+            )
+        effect = effect.model_copy(update={"world": self.world}) if effect.world != self.world else effect
+        effect = run.redactor.effect(handler.redact(effect))
+        mode = handler.mode(effect)
+        run.visited.add(key)
+
+        # ledger
+        record = run.ledger.records.get(key)
+        if record is not None:
+            self._compare(key, effect, record, skipped=skipped)
+            if record.outcome is not None:
+                return await self._hit(key, effect, record, mode, base)
+        if run.replaying:
+            if mode is Mode.COMPOSITE and record is not None:
+                entered = await self._execute(key, effect, mode, handler, base, 1)
+                if effect.kind is EffectKind.SPAWN:
+                    return entered
+            raise ReplayEnd(str(key))
+
+        attempt = run.ledger.attempts.get(key, 0) + 1
+        if effect.invalid is not None:
+            status = "skipped" if skipped else "mistake"
+            return await self._record(key, effect, Mode.PURE, failed(status, effect.invalid), attempt)
+        refusal = self._refused(effect)
+        if refusal is None and (record is None or not record.started):
+            refusal = await self._judge(key, effect, base)
+        if refusal is not None:
+            return await self._record(key, effect, Mode.PURE, failed("denied", refusal), attempt)
+
+        # a crash left the mark of an effect that must not be repeated
+        if record is not None and record.started and mode is Mode.ONCE:
+            doubt = await self._uncertain(key, effect, base, attempt)
+            if doubt is not None:
+                return doubt
+
+        # reserve
+        decision = effect.purpose in _DECISIONS and effect.kind is EffectKind.REQUEST_MODEL
+        bound = handler.bound(effect)
+        if decision:
+            bound = bound.model_copy(update={"steps": 1, "active_s": run.longest_decision_s})
+        hold: Hold | None = None
+        if mode is not Mode.COMPOSITE:
+            try:
+                hold = await self.node.reserve(bound, final=effect.purpose == "final", decision=decision)
+            except BudgetShort as short:
+                if effect.purpose != "final" and (short.soft or short.node is not run.budget):
+                    return await self._record(key, effect, Mode.PURE, failed("limited", str(short)), attempt)
+                raise exhausted(short) from None
+
+        # mark
+        try:
+            if mode is not Mode.PURE:
+                started = EffectStarted(
+                    effect=run.ledger.codec.encode(effect), fingerprint=effect.fingerprint, bound=bound
+                )
+                marked = run.append(run.body(started, **self._where(key, attempt)))
+                run.ledger.records[key] = Record(
+                    fingerprint=effect.fingerprint, effect=started.effect, attempt=attempt, started=True, bound=bound
+                )
+                run.ledger.attempts[key] = attempt
+                if mode is Mode.COMPOSITE:
+                    observe(marked)  # its children's rows come after it in the same log
+                else:
+                    await wait_for(marked)
+        except BaseException:
+            if hold is not None:
+                hold.release()
+            raise
+
+        return await self._act(key, effect, mode, handler, base, attempt, hold, decision)
+
+    async def _act(
+        self,
+        key: EffectKey,
+        effect: Effect,
+        mode: Mode,
+        handler: Any,
+        base: dict[str, JsonValue],
+        attempt: int,
+        hold: Hold | None,
+        decision: bool,
+    ) -> Outcome:
+        """Execute, record, settle."""
+        run = self.run
+        began = run.clock.monotonic()
+        child = self._child(key, effect, mode, base, attempt)
+        try:
+            if effect.kind is EffectKind.SPAWN:
+                return self._spawn(key, effect, handler, child)
+            outcome = await self._executed(handler, effect, child)
+        except SuspendedError:
+            if hold is not None:
+                hold.release()
+            raise
+        except (asyncio.CancelledError, ModelError, BudgetExhaustedError) as exc:
+            if hold is not None:
+                hold.keep() if isinstance(exc, asyncio.CancelledError) and mode is not Mode.PURE else hold.release()
+            if mode is not Mode.PURE:
+                # Queued synchronously: a cancelled task may not get to await anything any more.
+                observe(run.append(run.body(self._interruption(exc, child), **self._where(key, child._attempt))))
+            raise
+        except BaseException:
+            if hold is not None:
+                hold.release()
+            raise
+        try:
+            recorded = await self._record(
+                key, effect, mode, outcome, child._attempt, child=child, paid_before=child.failed_attempts
+            )
+        finally:
+            if hold is not None:
+                total = outcome.usage + child.failed_attempts
+                hold.settle(total, steps=1 if decision else 0)
+        if decision:
+            run.longest_decision_s = max(run.longest_decision_s, run.clock.monotonic() - began)
+            run.steps += 1
+        return recorded
+
+    async def _execute(
+        self, key: EffectKey, effect: Effect, mode: Mode, handler: Any, base: dict[str, JsonValue], attempt: int
+    ) -> Outcome:
+        """Enter a composite again in a replay."""
+        child = self._child(key, effect, mode, base, attempt)
+        if effect.kind is EffectKind.SPAWN:
+            return self._spawn(key, effect, handler, child)
+        outcome: Outcome = await self._executed(handler, effect, child)
+        return outcome.model_copy(update={"writes": {**child.vars.writes, **outcome.writes}})
+
+    async def _executed(self, handler: Any, effect: Effect, child: Session[Any]) -> Outcome:
+        try:
+            async with asyncio.timeout(effect.timeout_s) as limit:
+                outcome: Outcome = await handler.execute(effect, child)
+        except TimeoutError as exc:
+            if not limit.expired():
+                return failed("error", f"{effect.name} failed: {type(exc).__name__}: {exc}", trust=effect.lowest_trust)
+            return failed("timeout", f"{effect.name} was stopped after its time limit of {effect.timeout_s:g} s")
+        except SuspendedError:
+            await child.let_spawned_finish()
+            raise
+        except (AgentOrchestraError, ReplayEnd) as exc:
+            if isinstance(exc, DoorError | ModelError | StoreError | ReplayEnd):
+                raise
+            return failed("error", str(exc), error_type=type(exc).__name__)
+        except Exception as exc:  # a handler's bug is the effect's failure, never the run's
+            return failed("error", f"{effect.name} failed: {type(exc).__name__}: {exc}", error_type=type(exc).__name__)
+        finally:
+            await child.end_spawned()
+        return outcome
+
+    def _interruption(self, exc: BaseException, child: Session[Any]) -> EffectInterrupted:
+        return EffectInterrupted(
+            reason=self.run.redactor.text(str(exc)) or "cancelled",
+            error_type=type(exc).__name__,
+            partial=self.run.redactor.json(child.partial),
+        )
+
+    def _where(self, key: EffectKey, attempt: int) -> dict[str, Any]:
+        return {
+            "branch": key.branch,
+            "n": key.n,
+            "attempt": attempt,
+            "span": str(key),
+            "parent_span": str(self._key),
+            "actor": self.actor,
+        }
+
+    def _compare(self, key: EffectKey, effect: Effect, record: Record, *, skipped: bool) -> None:
+        if record.fingerprint == effect.fingerprint or skipped:
+            return
+        was = record.effect
+        name = str(was.get("component", "")).rpartition("@")[0]
+        what = f"{was.get('kind')} {name} was recorded, {effect.kind.value} {effect.name} is asked now"
+        if was.get("kind") == effect.kind and name == effect.name:
+            what = f"{effect.kind.value} {effect.name} is asked with other arguments than recorded"
+            if effect.kind is EffectKind.REQUEST_MODEL:
+                what = (
+                    f"the request to {effect.name} differs from the recorded one ({self._request_change(was, effect)})"
+                )
+        raise DivergedError(
+            f"the run diverged at {key}: {what}; code, a prompt or a tool schema changed since. "
+            "Run it with what it was recorded with, or start a new run",
+            branch=key.branch,
+            n=key.n,
+        )
+
+    def _request_change(self, was: dict[str, Any], effect: Effect) -> str:
+        old, new = self.run.ledger.codec.decode(was).request, effect.request
+        if old is None or new is None:
+            return "no request recorded"
+        if old.model != new.model:
+            return f"model {old.model} -> {new.model}"
+        names = [t.name for t in new.tools if t.digest not in {o.digest for o in old.tools}]
+        if names or len(old.tools) != len(new.tools):
+            return f"tool schemas changed: {', '.join(names) or 'removed'}"
+        for index, (a, b) in enumerate(zip(old.messages, new.messages, strict=False)):
+            if a.digest != b.digest:
+                return f"message {index} ({b.role}) changed"
+        return "messages added or removed" if len(old.messages) != len(new.messages) else "settings changed"
+
+    async def _hit(
+        self, key: EffectKey, effect: Effect, record: Record, mode: Mode, base: dict[str, JsonValue]
+    ) -> Outcome:
+        """A recorded outcome: not asked, not paid, not executed again."""
+        run = self.run
+        outcome = record.outcome
+        assert outcome is not None
+        if not run.replaying:
+            if effect.kind is EffectKind.SPAWN:
+                self._known_spawn(key, effect, outcome)
+                return _handle(key, effect)
+            return outcome
+        if mode is not Mode.COMPOSITE or outcome.status not in ("ok", "error"):
+            # Whatever the door itself asked below this key (an approval) has no code that asks again.
+            run.visited.update(k for k in run.ledger.records if within(k.branch, key.path))
+            return outcome
+        handler = run.services.handlers[effect.kind]
+        again = await self._execute(key, effect, mode, handler, base, 1)
+        if effect.kind is EffectKind.SPAWN:
+            return again
+        if (again.status, again.value) != (outcome.status, outcome.value):
+            raise DivergedError(
+                f"the replay diverged at {key}: {effect.name} gave another result than recorded; "
+                "its code changed since the recording",
+                branch=key.branch,
+                n=key.n,
+            )
+        return outcome
+
+    # -- capability, policy, uncertainty ---------------------------------------------------------------------------
+
+    def _refused(self, effect: Effect) -> str | None:
+        """Why the capability set refuses an effect, None if it does not."""
+        own = self.capabilities
+        if own is None:
+            return None
+        if effect.kind in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION) and effect.name not in own:
+            return f"{effect.name!r} is not among the tools this agent may use: {', '.join(sorted(own))}"
+        if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
+            wanted = effect.arguments.get("tools")
+            extra = sorted({str(t) for t in wanted} - own) if isinstance(wanted, list) else []
+            if extra:
+                return (
+                    f"the sub-agent was to get {', '.join(extra)}, which its caller may not use itself; "
+                    f"choose from {', '.join(sorted(own))}"
+                )
+        return None
+
+    async def _judge(self, key: EffectKey, effect: Effect, base: dict[str, JsonValue]) -> str | None:
+        """Policy's refusal in one sentence, None if the effect may go on."""
+        run = self.run
+        view = PolicyView(user_content=tuple(run.user_content), links=run.links)
+        verdict = run.policy.decide(effect, view)
+        if verdict.action == "allow":
+            return None
+        if verdict.action == "deny":
+            return f"denied: {verdict.reason}"
+        question = f"Allow {effect.name}? {verdict.reason}"
+        details: dict[str, JsonValue] = {
+            "component": effect.component,
+            "arguments": effect.arguments,
+            "trust": {name: trust.value for name, trust in verdict.arguments.items()},
+        }
+        answer = await self._ask_door(key, question, details, base, "approval")
+        if answer.ok and _is_yes(answer.value):
+            return None
+        if not answer.ok:
+            return f"denied: {verdict.reason} ({answer.error})"
+        said = "" if answer.value in (False, True, None) else f": {answer.value}"
+        return f"denied by the user{said}"
+
+    async def _ask_door(
+        self, key: EffectKey, question: str, details: dict[str, JsonValue], base: dict[str, JsonValue], name: str
+    ) -> Outcome:
+        asking: Session[Any] = Session(
+            self.run,
+            f"{key.path}.{name}",
+            key,
+            parent=self,
+            base=base,
+            now=self._now,
+            node=self.node,
+            actor=self.actor,
+            role=self.role,
+            world=self.world,
+        )
+        effect = Effect(
+            kind=EffectKind.ASK_HUMAN,
+            component="human@1.0.0",
+            arguments={"question": question, **details},
+            mode=Mode.REPEATABLE,
+            role=self.role,
+            purpose="approval",
+        )
+        return await asking.perform(effect)
+
+    async def _uncertain(
+        self, key: EffectKey, effect: Effect, base: dict[str, JsonValue], attempt: int
+    ) -> Outcome | None:
+        """What to do with a `once` effect that was started and never completed; None to execute it again."""
+        sentence = (
+            f"{effect.name} was started before the run was interrupted and may have happened; "
+            "check before doing it again"
+        )
+        how = self.run.manifest.on_uncertain
+        if how == "ask":
+            answer = await self._ask_door(
+                key,
+                f"{effect.name} may have happened before the crash. Do it again?",
+                {"component": effect.component, "arguments": effect.arguments},
+                base,
+                "uncertain",
+            )
+            how = "retry" if answer.ok and _is_yes(answer.value) else "report"
+        if how == "retry":
+            return None
+        return await self._record(key, effect, Mode.ONCE, failed("uncertain", sentence), attempt)
+
+    # -- children --------------------------------------------------------------------------------------------------
+
+    def _child(
+        self, key: EffectKey, effect: Effect, mode: Mode, base: dict[str, JsonValue], attempt: int
+    ) -> Session[Any]:
+        capabilities, node, actor, role, model = self.capabilities, self.node, self.actor, self.role, self.model
+        branch = f"{key.path}.{_segment(effect.name)}"
+        if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
+            spec = AgentSpec.model_validate(effect.arguments)
+            branch = f"{key.path}.{_segment(spec.name)}"
+            wanted = frozenset(spec.tools) | _COMMON_TOOLS
+            capabilities = wanted if capabilities is None else wanted & (capabilities | _COMMON_TOOLS)
+            began = self.run.active_s()
+            carve = spec.budget or Budget()
+            node = BudgetNode(
+                branch,
+                carve,
+                self.node,
+                spent=self.run.ledger.spent_under(branch),
+                active=(lambda: self.run.active_s() - began) if carve.active_s is not None else None,
+            )
+            actor, role, model = spec.name, spec.role, spec.model or self.model
+        return Session(
+            self.run,
+            branch,
+            key,
+            parent=self,
+            base=dict(base),
+            now=self._now,
+            node=node,
+            actor=actor,
+            role=role,
+            capabilities=capabilities,
+            world=self.world,
+            composite=mode is Mode.COMPOSITE,
+            attempt=attempt,
+            model=model,
+            provenance=effect.provenance,
+        )
+
+    def candidates(self, count: int) -> list[Session[Any]]:
+        """Rival continuations `/n.0`, `/n.1`, ...: each in a world of its own; `adopt` takes one over."""
+        (n,) = self._draw(1)
+        self._busy = False
+        key = EffectKey(self.branch, n)
+        return [
+            Session(
+                self.run,
+                f"{key.path}.{index}",
+                key,
+                parent=self,
+                base=self._vars.flat(),
+                now=self._now,
+                node=self.node,
+                actor=self.actor,
+                role=self.role,
+                capabilities=self.capabilities,
+                world=f"{self.world}{key.path}.{index}",
+                model=self.model,
+            )
+            for index in range(count)
+        ]
+
+    async def rivals(self, work: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+        """Let rival branches work at the same time; siblings of one that waits or fails are let finish.
+
+        Args:
+            work: one function per branch; each uses only its own session.
+        """
+        results: list[Any] = [None] * len(work)
+        errors: list[BaseException] = []
+        left = len(work)
+
+        async def one(index: int) -> None:
+            nonlocal left
+            try:
+                results[index] = await work[index]()
+            except (DoorError, ModelError, StoreError, ReplayEnd) as exc:
+                errors.append(exc)
+                if isinstance(exc, SuspendedError):
+                    self.run.mail.suspended += 1
+            finally:
+                left -= 1
+                if left:
+                    self.run.mail.give_up()
+
+        self.run.mail.take_up(len(work) - 1)
+        await _all([asyncio.create_task(one(index)) for index in range(len(work))])
+        if errors:
+            raise _worst(errors)
+        return results
+
+    def adopt(self, candidate: Session[Any]) -> None:
+        """Continue with a candidate's state: its writes, its time; environments follow by their snapshots."""
+        chain: list[Session[Any]] = []
+        one: Session[Any] | None = candidate
+        while one is not None and one is not self:
+            chain.append(one)
+            one = one.parent
+        for session in reversed(chain):
+            self._vars.writes.update(session.vars.writes)
+        self._now = max(self._now, candidate.now)
+
+    def _spawn(self, key: EffectKey, effect: Effect, handler: Any, child: Session[Any]) -> Outcome:
+        spawned = Spawned(key, child.actor)
+        self.spawned[key] = spawned
+        self.run.mail.take_up()
+        spawned.task = asyncio.create_task(self._run_spawned(spawned, effect, handler, child))
+        return _handle(key, effect)
+
+    def _known_spawn(self, key: EffectKey, effect: Effect, outcome: Outcome) -> None:
+        spawned = Spawned(key, str(effect.arguments.get("name", "")))
+        spawned.outcome, spawned.writes = outcome, outcome.writes
+        spawned.ended.set()
+        self.spawned[key] = spawned
+
+    async def _run_spawned(self, spawned: Spawned, effect: Effect, handler: Any, child: Session[Any]) -> None:
+        run = self.run
+        try:
+            outcome = await self._executed(handler, effect, child)
+            if run.replaying:
+                record = run.ledger.records[spawned.key]
+                if record.outcome is not None and record.outcome.value != outcome.value:
+                    raise DivergedError(
+                        f"the replay diverged at {spawned.key}: {effect.name} gave another result than recorded",
+                        branch=spawned.key.branch,
+                        n=spawned.key.n,
+                    )
+                spawned.outcome = record.outcome or outcome
+            else:
+                spawned.outcome = await self._record(
+                    spawned.key, effect, Mode.COMPOSITE, outcome, child._attempt, child=child
+                )
+            spawned.writes = spawned.outcome.writes
+        except asyncio.CancelledError as exc:
+            if not run.replaying:
+                body = self._interruption(exc, child)
+                observe(run.append(run.body(body, **self._where(spawned.key, child._attempt))))
+            spawned.error = exc
+            raise
+        except BaseException as exc:
+            spawned.error = exc
+            if isinstance(exc, SuspendedError):
+                run.mail.suspended += 1
+        finally:
+            spawned.ended.set()
+            # Whoever joins takes its token before this one is given up, or all would seem to wait.
+            for wake in list(self.joiners):
+                wake()
+            run.mail.give_up()
+
+    async def join(self, keys: Sequence[str], *, mode: str = "all") -> Outcome:
+        """Join spawned agents through the door: `all`, or `any` (the winner is recorded)."""
+        effect = Effect(
+            kind=EffectKind.JOIN,
+            component="join@1.0.0",
+            arguments={"keys": list(keys), "mode": mode},
+            mode=Mode.REPEATABLE,
+            role=self.role,
+        )
+        outcome = await self.perform(effect)
+        if self.run.replaying:
+            await self._finish_replayed(keys)
+        return outcome
+
+    async def _finish_replayed(self, keys: Sequence[str]) -> None:
+        for spawned in self.spawned.values():
+            if str(spawned.key) in keys and spawned.task is not None:
+                await asyncio.wait([spawned.task])
+                if isinstance(spawned.error, DivergedError):
+                    raise spawned.error
+
+    async def let_spawned_finish(self) -> None:
+        """This branch waits for a human: what it spawned goes on until it ends or waits too."""
+        tasks = [s.task for s in self.spawned.values() if s.task is not None and not s.task.done()]
+        if tasks:
+            room = self.run.mail
+            room.suspended += 1
+            room.give_up()
+            try:
+                await asyncio.wait(tasks)
+            finally:
+                room.take_up()
+
+    async def end_spawned(self) -> None:
+        """No task is left behind: what was spawned and not joined is cancelled and awaited (replays let it finish)."""
+        tasks = [s.task for s in self.spawned.values() if s.task is not None and not s.task.done()]
+        if not tasks:
+            return
+        if not self.run.replaying:
+            for task in tasks:
+                task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- record ----------------------------------------------------------------------------------------------------
+
+    async def _record(
+        self,
+        key: EffectKey,
+        effect: Effect,
+        mode: Mode,
+        outcome: Outcome,
+        attempt: int,
+        *,
+        child: Session[Any] | None = None,
+        paid_before: Usage | None = None,
+    ) -> Outcome:
+        """Write exactly what the agent sees, and take it into the ledger."""
+        run = self.run
+        if child is not None and child.vars.writes:
+            outcome = outcome.model_copy(update={"writes": {**child.vars.writes, **outcome.writes}})
+        outcome = run.redactor.outcome(outcome.model_copy(update={"ended_at": run.clock.now()}))
+        encoded = None
+        record = run.ledger.records.get(key)
+        if record is None or not record.started:
+            encoded = run.ledger.codec.encode(effect)
+        body = EffectCompleted(
+            outcome=outcome.model_dump(mode="json", exclude_defaults=True),
+            fingerprint=effect.fingerprint,
+            effect=encoded,
+        )
+        future = run.append(run.body(body, **self._where(key, attempt)))
+        if effect.kind in _LAZY:
+            observe(future)
+            seq = 0
+        else:
+            (seq,) = await wait_for(future)
+        stored = encoded if encoded is not None else (record.effect if record is not None else {})
+        run.ledger.records[key] = Record(
+            fingerprint=effect.fingerprint, effect=stored, attempt=attempt, outcome=outcome, seq=seq
+        )
+        run.ledger.attempts[key] = attempt
+        if mode is not Mode.COMPOSITE:
+            model = str(outcome.value.get("model", "")) if isinstance(outcome.value, dict) else ""
+            run.account(model if effect.kind is EffectKind.REQUEST_MODEL else "", outcome.usage)
+        run.note_links(stored, outcome)
+        if effect.kind is EffectKind.SEND_MESSAGE and outcome.ok:
+            run.mail.deliver(key, seq, dict(effect.arguments))
+        return outcome
+
+
+def _segment(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:40] or "x"
+
+
+def _handle(key: EffectKey, effect: Effect) -> Outcome:
+    return Outcome(value={"key": str(key), "actor": str(effect.arguments.get("name", ""))})
+
+
+def _is_yes(value: JsonValue) -> bool:
+    return value is True or (isinstance(value, str) and value.strip().casefold() in ("yes", "y", "approve", "true"))
+
+
+_SEVERITY: tuple[type[BaseException], ...] = (
+    StoreError,
+    DivergedError,
+    ConcurrentUseError,
+    ModelError,
+    BudgetExhaustedError,
+    DoorError,
+    ReplayEnd,
+)
+
+
+def _worst(errors: list[BaseException]) -> BaseException:
+    """The one error that goes up: the gravest, waiting ones merged into one."""
+    waiting = [exc for exc in errors if isinstance(exc, SuspendedError)]
+    for kind in _SEVERITY:
+        for exc in errors:
+            if isinstance(exc, kind) and not isinstance(exc, SuspendedError):
+                return exc
+    keys = tuple(key for exc in waiting for key in exc.waiting_for)
+    return SuspendedError(str(waiting[0]), waiting_for=keys)
+
+
+async def _all(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Wait for all tasks; when cancelled, cancel them and wait until they have ended."""
+    try:
+        done, _ = await asyncio.wait(tasks)
+    except asyncio.CancelledError:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+    for task in done:
+        if not task.cancelled() and task.exception() is not None:
+            raise task.exception()  # type: ignore[misc]
+
+
+__all__ = ["Session", "Spawned", "Vars"]

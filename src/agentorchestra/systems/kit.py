@@ -1,0 +1,204 @@
+"""What every system is built from: tools, prompts, models, and the handler of InvokeAgent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentorchestra.core.budget import NO_COST, Bound
+from agentorchestra.core.content import TextBlock, Trust
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
+from agentorchestra.core.errors import BudgetExhaustedError, UnknownComponentError, UnknownSystemError
+from agentorchestra.core.messages import Message, ModelSettings
+from agentorchestra.core.messages import system as system_message
+from agentorchestra.core.protocols import Environment
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.loop import ModelDecider, Seen, State
+from agentorchestra.models.manager import ModelManager
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.prompts import PromptLibrary
+from agentorchestra.tea.tool import Tool
+from agentorchestra.tea.toolset import AgentToolset
+from agentorchestra.tools.done import done_tool
+from agentorchestra.tools.todo import render_todo
+
+System = Callable[["AgentSpec", Session[Any], "Kit"], Awaitable[AgentResult]]
+"""A paradigm: from a spec and a session to a result, with everything through the session."""
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What the workspace hands to systems.
+
+    Attributes:
+        tools: every registered tool by name.
+        environments: factories by name.
+        prompts: packaged prompts and the workspace's overrides.
+        models: profiles and clients.
+        systems: by name, for sub-agents.
+        max_calls: calls accepted in one decision.
+    """
+
+    tools: Mapping[str, Tool]
+    environments: Mapping[str, Callable[[], Environment]]
+    prompts: PromptLibrary
+    models: ModelManager
+    systems: Mapping[str, System]
+    max_calls: int = 16
+
+
+def tools_of(spec: AgentSpec, kit: Kit) -> list[Tool]:
+    """The tools a spec names, plus `done` with the schema of its answer.
+
+    Raises:
+        UnknownComponentError: for a name that is not registered.
+    """
+    found = []
+    for name in spec.tools:
+        if name in kit.environments or name == "done":
+            continue
+        tool = kit.tools.get(name)
+        if tool is None:
+            raise UnknownComponentError(f"no tool {name!r} is registered; registered: {', '.join(sorted(kit.tools))}")
+        found.append(tool)
+    return [*found, done_tool(spec.output_schema)]
+
+
+@dataclass(frozen=True)
+class AgentParts:
+    """An agent's first state and its decider."""
+
+    state: State
+    decide: ModelDecider
+    environments: tuple[str, ...]
+
+
+def build_agent(spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str) -> AgentParts:
+    """An agent from its spec and the prompt it speaks with."""
+    tools = tools_of(spec, kit)
+    instances = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
+    toolset = AgentToolset(tools, instances, role=spec.role)
+    model = spec.model or session.model
+    client = kit.models.client(model)
+    profile = client.profile
+    names = {tool.name for tool in tools}
+    rendered = kit.prompts.get(prompt).render(
+        native=client.native_tools,
+        max_tools=kit.max_calls,
+        tools=[
+            {"name": s.name, "description": s.description, "parameters": json.dumps(s.parameters, sort_keys=True)}
+            for s in toolset.schemas()
+        ],
+        environments=[{"name": name, "rules": environment.rules()} for name, environment in instances.items()],
+        examples="",
+        has_todo="todo" in names,
+    )
+    task = kit.prompts.get("task").render(
+        task=spec.instruction,
+        files=[{"name": ref.name, "media_type": ref.media_type, "size": ref.size} for ref in session.manifest.files],
+        context="",
+        output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
+    )
+    # What a sub-agent is told comes from an agent that may have read anything, not from the user.
+    trust = Trust.USER if session.parent is None or session.parent.parent is None else Trust.UNTRUSTED
+    told = TextBlock(text=task, trust=trust)
+    state = State(
+        messages=(system_message(rendered), Message(role="user", content=(told, *spec.context))),
+        max_steps=spec.max_steps,
+    )
+    tail_prompt = kit.prompts.get("tail")
+
+    def tail(state: State, view: list[Seen]) -> str:
+        return tail_prompt.render(
+            step=state.step + 1,
+            max_steps=state.max_steps,
+            memory=state.memory,
+            todo=render_todo(session.vars),
+            repeated=state.repeated,
+            repeats=state.repeats,
+            stalls=state.stalls,
+            problem=state.problem or "",
+            must_answer=state.must_answer,
+            candidate=state.candidate,
+        )
+
+    decide = ModelDecider(
+        model=model,
+        tools=toolset,
+        tail=tail,
+        native=client.native_tools,
+        settings=ModelSettings(
+            max_tokens=profile.max_tokens, temperature=profile.temperature, timeout_s=profile.timeout_s
+        ),
+        max_calls=kit.max_calls,
+        role=spec.role,
+    )
+    return AgentParts(state, decide, tuple(instances))
+
+
+def result_of(state: State) -> AgentResult:
+    """The result of an ended state; work that the budget ended says so in its status."""
+    result = state.result or AgentResult(status=RunStatus.PARTIAL, steps=state.step, memory=state.memory)
+    if state.limited:
+        timed = "active seconds" in state.limited
+        status = RunStatus.TIMED_OUT if timed else RunStatus.BUDGET_EXHAUSTED
+        return result.model_copy(update={"status": status, "report": result.report or state.limited})
+    return result
+
+
+class AgentHandler:
+    """Executes InvokeAgent and Spawn: finds the system and hands it the child session."""
+
+    def __init__(self, kit: Callable[[], Kit]) -> None:
+        self._kit = kit
+
+    def mode(self, effect: Effect) -> Mode:
+        """Composite: entered again after a crash."""
+        return Mode.COMPOSITE
+
+    def bound(self, effect: Effect) -> Bound:
+        """Composites reserve nothing themselves."""
+        return NO_COST
+
+    def redact(self, effect: Effect) -> Effect:
+        """The effect as it is."""
+        return effect
+
+    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+        """The result of the agent; the end of its own carve is an outcome, the end of the run's budget is not."""
+        kit = self._kit()
+        spec = AgentSpec.model_validate(effect.arguments)
+        system = find_system(spec.system, kit.systems)
+        try:
+            result = await system(spec, ctx, kit)
+        except BudgetExhaustedError as exc:
+            if exc.scope != ctx.branch:
+                raise
+            return failed("limited", str(exc), value=ctx.partial, trust=Trust.UNTRUSTED)
+        return Outcome(value=result.model_dump(mode="json"), trust=effect.lowest_trust)
+
+
+def find_system(name: str, systems: Mapping[str, System]) -> System:
+    """A system by name.
+
+    Raises:
+        UnknownSystemError: with the names there are.
+    """
+    try:
+        return systems[name]
+    except KeyError:
+        raise UnknownSystemError(f"no system {name!r}; the systems: {', '.join(sorted(systems))}") from None
+
+
+def agent_effect(spec: AgentSpec, session: Session[Any], *, kind: EffectKind = EffectKind.INVOKE_AGENT) -> Effect:
+    """InvokeAgent (or Spawn) for a spec."""
+    return Effect(
+        kind=kind,
+        component=f"{spec.system}@1.0.0",
+        arguments=spec.model_dump(mode="json", exclude_defaults=True) | {"name": spec.name, "tools": list(spec.tools)},
+        mode=Mode.COMPOSITE,
+        role=session.role,
+        purpose="agent",
+    )

@@ -1,0 +1,966 @@
+"""The composition root: a folder with its log, its settings, its components - and the runs in it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.resources
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import tomllib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import cache, partial
+from importlib import metadata
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Literal, Self, TypeVar
+
+from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.clock import Clock, SystemClock
+from agentorchestra.core.effects import Effect, EffectKind
+from agentorchestra.core.errors import (
+    AgentOrchestraError,
+    AnswerError,
+    AppError,
+    BudgetError,
+    EmptyTaskError,
+    FencedError,
+    FileInputError,
+    SettingsError,
+    UnknownComponentError,
+    UnknownModelError,
+    UnknownRunError,
+    WorkspaceNotWritableError,
+)
+from agentorchestra.core.events import Answered, BudgetRaised, Event, RunCreated, RunEnded, Told, new_event
+from agentorchestra.core.ids import new_run_id, sha256_text
+from agentorchestra.core.policy import Policy
+from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
+from agentorchestra.core.settings import Settings
+from agentorchestra.core.spec import (
+    FINAL,
+    AgentResult,
+    AgentSpec,
+    FileRef,
+    Pinned,
+    Question,
+    RunManifest,
+    RunResult,
+    RunStatus,
+)
+from agentorchestra.runtime.bus import Bus, Notice
+from agentorchestra.runtime.engine import LocalEngine
+from agentorchestra.runtime.handlers import builtin_handlers
+from agentorchestra.runtime.ledger import Ledger
+from agentorchestra.runtime.policy import DefaultPolicy
+from agentorchestra.runtime.run import Asker, Run, Services, current_budget, make_result, open_questions, wait_for
+from agentorchestra.runtime.session import Session
+
+Deps = TypeVar("Deps")
+
+DEFAULT_FOLDER = ".agentorchestra"
+SETTINGS_FILE = "agentorchestra.toml"
+DEFAULT_COST_USD = 1.0
+"""Held for priced models when no dollar limit was given; the command line prints it."""
+
+BUILTIN_TOOLS = ("todo", "python", "read_file", "search_files")
+
+
+class ReplayReport(BaseModel):
+    """How a replay ended.
+
+    Attributes:
+        run_id: the run.
+        keys: effects visited, all of them recorded.
+        status: of the recorded run.
+        answer: the answer the replay came to, "" when the recording ends before one.
+    """
+
+    run_id: str
+    keys: int
+    status: RunStatus
+    answer: str = ""
+
+
+class Workspace(Generic[Deps]):
+    """A folder in which agents run: `async with Workspace(dir) as ws: result = await ws.run("...")`.
+
+    Args:
+        folder: where log, blobs and files are kept; made when the workspace is opened.
+        tools: the user's tools (`@tool`), usable by every run.
+        deps: what tools find as `ctx.deps`.
+        environments: factories by name.
+        models: clients by name, besides those of the settings (scripted models in tests).
+        policy: replaces the default policy.
+        settings: replaces what `agentorchestra.toml` says.
+        store: replaces the SQLite store (`MemoryStore()` for runs that need not survive).
+        handlers: replaces or wraps handlers, by kind.
+        asker: answers questions in place.
+        environ: replaces the process's environment (keys and secrets).
+    """
+
+    def __init__(
+        self,
+        folder: str | Path = DEFAULT_FOLDER,
+        *,
+        tools: Sequence[Any] = (),
+        deps: Deps = None,  # type: ignore[assignment]
+        environments: Mapping[str, Callable[[], Environment]] | None = None,
+        models: Mapping[str, Any] | None = None,
+        policy: Policy | None = None,
+        settings: Settings | None = None,
+        store: Store | None = None,
+        handlers: Callable[[dict[EffectKind, Handler]], dict[EffectKind, Handler]] | None = None,
+        asker: Asker | None = None,
+        clock: Clock | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder = Path(folder)
+        self.deps = deps
+        self.app: str | None = None
+        self.app_folder: str | None = None
+        self.asker = asker
+        self._given_tools = tuple(tools)
+        self._environments = dict(environments or {})
+        self._models = dict(models or {})
+        self._policy = policy
+        self._given_settings = settings
+        self._given_store = store
+        self._wrap_handlers = handlers
+        self._clock = clock or SystemClock()
+        self._environ = os.environ if environ is None else environ
+        self._open = False
+        self._buses: dict[str, Bus] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close(verify=error is None)
+
+    async def open(self) -> None:
+        """Read the settings, open the store, register the components.
+
+        Raises:
+            SettingsError, WorkspaceNotWritableError, WorkspaceNewerError, WorkspaceCorruptError.
+        """
+        if self._open:
+            return
+        from agentorchestra.models.manager import ModelManager
+        from agentorchestra.runtime.store import SqliteStore
+        from agentorchestra.tea.prompts import PromptLibrary
+        from agentorchestra.tools.registry import builtin_tools
+
+        self.settings = self._given_settings or load_settings(self.folder)
+        if self.app is None and self.settings.app is not None:
+            self.app = self.settings.app
+        self.store: Store = self._given_store or SqliteStore(self.folder, max_bytes=self.settings.max_bytes)
+        await self.store.open()
+        self.engine = LocalEngine(self.store, lease_s=self.settings.lease_s, clock=self._clock)
+        self.models = ModelManager(self.settings, self._environ, extra=self._models)
+        self.prompts = PromptLibrary(
+            [importlib.resources.files("agentorchestra.systems") / "prompts"], self.folder / "prompts"
+        )
+        self._builtin = builtin_tools(self.folder)
+        self.tools: dict[str, Any] = dict(self._builtin.tools)
+        for one in self._given_tools:
+            self._register(one)
+        self._temporary = None
+        if self._given_store is not None and not self.folder.exists():
+            # A workspace without a folder of its own still needs a place for the files of its runs.
+            self._temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-")
+        self._open = True
+
+    def _register(self, one: Any) -> None:
+        from agentorchestra.tea.tool import Tool, tool
+
+        made = one if isinstance(one, Tool) else tool(one)
+        if made.name == "done":
+            raise UnknownComponentError("a tool cannot be named 'done': that is how agents finish; choose another name")
+        self.tools[made.name] = made
+
+    async def close(self, *, verify: bool = True) -> None:
+        """Stop what is driven here, drain the log, release everything; idempotent.
+
+        Args:
+            verify: let scripted models complain about unused steps.
+        """
+        if not self._open:
+            return
+        self._open = False
+        await self.engine.close()
+        if self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._builtin.aclose()
+        await self.models.aclose()
+        await self.store.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+        if verify:
+            for client in self._models.values():
+                finish = getattr(client, "finish", None)
+                if finish is not None:
+                    finish()
+
+    @property
+    def runs_folder(self) -> Path:
+        """Where the runs keep their files."""
+        base = Path(self._temporary.name) if self._temporary is not None else self.folder
+        return base / "runs"
+
+    # -- runs ------------------------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        task: str,
+        *,
+        files: Sequence[str | Path] = (),
+        tools: Sequence[Any] = (),
+        deps: Any = None,
+        output_type: type[Any] | None = None,
+        system: str | None = None,
+        model: Any = None,
+        policy: Policy | None = None,
+        budget: Budget | None = None,
+        max_steps: int | None = None,
+        on_ask: Literal["wait", "deny"] | None = None,
+        on_uncertain: Literal["report", "ask", "retry"] | None = None,
+        labels: Mapping[str, str] | None = None,
+        seed: str | None = None,
+    ) -> RunResult:
+        """Run a task to its end, or to where it waits.
+
+        Args:
+            task: what is asked, in the user's words.
+            files: files that belong to it; they are copied into the run.
+            tools: further tools for this run. A resume in another process finds them again only through
+                `app = "module:workspace"`, or when they are given to `resume`.
+            deps: dependencies for this run instead of the workspace's.
+            output_type: the type of `result.output` (a pydantic model, dataclass, or anything pydantic can check).
+            system: the paradigm; the settings' one by default.
+            model: a profile's name, `provider:model`, or a ModelClient.
+            policy: replaces the workspace's policy for this run.
+            budget: limits over the whole tree.
+            max_steps: decisions of the top agent.
+            on_ask: what happens to questions nobody can answer now.
+            on_uncertain: what happens to effects that may have happened before a crash.
+            labels: for `runs` and statistics.
+            seed: derived ids and randomness repeat for equal seeds; random by default.
+
+        Raises:
+            UsageError: for input that is refused before anything is spent.
+        """
+        run_id, options = await self.create(
+            task,
+            files=files,
+            tools=tools,
+            output_type=output_type,
+            system=system,
+            model=model,
+            budget=budget,
+            max_steps=max_steps,
+            on_ask=on_ask,
+            on_uncertain=on_uncertain,
+            labels=labels,
+            seed=seed,
+        )
+        return await self._drive(run_id, deps=deps, policy=policy, output_type=output_type, **options)
+
+    async def create(
+        self,
+        task: str,
+        *,
+        files: Sequence[str | Path] = (),
+        tools: Sequence[Any] = (),
+        output_type: type[Any] | None = None,
+        system: str | None = None,
+        model: Any = None,
+        budget: Budget | None = None,
+        max_steps: int | None = None,
+        on_ask: Literal["wait", "deny"] | None = None,
+        on_uncertain: Literal["report", "ask", "retry"] | None = None,
+        labels: Mapping[str, str] | None = None,
+        seed: str | None = None,
+    ) -> tuple[str, dict[str, Any]]:
+        """Check everything, then write the run into the log; nothing is spent yet.
+
+        Returns:
+            The run's id, and what `_drive` needs besides.
+        """
+        from agentorchestra.systems.kit import find_system
+
+        self._need_open()
+        task = task.strip()
+        if not task:
+            raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
+        system = system or self.settings.system
+        find_system(system, systems())
+        name = self._model_name(model)
+        self.models.check(name)
+        steps = self.settings.max_steps if max_steps is None else max_steps
+        if steps < 1:
+            raise BudgetError(f"max_steps is {steps}; an agent needs at least 1")
+        limits = self._budget(name, budget)
+        for one in tools:
+            self._register(one)
+        run_id = new_run_id()
+        refs = await self._keep_files(run_id, files)
+        schema = _schema_of(output_type)
+        manifest = RunManifest(
+            task=self._redact(task),
+            system=system,
+            model=name,
+            files=refs,
+            tools={
+                name: Pinned(version=t.version, content_hash=t.content_hash) for name, t in self._available().items()
+            }
+            | {name: _pin_environment(make()) for name, make in sorted(self._environments.items())},
+            prompts=self.prompts.pins(),
+            seed=seed or sha256_text(run_id)[:16],
+            budget=limits,
+            max_steps=steps,
+            on_ask=on_ask or self.settings.on_ask,
+            on_uncertain=on_uncertain or self.settings.on_uncertain,
+            labels=dict(labels or {}),
+            app=self.app,
+            app_folder=self.app_folder,
+            output_schema=schema,
+            distribution=_distribution(),
+            created=self._clock.now(),
+        )
+        created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
+        await self.store.create_run(run_id, manifest, [created])
+        return run_id, {}
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        tools: Sequence[Any] = (),
+        deps: Any = None,
+        policy: Policy | None = None,
+        model: Any = None,
+        output_type: type[Any] | None = None,
+        budget: Budget | None = None,
+    ) -> RunResult:
+        """Go on with a run that was interrupted, waits, failed, or ran out of budget.
+
+        What is recorded is not asked, paid or executed again. A run that ended returns its result.
+
+        Args:
+            run_id: the run.
+            tools, deps, policy, output_type: what was given to `run`, for a process that does not have it.
+            model: the client the manifest names, where it is not found by name.
+            budget: other limits from here on.
+
+        Raises:
+            UnknownRunError, UnknownComponentError, FencedError (another process drives it), DivergedError.
+        """
+        self._need_open()
+        record = await self._record(run_id)
+        for one in tools:
+            self._register(one)
+        if model is not None:
+            self._model_name(model)
+        self._check_components(record.manifest)
+        self.models.check(record.manifest.model)
+        return await self._drive(run_id, deps=deps, policy=policy, output_type=output_type, budget=budget)
+
+    async def _drive(
+        self,
+        run_id: str,
+        *,
+        deps: Any = None,
+        policy: Policy | None = None,
+        output_type: type[Any] | None = None,
+        budget: Budget | None = None,
+    ) -> RunResult:
+        record = await self._record(run_id)
+        if record.status in FINAL:
+            return self._typed(await self.result(run_id), output_type)
+        services = self._services(policy)
+
+        async def drive(epoch: int) -> RunResult:
+            while True:
+                events = await self.store.load(run_id)
+                if budget is not None:
+                    events = await self._raise_budget(run_id, epoch, record.manifest, events, budget)
+                run = Run(
+                    services,
+                    run_id,
+                    record.manifest,
+                    events,
+                    epoch=epoch,
+                    bus=self._buses.get(run_id),
+                    deps=self.deps if deps is None else deps,
+                )
+                self.engine.attach(run)
+                result = await run.drive(partial(self._top, record.manifest), owner=self.engine.owner)
+                # An answer may have come while the siblings of the question were still at work.
+                if result.status is not RunStatus.WAITING or not await self._answered_since(run):
+                    return result
+
+        return self._typed(await self.engine.submit(run_id, drive), output_type)
+
+    async def _answered_since(self, run: Run) -> bool:
+        ledger = Ledger.of(await self.store.load(run.id))
+        return len(ledger.open_questions()) < len(run.ledger.open_questions())
+
+    async def _raise_budget(
+        self, run_id: str, epoch: int, manifest: RunManifest, events: list[Event], budget: Budget
+    ) -> list[Event]:
+        if (
+            current_budget(manifest, events).model_dump() | budget.model_dump(exclude_none=True)
+            == current_budget(manifest, events).model_dump()
+        ):
+            return events
+        body = BudgetRaised(budget=budget.model_dump(mode="json", exclude_none=True))
+        await wait_for(self.store.append(run_id, epoch, [new_event(body, ts=self._clock.now())]))
+        return await self.store.load(run_id)
+
+    async def _top(self, manifest: RunManifest, root: Session[Any]) -> AgentResult:
+        """Perform the top agent on the root session."""
+        from agentorchestra.systems.kit import agent_effect
+
+        spec = AgentSpec(
+            name=manifest.system,
+            instruction=manifest.task,
+            tools=tuple(sorted(manifest.tools)),
+            model=manifest.model,
+            system=manifest.system,
+            max_steps=manifest.max_steps,
+            output_schema=manifest.output_schema,
+        )
+        outcome = await root.perform(agent_effect(spec, root))
+        if outcome.value is None:
+            return AgentResult(status=RunStatus.FAILED, report=outcome.error or "")
+        return AgentResult.model_validate(outcome.value)
+
+    async def stream(self, task: str, **options: Any) -> AsyncIterator[Notice]:
+        """Run a task and yield what happens: events, streamed text, progress, at last the end with the result.
+
+        Args:
+            task: as in `run`.
+            options: as in `run`.
+        """
+        drive_options = {key: options.pop(key, None) for key in ("deps", "policy")}
+        run_id, more = await self.create(task, **options)
+        async with self._watched(run_id) as queue:
+            work = asyncio.create_task(
+                self._drive(run_id, output_type=options.get("output_type"), **drive_options, **more)
+            )
+            self._tasks.add(work)
+            try:
+                while True:
+                    getter = asyncio.ensure_future(queue.get())
+                    await asyncio.wait({getter, work}, return_when=asyncio.FIRST_COMPLETED)
+                    if getter.done():
+                        notice = getter.result()
+                        if notice.kind == "end":
+                            break
+                        yield notice
+                        continue
+                    getter.cancel()
+                    while not queue.empty():
+                        notice = queue.get_nowait()
+                        if notice.kind != "end":
+                            yield notice
+                    break
+                yield Notice(kind="end", run=run_id, result=await work)
+            finally:
+                # A reader that stops reading stops the run; what is recorded can be resumed.
+                if not work.done():
+                    work.cancel()
+                    await asyncio.gather(work, return_exceptions=True)
+                self._tasks.discard(work)
+
+    @asynccontextmanager
+    async def _watched(self, run_id: str) -> AsyncIterator[asyncio.Queue[Notice]]:
+        bus = self._buses.setdefault(run_id, Bus())
+        try:
+            with bus.subscribe() as queue:
+                yield queue
+        finally:
+            self._buses.pop(run_id, None)
+
+    @asynccontextmanager
+    async def watch(self, run_id: str) -> AsyncIterator[asyncio.Queue[Notice]]:
+        """A queue of notices of a run that is about to be driven here."""
+        async with self._watched(run_id) as queue:
+            yield queue
+
+    # -- questions -------------------------------------------------------------------------------------------------
+
+    async def answer(self, run_id: str, answer: str, *, question: str | None = None, by: str = "") -> Question:
+        """Answer an open question; `resume` (here or anywhere) goes on.
+
+        Args:
+            run_id: the run.
+            answer: the text.
+            question: its key; without it, the oldest open question.
+            by: who answers.
+
+        Raises:
+            AnswerError: if there is no such open question, or it asks for an approval.
+        """
+        return await self._answer(run_id, answer, question=question, by=by, kind="question")
+
+    async def approve(self, run_id: str, *, question: str | None = None, by: str = "") -> Question:
+        """Approve the oldest (or the named) open approval."""
+        return await self._answer(run_id, True, question=question, by=by, kind="approval")
+
+    async def deny(self, run_id: str, *, reason: str = "", question: str | None = None, by: str = "") -> Question:
+        """Deny the oldest (or the named) open approval."""
+        return await self._answer(run_id, reason or False, question=question, by=by, kind="approval")
+
+    async def _answer(self, run_id: str, answer: JsonValue, *, question: str | None, by: str, kind: str) -> Question:
+        self._need_open()
+        await self._record(run_id)
+        open_ = open_questions(Ledger.of(await self.store.load(run_id)))
+        fitting = [one for one in open_ if one.kind == kind and question in (None, one.key)]
+        if not fitting:
+            listed = "; ".join(f"{one.key} ({one.kind}): {one.question}" for one in open_) or "none"
+            named = f" {question}" if question else ""
+            verb = "answer" if kind == "question" else "approve or deny"
+            raise AnswerError(f"run {run_id} has no open {kind}{named} to {verb}; open: {listed}")
+        chosen = fitting[0]
+        body = Answered(question=chosen.key, answer=self._redact_json(answer), by=by)
+        await wait_for(self.store.append(run_id, None, [new_event(body, ts=self._clock.now(), actor=by)]))
+        await self.engine.poke(run_id)
+        return chosen
+
+    async def tell(self, run_id: str, text: str, *, by: str = "") -> None:
+        """Add to a running task; the top agent reads it at its next step."""
+        self._need_open()
+        if not text.strip():
+            raise EmptyTaskError("there is nothing to tell; give a text")
+        await self._record(run_id)
+        body = Told(text=self._redact(text), by=by)
+        await wait_for(self.store.append(run_id, None, [new_event(body, ts=self._clock.now(), actor=by)]))
+        await self.engine.poke(run_id)
+
+    async def cancel(self, run_id: str, *, reason: str = "", by: str = "") -> None:
+        """Stop a run, wherever it is driven. A run nobody drives is marked as cancelled at once."""
+        self._need_open()
+        record = await self._record(run_id)
+        if record.status in FINAL:
+            return
+        await self.engine.cancel(run_id, reason=reason, by=by)
+        if run_id in self.engine.driving:
+            return
+        try:
+            epoch = await self.engine.claim(run_id)
+        except FencedError:
+            return  # its driver has the request in its log and stops
+        run = Run(self._services(None), run_id, record.manifest, await self.store.load(run_id), epoch=epoch)
+        ended = RunEnded(status=RunStatus.CANCELLED, active_s=round(run.active_s(), 3), error="cancelled on request")
+        await wait_for(run.append(run.body(ended), status=RunStatus.CANCELLED))
+        await self.store.release(run_id, epoch)
+
+    async def questions(self, run_id: str) -> tuple[Question, ...]:
+        """The open questions of a run, oldest first."""
+        await self._record(run_id)
+        return open_questions(Ledger.of(await self.store.load(run_id)))
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    async def events(self, run_id: str, *, after: int = 0) -> list[Event]:
+        """The run's log."""
+        await self._record(run_id)
+        return await self.store.load(run_id, after=after)
+
+    async def runs(self, *, limit: int | None = None) -> list[RunRecord]:
+        """The workspace's runs, newest first."""
+        self._need_open()
+        return await self.store.list_runs(limit=limit)
+
+    async def result(self, run_id: str) -> RunResult:
+        """The result as the log has it; a run that is not over gives its present status."""
+        record = await self._record(run_id)
+        events = await self.store.load(run_id)
+        run = Run(self._services(None), run_id, record.manifest, events, epoch=None, mode="replay")
+        ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
+        if not isinstance(ended, RunEnded) or ended.status != record.status:
+            ended = RunEnded(status=record.status, active_s=round(run.active_s(), 3))
+        return make_result(run_id, record.manifest, ended, run)
+
+    async def replay(self, run_id: str, *, tools: Sequence[Any] = (), deps: Any = None) -> ReplayReport:
+        """Run today's code and prompts against the recording, with no handler called.
+
+        Raises:
+            DivergedError: at the first effect that differs.
+            ReplayError: if the replay asks for other keys than were recorded.
+        """
+        self._need_open()
+        record = await self._record(run_id)
+        for one in tools:
+            self._register(one)
+        self._check_components(record.manifest)
+        events = await self.store.load(run_id)
+        run = Run(
+            self._services(None),
+            run_id,
+            record.manifest,
+            events,
+            epoch=None,
+            mode="replay",
+            deps=self.deps if deps is None else deps,
+        )
+        result = await run.replay(partial(self._top, record.manifest))
+        return ReplayReport(
+            run_id=run_id, keys=len(run.visited), status=record.status, answer=result.answer if result else ""
+        )
+
+    # -- without async ---------------------------------------------------------------------------------------------
+
+    def run_sync(self, task: str, **options: Any) -> RunResult:
+        """`run` without async, in a notebook too: opens and closes the workspace if it is not open."""
+
+        async def work() -> RunResult:
+            async with self:
+                return await self.run(task, **options)
+
+        if self._open:
+            raise AgentOrchestraError(
+                "run_sync opens the workspace itself; inside `async with` use `await ws.run(...)`"
+            )
+        return _run_anywhere(work)
+
+    # -- parts -----------------------------------------------------------------------------------------------------
+
+    def _need_open(self) -> None:
+        if not self._open:
+            raise AgentOrchestraError("the workspace is not open; use `async with Workspace(dir) as ws:`")
+
+    async def _record(self, run_id: str) -> RunRecord:
+        self._need_open()
+        record = await self.store.get_run(run_id)
+        if record is None:
+            raise UnknownRunError(
+                f"no run {run_id!r} in this workspace ({self.folder}); `agentorchestra runs` lists them"
+            )
+        return record
+
+    def _model_name(self, model: Any) -> str:
+        if model is None:
+            return self.settings.model
+        if isinstance(model, str):
+            return model
+        name = getattr(model, "name", None)
+        if not isinstance(name, str):
+            raise UnknownModelError(f"{model!r} is neither a model's name nor a ModelClient")
+        self.models.add(model)
+        self._models[name] = model
+        return name
+
+    def _budget(self, model: str, given: Budget | None) -> Budget:
+        budget = self.settings.budget.model_copy(update=(given or Budget()).model_dump(exclude_none=True))
+        priced = self.models.price_known(model)
+        if budget.cost_usd is not None and not priced:
+            raise BudgetError(
+                f"the price of model {model!r} is unknown, so a budget of {budget.cost_usd:g} US dollars cannot be held; "
+                f"give its price in {SETTINGS_FILE} ([models.NAME.price]), or limit tokens or steps instead"
+            )
+        if budget.cost_usd is None and priced and not self.models.free(model):
+            budget = budget.model_copy(update={"cost_usd": DEFAULT_COST_USD})
+        return budget
+
+    def _available(self) -> dict[str, Any]:
+        return dict(sorted(self.tools.items()))
+
+    def _check_components(self, manifest: RunManifest) -> None:
+        missing = sorted(set(manifest.tools) - set(self.tools) - set(self._environments))
+        if missing:
+            where = f"its app is {manifest.app!r}" if manifest.app else "no app was recorded with it"
+            raise UnknownComponentError(
+                f"this process does not have {', '.join(missing)}, which the run was started with ({where}); "
+                f'name them in {SETTINGS_FILE} by app = "module:workspace", or pass tools= to resume'
+            )
+
+    async def _keep_files(self, run_id: str, files: Sequence[str | Path]) -> tuple[FileRef, ...]:
+        """Check all files, then copy them into the run's folder, so that a resume reads the same bytes."""
+        from agentorchestra.tools.files import check_input
+
+        checked = []
+        for given in files:
+            path = Path(given)
+            media_type, size = await asyncio.to_thread(check_input, path)
+            checked.append((path, media_type, size))
+        folder = self.runs_folder / run_id / "files"
+        refs: list[FileRef] = []
+        taken: set[str] = set()
+        for path, media_type, _ in checked:
+            name, counter = path.name, 1
+            while name in taken:
+                counter += 1
+                name = f"{path.stem}-{counter}{path.suffix}"
+            taken.add(name)
+            size, digest = await asyncio.to_thread(_copy, path, folder / name)
+            refs.append(
+                FileRef(name=name, sha256=digest, size=size, media_type=media_type, origin=str(path.absolute()))
+            )
+        return tuple(refs)
+
+    def _services(self, policy: Policy | None) -> Services:
+        from agentorchestra.models.handler import RequestModelHandler
+        from agentorchestra.systems.kit import AgentHandler, Kit, agent_effect
+        from agentorchestra.tea.handlers import ToolHandler, effect_for
+
+        kit = Kit(
+            tools=self.tools,
+            environments=self._environments,
+            prompts=self.prompts,
+            models=self.models,
+            systems=systems(),
+        )
+        agents = AgentHandler(lambda: kit)
+        handlers: dict[EffectKind, Handler] = {
+            **builtin_handlers(),
+            EffectKind.REQUEST_MODEL: RequestModelHandler(self.models),
+            EffectKind.INVOKE_TOOL: ToolHandler(
+                self._find_tool,
+                max_result_chars=self.settings.max_result_chars,
+                timeout_s=self.settings.tool_timeout_s,
+            ),
+            EffectKind.INVOKE_AGENT: agents,
+            EffectKind.SPAWN: agents,
+        }
+        if self._wrap_handlers is not None:
+            handlers = self._wrap_handlers(handlers)
+        chosen = policy or self._policy
+        secrets = {
+            **self.models.secrets(),
+            **{n: self._environ[n] for n in self.settings.secrets if n in self._environ},
+        }
+
+        def tool_effect(name: str, arguments: dict[str, JsonValue], session: Session[Any]) -> Effect:
+            found = self._find_tool(name)
+            if found is None:
+                raise UnknownComponentError(f"no tool {name!r}; the tools: {', '.join(sorted(self.tools))}")
+            return effect_for(found, arguments, role=session.role, provenance=session.provenance)
+
+        return Services(
+            store=self.store,
+            handlers=handlers,
+            policy=lambda folder: chosen or DefaultPolicy(self.settings.policy, folder=folder),
+            environments=self._environments,
+            secrets=secrets,
+            environ=self._environ,
+            asker=self.asker,
+            runs_folder=self.runs_folder,
+            deps=self.deps,
+            clock=self._clock,
+            tool_effect=tool_effect,
+            agent_effect=agent_effect,
+        )
+
+    def _find_tool(self, name: str) -> Any:
+        return self.tools.get(name)
+
+    def _redactor(self) -> Any:
+        from agentorchestra.runtime.redact import Redactor
+
+        extra = {n: self._environ[n] for n in self.settings.secrets if n in self._environ}
+        return Redactor({**self.models.secrets(), **extra})
+
+    def _redact(self, text: str) -> str:
+        return str(self._redactor().text(text))
+
+    def _redact_json(self, value: JsonValue) -> Any:
+        return self._redactor().json(value)
+
+    def _typed(self, result: RunResult, output_type: type[Any] | None) -> RunResult:
+        if output_type is None or result.output in (None, ""):
+            return result
+        try:
+            return result.model_copy(update={"output": TypeAdapter(output_type).validate_python(result.output)})
+        except ValidationError as exc:
+            first = exc.errors()[0]
+            raise AgentOrchestraError(
+                f"the answer of {result.run_id} does not fit {output_type.__name__}: {first['msg']} at {first['loc']}"
+            ) from None
+
+
+def systems() -> dict[str, Any]:
+    """The systems by name."""
+    from agentorchestra.systems.react import react
+
+    return {"react": react}
+
+
+def load_settings(folder: Path) -> Settings:
+    """The settings of a workspace: `agentorchestra.toml` in its folder or the one above, then the environment.
+
+    Environment variables are named `AGENTORCHESTRA_MODEL`, `AGENTORCHESTRA_SYSTEM`, `AGENTORCHESTRA_MAX_STEPS`,
+    nested ones with two underscores (`AGENTORCHESTRA_BUDGET__COST_USD`); they win over the file.
+
+    Raises:
+        SettingsError: with the file or variable, the value, and what is allowed.
+    """
+    path = settings_path(folder)
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as exc:
+            raise SettingsError(f"{path} cannot be read: {exc}; correct it or move it away") from None
+    try:
+        return _settings_class()(**values)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(
+            f"{name} = {first['input']!r} in {path or 'the environment'} does not fit: {first['msg']}; "
+            "docs/settings.md lists the settings"
+        ) from None
+    except Exception as exc:  # pydantic-settings has its own error for a variable that is not JSON
+        raise SettingsError(f"the environment's AGENTORCHESTRA_ variables do not fit: {exc}") from None
+
+
+@cache
+def _settings_class() -> type[Settings]:
+    from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+    class LayeredSettings(Settings, BaseSettings):
+        """Environment over file."""
+
+        model_config = SettingsConfigDict(
+            frozen=True, extra="forbid", env_prefix="AGENTORCHESTRA_", env_nested_delimiter="__"
+        )
+
+        @classmethod
+        def settings_customise_sources(
+            cls, settings_cls: type[BaseSettings], init_settings: Any, env_settings: Any, **_: Any
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return env_settings, init_settings
+
+    return LayeredSettings
+
+
+def settings_path(folder: Path) -> Path | None:
+    """The settings file of a workspace, None where there is none."""
+    for candidate in (folder / SETTINGS_FILE, folder.absolute().parent / SETTINGS_FILE):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def load_app(reference: str, folder: Path) -> Workspace[Any]:
+    """The user's workspace of `app = "module:workspace"`.
+
+    Args:
+        reference: `module:attribute`; a Workspace, or a function without arguments that returns one.
+        folder: where the settings file lies: the module is looked for there first, as in the user's own programs.
+
+    Raises:
+        AppError: in one sentence.
+    """
+    module_name, _, attribute = reference.partition(":")
+    if not module_name or not attribute:
+        raise AppError(f'app is {reference!r}; write it as "module:workspace"')
+    place = str(folder)
+    if place not in sys.path:
+        # The module is the user's own program: it is found as `python -m module` finds it in that folder.
+        sys.path.insert(0, place)
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+        workspace = found if isinstance(found, Workspace) else found()
+    except Exception as exc:
+        raise AppError(f"the app {reference!r} cannot be loaded from {folder}: {type(exc).__name__}: {exc}") from None
+    if not isinstance(workspace, Workspace):
+        raise AppError(f"the app {reference!r} is a {type(workspace).__name__}, not a Workspace")
+    workspace.app = reference
+    workspace.app_folder = place
+    return workspace
+
+
+def open_workspace(folder: str | Path | None = None, *, environ: Mapping[str, str] | None = None) -> Workspace[Any]:
+    """The workspace of a folder with the user's application, where the settings name one (not yet opened).
+
+    Args:
+        folder: default `.agentorchestra/` in the current folder.
+        environ: replaces the process's environment.
+    """
+    base = Path(folder or DEFAULT_FOLDER)
+    settings = load_settings(base)
+    path = settings_path(base)
+    if settings.app is None:
+        return Workspace(base, environ=environ)
+    workspace = load_app(settings.app, path.parent if path is not None else Path.cwd())
+    workspace.folder = base
+    return workspace
+
+
+def _distribution() -> str:
+    try:
+        return metadata.version("agentorchestra")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _schema_of(output_type: type[Any] | None) -> dict[str, Any] | None:
+    if output_type is None:
+        return None
+    try:
+        return TypeAdapter(output_type).json_schema()
+    except Exception as exc:
+        raise SettingsError(f"output_type={output_type!r} has no JSON schema: {exc}; use a pydantic model") from None
+
+
+def _pin_environment(environment: Environment) -> Pinned:
+    return Pinned(version=environment.version, content_hash=environment.content_hash)
+
+
+def _copy(source: Path, target: Path) -> tuple[int, str]:
+    import hashlib
+
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+        with target.open("rb") as copied:
+            digest = hashlib.file_digest(copied, "sha256").hexdigest()
+            os.fsync(copied.fileno())
+    except OSError as exc:
+        if exc.filename == str(source):
+            raise FileInputError(f"{source} cannot be read: {exc.strerror}; give a readable file") from None
+        raise WorkspaceNotWritableError(
+            f"{target.parent} cannot be written: {exc.strerror}; free space or choose another --workspace"
+        ) from None
+    return target.stat().st_size, digest
+
+
+def _run_anywhere(work: Callable[[], Any]) -> Any:
+    """Run a coroutine function whether or not this thread has a running loop (notebooks have one)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    outcome: dict[str, Any] = {}
+
+    def target() -> None:
+        try:
+            outcome["value"] = asyncio.run(work())
+        except BaseException as exc:
+            outcome["error"] = exc
+
+    thread = threading.Thread(target=target, name="agentorchestra-run-sync")
+    thread.start()
+    thread.join()
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["value"]
+
+
+__all__ = ["ReplayReport", "Workspace", "load_app", "load_settings", "open_workspace"]
