@@ -25,7 +25,7 @@ REPEATS_NOTED = 2
 REPEATS_ENDED = 4
 STALLS_NOTED = 2
 STALLS_ENDED = 4
-"""Identical calls with the same result, and steps without one successful call: noticed, then the answer is asked for."""
+"""Identical calls with the same result, steps without a successful call: noticed, then the answer is asked for."""
 
 
 class Seen(BaseModel):

@@ -324,7 +324,7 @@ class Workspace(Generic[Deps]):
             model=name,
             files=refs,
             tools={
-                name: Pinned(version=t.version, content_hash=t.content_hash) for name, t in self._available().items()
+                name: Pinned(version=t.version, content_hash=t.content_hash) for name, t in sorted(self.tools.items())
             }
             | {name: _pin_environment(make()) for name, make in sorted(self._environments.items())},
             prompts=self.prompts.pins(),
@@ -670,15 +670,12 @@ class Workspace(Generic[Deps]):
         priced = self.models.price_known(model)
         if budget.cost_usd is not None and not priced:
             raise BudgetError(
-                f"the price of model {model!r} is unknown, so a budget of {budget.cost_usd:g} US dollars cannot be held; "
-                f"give its price in {SETTINGS_FILE} ([models.NAME.price]), or limit tokens or steps instead"
+                f"the price of model {model!r} is unknown, so a budget of {budget.cost_usd:g} US dollars cannot be "
+                f"held; give its price in {SETTINGS_FILE} ([models.NAME.price]), or limit tokens or steps instead"
             )
         if budget.cost_usd is None and priced and not self.models.free(model):
             budget = budget.model_copy(update={"cost_usd": DEFAULT_COST_USD})
         return budget
-
-    def _available(self) -> dict[str, Any]:
-        return dict(sorted(self.tools.items()))
 
     def _check_components(self, manifest: RunManifest) -> None:
         missing = sorted(set(manifest.tools) - set(self.tools) - set(self._environments))
@@ -740,10 +737,7 @@ class Workspace(Generic[Deps]):
         if self._wrap_handlers is not None:
             handlers = self._wrap_handlers(handlers)
         chosen = policy or self._policy
-        secrets = {
-            **self.models.secrets(),
-            **{n: self._environ[n] for n in self.settings.secrets if n in self._environ},
-        }
+        secrets = self._secrets()
 
         def tool_effect(name: str, arguments: dict[str, JsonValue], session: Session[Any]) -> Effect:
             found = self._find_tool(name)
@@ -772,8 +766,11 @@ class Workspace(Generic[Deps]):
     def _redactor(self) -> Any:
         from agentorchestra.runtime.redact import Redactor
 
-        extra = {n: self._environ[n] for n in self.settings.secrets if n in self._environ}
-        return Redactor({**self.models.secrets(), **extra})
+        return Redactor(self._secrets())
+
+    def _secrets(self) -> dict[str, str]:
+        named = {name: self._environ[name] for name in self.settings.secrets if name in self._environ}
+        return {**self.models.secrets(), **named}
 
     def _redact(self, text: str) -> str:
         return str(self._redactor().text(text))

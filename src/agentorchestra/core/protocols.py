@@ -29,7 +29,7 @@ class Attempt(Protocol):
     number: int
 
     async def fail(
-        self, error: Exception, *, usage: Usage = ..., target: str = "", retry_in_s: float | None = None
+        self, error: Exception, *, usage: Usage | None = None, target: str = "", retry_in_s: float | None = None
     ) -> None:
         """Log that this attempt failed, what it cost, and when the next one starts."""
         ...

@@ -16,7 +16,7 @@ from agentorchestra.core.errors import BudgetExhaustedError
 _RESOURCES = ("steps", "tokens", "cost_usd", "active_s")
 _UNITS = {"steps": "steps", "tokens": "tokens", "cost_usd": "US dollars", "active_s": "active seconds"}
 _OPTIONS = {
-    "steps": "--max-steps",
+    "steps": "Budget(steps=...)",
     "tokens": "Budget(tokens=...)",
     "cost_usd": "--budget-usd",
     "active_s": "--timeout-s",

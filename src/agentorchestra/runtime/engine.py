@@ -103,7 +103,7 @@ class LocalEngine:
         """
         epoch = await self.claim(run)
         task = asyncio.ensure_future(drive(epoch))
-        driven = _Driven(epoch, task)  # type: ignore[arg-type]
+        driven = _Driven(epoch, task)
         self._driven[run] = driven
         if self._keeper is None or self._keeper.done():
             self._keeper = asyncio.create_task(self._keep())
@@ -191,7 +191,7 @@ class LocalEngine:
 
 def _driven_elsewhere(run: str, job: Job | None) -> str:
     who = f" ({job.owner.host}, pid {job.owner.pid})" if job is not None and job.owner is not None else ""
-    return f"run {run} is being driven by another process{who}; it goes on there, watch it with `agentorchestra show {run}`"
+    return f"run {run} is being driven by another process{who}; it goes on there: `agentorchestra show {run}`"
 
 
 __all__ = ["LocalEngine", "is_dead", "this_process"]

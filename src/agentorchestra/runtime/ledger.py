@@ -135,9 +135,9 @@ class Ledger:
             self.supersede_limited()
 
     def _spend(self, key: EffectKey, effect: dict[str, Any], outcome: Outcome) -> None:
-        if effect.get("kind") == EffectKind.REQUEST_MODEL and effect.get("purpose") in ("decision", "final"):
-            if outcome.status != "limited":
-                self.decisions.append(key)
+        decides = effect.get("kind") == EffectKind.REQUEST_MODEL and effect.get("purpose") in ("decision", "final")
+        if decides and outcome.status != "limited":
+            self.decisions.append(key)
         model = ""
         if isinstance(outcome.value, dict) and effect.get("kind") == EffectKind.REQUEST_MODEL:
             model = str(outcome.value.get("model", ""))

@@ -16,7 +16,16 @@ from typing import Any, Generic, TypeVar
 from pydantic import JsonValue
 
 from agentorchestra.core.budget import Budget, Usage
-from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome, Provenance, failed
+from agentorchestra.core.effects import (
+    ArtifactRef,
+    Effect,
+    EffectKind,
+    Mode,
+    Outcome,
+    OutcomeStatus,
+    Provenance,
+    failed,
+)
 from agentorchestra.core.errors import (
     AgentOrchestraError,
     BudgetExhaustedError,
@@ -459,7 +468,7 @@ class Session(Generic[Deps]):
 
         attempt = run.ledger.attempts.get(key, 0) + 1
         if effect.invalid is not None:
-            status = "skipped" if skipped else "mistake"
+            status: OutcomeStatus = "skipped" if skipped else "mistake"
             return await self._record(key, effect, Mode.PURE, failed(status, effect.invalid), attempt)
         refusal = self._refused(effect)
         if refusal is None and (record is None or not record.started):

@@ -55,7 +55,7 @@ class AgentToolset:
         if entry is not None:
             return self._action(entry, call, provenance)
         close = difflib.get_close_matches(call.name, self.names, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        hint = f", did you mean {close[0]!r}" if close else ""
         arguments = call.arguments if isinstance(call.arguments, dict) else {"raw": call.arguments}
         return Effect(
             kind=EffectKind.INVOKE_TOOL,
@@ -63,9 +63,7 @@ class AgentToolset:
             arguments=arguments,
             role=self._role,
             provenance=provenance,
-            invalid=f"there is no tool {call.name!r}{hint} The tools: {', '.join(self.names)}".replace(
-                "? The", "? the"
-            ),
+            invalid=f"there is no tool {call.name!r}{hint}; the tools: {', '.join(self.names)}",
         )
 
     def _action(

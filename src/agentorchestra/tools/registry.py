@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentorchestra.tea.tool import Tool
-from agentorchestra.tools.files import file_tools
 from agentorchestra.tools.python import PythonTool
 from agentorchestra.tools.todo import todo
+
+from agentorchestra.tools.files import file_tools
 
 
 @dataclass
