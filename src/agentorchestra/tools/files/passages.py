@@ -1,0 +1,312 @@
+"""Documents to passages: pieces of about a sentence, each with the place where it stands.
+
+A text passage is a verbatim slice of its file, line breaks and indentation included; a PDF passage a verbatim slice of
+its page's text. A table's passage is a row written out as `A7 country: Kenya; B7 year: 1952`, each value verbatim
+behind its cell's address and column name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentorchestra.tools.files.places import Place, column_name, parse_place
+from agentorchestra.tools.files.readers import (
+    LIMITS,
+    Document,
+    Limits,
+    PdfDocument,
+    TableDocument,
+    TextDocument,
+    read_document_sync,
+)
+
+MAX_PASSAGE = 1_200
+"""Characters after which a passage is cut even inside a sentence (huge lines, text without full stops)."""
+
+MAX_CELL = 400
+"""Characters of a cell shown in its row; the whole cell is read by its address."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A piece of a document.
+
+    Attributes:
+        place: where it stands.
+        text: what is shown, quoted and checked.
+        heading: the heading above it, searched along with it but not part of it.
+    """
+
+    place: str
+    text: str
+    heading: str = ""
+
+
+# --- sentences ------------------------------------------------------------------------------------------------------
+
+_ABBREVIATION_WORDS = """
+mr mrs ms dr prof st sr jr no nos vs etc inc ltd co corp fig figs eq eqs sec secs ch vol vols pp p cf ca approx e.g i.e
+al resp ed eds dept est min max gen col sgt capt rev hon op
+nr bzw z.b d.h u.a usw ggf vgl abs art bd hrsg evtl inkl zzgl str tel
+"""
+_ABBREVIATIONS = frozenset(_ABBREVIATION_WORDS.split())
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mär|mai|okt|dez|juni|juli"  # German dates: 3. Mai 1990
+_END = re.compile(r"[.!?…。！？]+[\"'”’»)\]]*(?=\s)")
+_SPACE = re.compile(r"\s+")
+_LAST_WORD = re.compile(r"([\w.]+)$")
+_ORDINAL = re.compile(rf"\s+(?:{_MONTHS})", re.IGNORECASE)
+_ITEM = re.compile(r"[ \t]*(?:[-*+•‣◦▪–]\s+\S|\(?\d{1,3}(?:\.\d{1,3})*[.)]\s+\S|\(?[a-z][.)]\s+\S|\|)")
+_HEADING = re.compile(r"[ \t]{0,3}#{1,6}\s+\S")
+_NUMBERED_HEADING = re.compile(r"[ \t]*(?:(?:\d{1,2}|[A-Z])\.)?\d{1,2}\.?(?:\d{1,2}\.?)*\s+[A-Z§]\S*")
+_RULE = re.compile(r"[ \t]*(?:[-=_*~]{3,}|\|?[\s:|-]{3,})[ \t]*$")
+_LABEL = re.compile(r"[ \t]*[\w][\w .()/%°'’-]{0,50}:\s+\S")
+# A sentence that begins like this speaks of the one before it and is useless without it.
+_DEPENDENT = re.compile(
+    r"\s*(?:It|Its|They|Their|He|His|She|Her|This|That|These|Those|Such|Here|Er|Sie|Es|Ihr|Ihre|Sein|Seine|Dies|Diese"
+    r"|Dieser|Dieses)\b"
+)
+
+
+def _line_spans(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield start, end
+        start = end + 1
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Spans of paragraphs, list items, labelled lines and headings (the third says: a heading)."""
+    start = end = -1
+    label = False
+    for line_start, line_end in _line_spans(text):
+        line = text[line_start : min(line_end, line_start + 200)]
+        if not line.strip() or _RULE.match(line):
+            # An underline makes the single line above it a heading.
+            underlined = line.strip()[:3] in ("===", "---") and start >= 0 and text.find("\n", start, end) < 0
+            if start >= 0:
+                yield start, end, underlined
+            start = -1
+            continue
+        if _HEADING.match(line):
+            if start >= 0:
+                yield start, end, False
+            start = -1
+            yield line_start, line_end, True
+            continue
+        is_label = _LABEL.match(line) is not None
+        if start >= 0 and (_ITEM.match(line) or (is_label and label)):
+            yield start, end, False
+            start = -1
+        if start < 0:
+            start, label = line_start, is_label
+        end = line_end
+    if start >= 0:
+        yield start, end, False
+
+
+def _is_boundary(text: str, match: re.Match[str], start: int) -> bool:
+    if text[match.start()] != ".":
+        return True
+    word = _LAST_WORD.search(text, max(start, match.start() - 30), match.start())
+    if word is None:
+        return True
+    last = word[1].lower()
+    if last in _ABBREVIATIONS or (len(last) == 1 and last.isalpha()):
+        return False
+    first = match.start() - start <= 12 and text[start : match.start()].strip(" \t(") == word[1]
+    if first and len(last) <= 5 and not last.isalpha():
+        return False  # the number of a list item or a section
+    if last.isdigit() and len(last) <= 2 and _ORDINAL.match(text, match.end()):
+        return False
+    following = _SPACE.match(text, match.end())
+    after = text[following.end() : following.end() + 1] if following else ""
+    return not after.islower()
+
+
+def sentence_spans(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
+    """Spans of sentences inside one block of text, white space at the ends left out."""
+    end = len(text) if end is None else end
+    begin = start
+    for match in _END.finditer(text, start, end):
+        if _is_boundary(text, match, begin):
+            yield from _trimmed(text, begin, match.end())
+            begin = match.end()
+    yield from _trimmed(text, begin, end)
+
+
+def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    while end - start > MAX_PASSAGE:
+        cut = text.rfind(" ", start + MAX_PASSAGE // 2, start + MAX_PASSAGE)
+        cut = cut if cut > 0 else start + MAX_PASSAGE
+        yield start, cut
+        start = cut + 1 if text[cut : cut + 1] == " " else cut
+    if end > start:
+        yield start, end
+
+
+def _text_spans(text: str) -> Iterator[tuple[int, int, str]]:
+    """Spans of passages with the heading above each."""
+    heading = ""
+    for start, end, is_heading in _blocks(text):
+        line = text[start:end] if end - start <= 120 else ""
+        if is_heading or (
+            line and "\n" not in line and _NUMBERED_HEADING.match(line) and line.rstrip()[-1:] not in ".;:,"
+        ):
+            heading = line.strip().strip("#").strip()
+        open_span: tuple[int, int] | None = None
+        for span in sentence_spans(text, start, end):
+            joins = (
+                open_span is not None and span[1] - open_span[0] <= MAX_PASSAGE // 2 and _DEPENDENT.match(text, span[0])
+            )
+            if open_span is not None and not joins:
+                yield (*open_span, heading)
+            open_span = (open_span[0], span[1]) if open_span is not None and joins else span
+        if open_span is not None:
+            yield (*open_span, heading)
+
+
+# --- passages -------------------------------------------------------------------------------------------------------
+
+
+def passages(document: Document) -> Iterator[Passage]:
+    """The passages of a document, in order."""
+    if isinstance(document, TextDocument):
+        for start, end, heading in _text_spans(document.text):
+            place = Place("line", document.line_of(start), document.line_of(end - 1))
+            yield Passage(str(place), document.text[start:end], heading)
+    elif isinstance(document, PdfDocument):
+        for number, page in enumerate(document.pages, 1):
+            for start, end, heading in _text_spans(page):
+                yield Passage(str(Place("page", number, number)), page[start:end], heading)
+    else:
+        for row in range(document.first_row, document.last_row + 1):
+            if text := row_text(document, row):
+                yield Passage(str(Place("row", row, row)), text)
+
+
+def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = None) -> str:
+    """A row (or its columns first to last) as `A7 country: Kenya; B7 year: 1952`, empty cells left out."""
+    cells = []
+    record = table.record(row)
+    for column in range(first, min(last or len(record), len(record)) + 1):
+        value = record[column - 1].strip()
+        if value:
+            shown = value if len(value) <= MAX_CELL or first == last else value[:MAX_CELL] + "…"
+            cells.append(f"{column_name(column)}{row} {table.name(column)}: {shown}")
+    return "; ".join(cells)
+
+
+def paragraphs(document: Document, first: int, last: int, limit: int) -> Iterator[Passage]:
+    """For reading on end: paragraphs of lines, pages, or rows first to last, together about `limit` characters.
+
+    At least one passage is given, so that reading on always moves.
+    """
+    spent = 0
+    if isinstance(document, TextDocument):
+        start, end = document.span(first, last)
+        for begin, stop, _ in _cut(document.text, start, end):
+            place = Place("line", document.line_of(begin), document.line_of(stop - 1))
+            yield Passage(str(place), document.text[begin:stop])
+            spent += stop - begin
+            if spent >= limit:
+                return
+        return
+    for number in range(first, last + 1):
+        if isinstance(document, PdfDocument):
+            place, text = Place("page", number, number), document.pages[number - 1].strip("\n")
+        else:
+            place, text = Place("row", number, number), row_text(document, number)
+        if text.strip():
+            yield Passage(str(place), text)
+            spent += len(text)
+        if spent >= limit:
+            return
+
+
+def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    """Paragraph spans inside text[start:end], long ones cut between lines, endless lines anywhere."""
+    for begin, stop, heading in _blocks(text[start:end]):
+        begin, stop = begin + start, stop + start
+        while stop - begin > MAX_PASSAGE:
+            cut = text.rfind("\n", begin + 1, begin + MAX_PASSAGE)
+            cut = cut if cut > begin else text.rfind(" ", begin + 1, begin + MAX_PASSAGE)
+            cut = cut if cut > begin else begin + MAX_PASSAGE
+            yield begin, cut, heading
+            begin = cut
+            while begin < stop and text[begin] in " \n":
+                begin += 1
+        if stop > begin:
+            yield begin, stop, heading
+
+
+# --- quotes ---------------------------------------------------------------------------------------------------------
+
+
+def normalised(text: str) -> str:
+    """Text with every run of white space as one space."""
+    return " ".join(text.split())
+
+
+def place_text(document: Document, place: Place) -> list[str]:
+    """The texts that stand at a place, in the forms in which they may be quoted; empty where there is no such place."""
+    if isinstance(document, TextDocument):
+        if place.unit != "line" or not 1 <= place.first <= document.line_count:
+            return []
+        return [document.lines(place.first, min(place.last, document.line_count))]
+    if isinstance(document, PdfDocument):
+        if place.unit != "page" or not 1 <= place.first <= len(document.pages):
+            return []
+        return ["\n".join(document.pages[place.first - 1 : place.last])]
+    if place.unit not in ("row", "cell") or not 1 <= place.first <= document.last_row:
+        return []
+    rows = range(place.first, min(place.last, document.last_row) + 1)
+    if place.unit == "row":
+        shown = "\n".join(row_text(document, row) for row in rows)
+        raw = "\n".join(document.delimiter.join(document.record(row)) for row in rows)
+        named = "\n".join(re.sub(r"(^|; )[A-Z]{1,3}\d+ ", r"\1", row_text(document, row)) for row in rows)
+        return [shown, raw, named]
+    columns = range(place.first_column, place.last_column + 1)
+    raw = "\n".join(document.delimiter.join(document.cell(row, column) for column in columns) for row in rows)
+    shown = "\n".join(row_text(document, row, place.first_column, place.last_column) for row in rows)
+    return [raw, shown]
+
+
+def verify_quote(path: Path, place: str, quote: str, limits: Limits = LIMITS) -> bool:
+    """Whether a quote stands at a place of a file, word for word; runs of white space count as equal.
+
+    Blocks. A quote of a row may be its raw cells or the row as the tools write it out.
+
+    Raises:
+        FileInputError: if the file cannot be read.
+    """
+    return quote_stands(read_document_sync(path, limits), place, quote)
+
+
+def quote_stands(document: Document, place: str, quote: str) -> bool:
+    """`verify_quote` for a document that was read already."""
+    where = parse_place(place)
+    wanted = normalised(quote)
+    if where is None or not wanted:
+        return False
+    return any(wanted in normalised(text) for text in place_text(document, where))
+
+
+__all__ = [
+    "Passage",
+    "paragraphs",
+    "passages",
+    "place_text",
+    "quote_stands",
+    "row_text",
+    "sentence_spans",
+    "verify_quote",
+]

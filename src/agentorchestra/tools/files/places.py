@@ -1,0 +1,71 @@
+"""Places inside files: `line 12`, `lines 12-14`, `p. 3`, `pp. 3-4`, `B7`, `B2:D9`, `row 7`, `rows 7-9`.
+
+Lines, pages and rows count from 1. A table's first record is row 1, whether it holds the column names or not, as in a
+spreadsheet; a record whose quoted cell spans lines is still one row.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Unit = Literal["line", "page", "row", "cell"]
+
+_SPAN = re.compile(
+    r"^\s*(?P<unit>lines?|l\.|ll\.|pages?|pp?\.?|rows?)\s*(?P<first>\d{1,9})(?:\s*(?:-|–|to|\.\.)\s*(?P<last>\d{1,9}))?\s*$",
+    re.IGNORECASE,
+)
+_CELLS = re.compile(r"^\s*([A-Za-z]{1,3})(\d{1,9})(?:\s*[:-]\s*([A-Za-z]{1,3})(\d{1,9}))?\s*$")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A span inside a file, ends included; columns (from 1) only for cells."""
+
+    unit: Unit
+    first: int
+    last: int
+    first_column: int = 0
+    last_column: int = 0
+
+    def __str__(self) -> str:
+        if self.unit == "cell":
+            start = f"{column_name(self.first_column)}{self.first}"
+            end = f"{column_name(self.last_column)}{self.last}"
+            return start if start == end else f"{start}:{end}"
+        one, many = {"line": ("line", "lines"), "page": ("p.", "pp."), "row": ("row", "rows")}[self.unit]
+        return f"{one} {self.first}" if self.first == self.last else f"{many} {self.first}-{self.last}"
+
+
+def parse_place(text: str) -> Place | None:
+    """The place a text names, None when it names none."""
+    if match := _SPAN.match(text):
+        letter = match["unit"][0].lower()
+        unit: Unit = "line" if letter == "l" else "page" if letter == "p" else "row"
+        first = int(match["first"])
+        last = int(match["last"] or first)
+        return Place(unit, min(first, last), max(first, last))
+    if match := _CELLS.match(text):
+        column, row = column_number(match[1]), int(match[2])
+        end_column = column_number(match[3]) if match[3] else column
+        end_row = int(match[4]) if match[4] else row
+        return Place("cell", min(row, end_row), max(row, end_row), min(column, end_column), max(column, end_column))
+    return None
+
+
+def column_name(number: int) -> str:
+    """1 -> A, 26 -> Z, 27 -> AA."""
+    name = ""
+    while number > 0:
+        number, rest = divmod(number - 1, 26)
+        name = chr(ord("A") + rest) + name
+    return name
+
+
+def column_number(name: str) -> int:
+    """The inverse of `column_name`."""
+    number = 0
+    for letter in name.upper():
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number
