@@ -17,6 +17,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -160,11 +161,8 @@ class SqlStore(ABC):
         self._lock = threading.Lock()
         self._opening = threading.Lock()
         self._state = "new"
-        self._closed: Future[None] = Future()
-        self._closed.set_running_or_notify_cancel()
         self._queue: queue.SimpleQueue[Operation[Any] | None] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
-        self._closer: threading.Thread | None = None
         self._readers: ThreadPoolExecutor | None = None
         self._write_engine: Engine | None = None
         self._read_engine: Engine | None = None
@@ -184,13 +182,11 @@ class SqlStore(ABC):
                 return
             if self._state == "closed":
                 raise StoreError(f"the store of {self.folder} was closed; make a new one to open it again")
-            opened = self._pool().submit(self._open)
-        await asyncio.wrap_future(opened)
-        self._check_open()
+        await _in_thread("store-opener", self._open)
 
     def _open(self) -> None:
         with self._opening:
-            if self._state != "new":
+            if self._state == "open":
                 return
             try:
                 self._write_engine = self._make_write_engine()
@@ -198,15 +194,12 @@ class SqlStore(ABC):
                 self._prepare()
                 self._hot = Hot(self._write_engine)
                 with self._lock:
-                    if self._state == "new":  # not closed meanwhile
-                        self._state = "open"
+                    if self._state == "closed":
+                        raise StoreError(f"the store of {self.folder} was closed while it was being opened")
+                    self._state = "open"
             except BaseException as exc:
+                # Whoever could not open it need not close it.
                 self._dispose()
-                with self._lock:
-                    # Whoever could not open it need not close it.
-                    pool, self._readers = self._readers, None
-                    if pool is not None:
-                        pool.shutdown(wait=False)
                 if isinstance(exc, AgentOrchestraError) or not isinstance(exc, Exception):
                     raise
                 raise self._translate(exc) from exc
@@ -217,24 +210,15 @@ class SqlStore(ABC):
             if self._state != "closed":
                 self._state = "closed"
                 self._queue.put(None)
-                # Joining threads blocks: that is not for the event loop, and its own threads would outlive this call.
-                self._closer = threading.Thread(target=self._close, name="store-closer", daemon=True)
-                self._closer.start()
-        await asyncio.wrap_future(self._closed)
-        assert self._closer is not None
-        self._closer.join()
+        await _in_thread("store-closer", self._close)
 
     def _close(self) -> None:
-        try:
+        with self._opening:
             if self._readers is not None:
                 self._readers.shutdown(wait=True)
             if self._writer is not None:
                 self._writer.join()
             self._dispose()
-        except BaseException as exc:
-            self._closed.set_exception(exc)
-        else:
-            self._closed.set_result(None)
 
     def _dispose(self) -> None:
         self._release()
@@ -377,14 +361,18 @@ class SqlStore(ABC):
             assert self._write_engine is not None
             self._connection = self._write_engine.connect()
         connection = self._connection
+        transaction = connection.begin()
         try:
-            transaction = connection.begin()
             results = apply(connection, batch)
             self.before_commit(touched)
             transaction.commit()
         except BaseException:
-            # Closing the connection rolls back whatever it had begun, also where a COMMIT failed half-way.
-            self._release()
+            try:
+                transaction.rollback()
+                # After a COMMIT that failed SQLAlchemy holds the transaction for ended; the driver may not.
+                connection.connection.rollback()
+            except Exception:
+                self._release()  # the next transaction gets a new connection
             raise
         return results
 
@@ -437,7 +425,6 @@ class SqlStore(ABC):
 
     def _apply_appends(self, connection: Connection, appends: list[Append]) -> list[Any]:
         hot = self._prepared()
-        cursor = connection.connection.cursor()
         # Per run in order; neighbours with the same epoch draw their sequences together.
         groups: list[list[int]] = []
         last: dict[str, list[int]] = {}
@@ -451,32 +438,32 @@ class SqlStore(ABC):
         results: list[Any] = [None] * len(appends)
         values: list[tuple[Any, ...]] = []
         large: list[Row] = []
-        for group in groups:
-            members = [appends[i] for i in group]
-            run, epoch = members[0].id, members[0].epoch
-            k = sum(len(append.new) for append in members)
-            status = next((a.status.value for a in reversed(members) if a.status is not None), None)
-            if epoch is None:
-                cursor.execute(hot.draw_external.sql, hot.draw_external(run=run, k=k, status=status))
-            else:
-                cursor.execute(hot.draw.sql, hot.draw(run=run, k=k, status=status, epoch=epoch))
-            drawn = cursor.fetchone()
-            if drawn is None:
-                for i in group:
-                    results[i] = self._not_drawn(connection, run, epoch)
-                continue
-            seq = drawn[0] - k
-            for i, append in zip(group, members, strict=True):
-                first = seq
-                for row in append.new:
-                    values.append(row.values(run, seq))
-                    seq += 1
-                results[i] = tuple(range(first, seq))
-                large += append.large
-        self._insert_large(connection, large)
-        if values:
-            cursor.executemany(hot.insert_events.sql, values)
-        cursor.close()
+        with closing(connection.connection.cursor()) as cursor:
+            for group in groups:
+                members = [appends[i] for i in group]
+                run, epoch = members[0].id, members[0].epoch
+                k = sum(len(append.new) for append in members)
+                status = next((a.status.value for a in reversed(members) if a.status is not None), None)
+                if epoch is None:
+                    cursor.execute(hot.draw_external.sql, hot.draw_external(run=run, k=k, status=status))
+                else:
+                    cursor.execute(hot.draw.sql, hot.draw(run=run, k=k, status=status, epoch=epoch))
+                drawn = cursor.fetchone()
+                if drawn is None:
+                    for i in group:
+                        results[i] = self._not_drawn(connection, run, epoch)
+                    continue
+                seq = drawn[0] - k
+                for i, append in zip(group, members, strict=True):
+                    first = seq
+                    for row in append.new:
+                        values.append(row.values(run, seq))
+                        seq += 1
+                    results[i] = tuple(range(first, seq))
+                    large += append.large
+            self._insert_large(connection, large)
+            if values:
+                cursor.executemany(hot.insert_events.sql, values)
         return results
 
     def _insert_large(self, connection: Connection, large: Sequence[Row]) -> None:
@@ -774,3 +761,24 @@ def _record(found: Result[Any]) -> RunRecord:
         parent_run=found.parent_run,
         fork_seq=found.fork_seq,
     )
+
+
+async def _in_thread(name: str, task: Callable[[], None]) -> None:
+    """Run the task in a thread of its own, which has ended when this returns (a loop's own threads outlive it)."""
+    future: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            task()
+        except BaseException as exc:
+            future.set_exception(exc)
+        else:
+            future.set_result(None)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    try:
+        await asyncio.wrap_future(future)
+    finally:
+        if future.done():
+            thread.join()

@@ -121,16 +121,17 @@ class SqliteStore(SqlStore):
         assert self._write_engine is not None
         assert self._read_engine is not None
         self._use_wal()
-        with self._write_engine.connect() as connection:
-            # Read by hand: Alembic takes longer to import than everything else here.
-            if self._revision(connection) != REVISIONS[-1]:
-                connection.rollback()
-                from agentorchestra.runtime.store.migrations import upgrade
+        # Read by hand, because Alembic takes longer to import than everything else here, and by a reader, so that a
+        # workspace can be opened while another process writes.
+        with self._read_engine.connect() as connection:
+            current = self._revision(connection) == REVISIONS[-1]
+        if not current:
+            from agentorchestra.runtime.store.migrations import upgrade
 
-                with connection.begin():
-                    # Another process may have been first.
-                    if self._revision(connection) != REVISIONS[-1]:
-                        upgrade(connection)
+            with self._write_engine.begin() as connection:
+                # Another process may have been first.
+                if self._revision(connection) != REVISIONS[-1]:
+                    upgrade(connection)
         self._watcher = self._read_engine.connect()
         self._version = self._data_version()
 
