@@ -34,7 +34,7 @@ class BlobFiles:
             if not folder.is_dir():
                 folder.mkdir(mode=0o700, exist_ok=True)
                 folder.chmod(0o700)
-        _sync_folder(self.folder.parent)
+        sync_folder(self.folder.parent)
         oldest = time.time() - _STALE_S
         for path in self._temporary.iterdir():
             try:
@@ -62,7 +62,7 @@ class BlobFiles:
             if not target.parent.is_dir():
                 target.parent.mkdir(mode=0o700, exist_ok=True)
                 target.parent.chmod(0o700)
-                _sync_folder(self.folder)
+                sync_folder(self.folder)
             temporary = self._temporary / f"{sha256}-{os.getpid()}-{next(self._counter)}"
             try:
                 with temporary.open("wb") as file:
@@ -74,7 +74,7 @@ class BlobFiles:
                 temporary.unlink(missing_ok=True)
                 raise
         # Also for known bytes: whoever renamed them may not have come as far as this.
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
     def read(self, sha256: str) -> bytes:
         """The bytes.
@@ -113,7 +113,8 @@ def no_blob(sha256: str) -> StoreError:
     return StoreError(f"no blob {sha256!r} in this workspace; only hashes that put_blob returned can be read")
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -563,15 +563,18 @@ class SqlStore(ABC):
         """See `Store.heartbeat`. A run released under its epoch is neither prolonged nor lost."""
         held = dict(epochs)
 
+        prolonged = (
+            update(jobs)
+            .where(jobs.c.run == bindparam("held"), jobs.c.epoch == bindparam("under"), jobs.c.owner.is_not(None))
+            .values(lease_until=self._now() + lease_s)
+        )
+
         def prolong(connection: Connection, _operation: Call[set[str]]) -> set[str]:
-            lost: set[str] = set()
-            for run, epoch in held.items():
-                job = self._job(connection, run)
-                if job is None or job.epoch != epoch:
-                    lost.add(run)
-                elif job.owner is not None:
-                    connection.execute(update(jobs).where(jobs.c.run == run).values(lease_until=self._now() + lease_s))
-            return lost
+            found = connection.execute(select(jobs.c.run, jobs.c.epoch).where(jobs.c.run.in_(held)))
+            ours = {run for run, epoch in found if held[run] == epoch}
+            if ours:
+                connection.execute(prolonged, [{"held": run, "under": held[run]} for run in ours])
+            return set(held) - ours
 
         return await self._do(Call(None, prolong)) if held else set()
 

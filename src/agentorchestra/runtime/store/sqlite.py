@@ -22,7 +22,7 @@ from agentorchestra.core.errors import (
     WorkspaceNewerError,
     WorkspaceNotWritableError,
 )
-from agentorchestra.runtime.store.blobs import FULL_ERRNOS
+from agentorchestra.runtime.store.blobs import FULL_ERRNOS, sync_folder
 from agentorchestra.runtime.store.schema import REVISIONS, metadata
 from agentorchestra.runtime.store.sql import READERS, SqlStore
 
@@ -138,8 +138,11 @@ class SqliteStore(SqlStore):
     def _prepare_folder(self) -> None:
         try:
             if not self.folder.is_dir():
+                new = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
                 self.folder.mkdir(mode=0o700, parents=True)
                 self.folder.chmod(0o700)
+                for path in new:
+                    sync_folder(path.parent)
         except FileExistsError:
             # Another process may have made it in between; a file is in the way otherwise.
             if not self.folder.is_dir():
