@@ -636,7 +636,8 @@ class Workspace(Generic[Deps]):
             raise AgentOrchestraError(
                 "run_sync opens the workspace itself; inside `async with` use `await ws.run(...)`"
             )
-        return _run_anywhere(work)
+        result: RunResult = _run_anywhere(work)
+        return result
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -839,7 +840,12 @@ def _settings_class() -> type[Settings]:
 
         @classmethod
         def settings_customise_sources(
-            cls, settings_cls: type[BaseSettings], init_settings: Any, env_settings: Any, **_: Any
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
         ) -> tuple[PydanticBaseSettingsSource, ...]:
             return env_settings, init_settings
 

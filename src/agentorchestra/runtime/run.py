@@ -21,6 +21,7 @@ from agentorchestra.core.errors import (
     DivergedError,
     ReplayError,
     RunCancelledError,
+    ScriptError,
     StoreError,
     SuspendedError,
 )
@@ -239,6 +240,7 @@ class Run:
         result = AgentResult(status=RunStatus.FAILED)
         waiting: list[str] = []
         cancelled: asyncio.CancelledError | None = None
+        script: ScriptError | None = None
         limit = self.budget.limits.active_s
         try:
             remaining = None if limit is None else max(0.0, limit - self.active_s())
@@ -269,6 +271,9 @@ class Run:
             raise
         except AgentOrchestraError as exc:
             status, error, error_type = RunStatus.FAILED, str(exc), type(exc).__name__
+            script = exc if isinstance(exc, ScriptError) else None
+        except Exception as exc:  # a bug in an agent or system: the log says so, and the run can be resumed
+            error, error_type = f"the system failed: {type(exc).__name__}: {exc}", type(exc).__name__
         if self.ledger.cancel_requested and cancelled is not None:
             error = "cancelled on request; `agentorchestra resume` goes on from here"
         if not result.answer and root.partial:
@@ -289,6 +294,8 @@ class Run:
         self.bus.publish(Notice(kind="end", run=self.id, result=final))
         if cancelled is not None and not self.ledger.cancel_requested:
             raise cancelled
+        if script is not None:
+            raise script  # a test's script is wrong: louder than a status
         return final
 
     async def put_away(self) -> None:

@@ -169,6 +169,7 @@ class Session(Generic[Deps]):
         self.partial: JsonValue = None
         self.failed_attempts = Usage()
         self.spawned: dict[EffectKey, Spawned] = {}
+        self.own_tools: dict[str, Any] = {}  # tools made for this agent alone (`done` with its answer's schema)
         self._composite = composite
         self._attempt = attempt
         self._attempting = False

@@ -41,7 +41,7 @@ class Kit:
         max_calls: calls accepted in one decision.
     """
 
-    tools: Mapping[str, Tool]
+    tools: Mapping[str, Tool[..., Any]]
     environments: Mapping[str, Callable[[], Environment]]
     prompts: PromptLibrary
     models: ModelManager
@@ -49,13 +49,13 @@ class Kit:
     max_calls: int = 16
 
 
-def tools_of(spec: AgentSpec, kit: Kit) -> list[Tool]:
+def tools_of(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:
     """The tools a spec names, plus `done` with the schema of its answer.
 
     Raises:
         UnknownComponentError: for a name that is not registered.
     """
-    found = []
+    found: list[Tool[..., Any]] = []
     for name in spec.tools:
         if name in kit.environments or name == "done":
             continue
@@ -78,6 +78,7 @@ class AgentParts:
 def build_agent(spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str) -> AgentParts:
     """An agent from its spec and the prompt it speaks with."""
     tools = tools_of(spec, kit)
+    session.own_tools = {tool.name: tool for tool in tools if tool.name not in kit.tools}
     instances = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
     toolset = AgentToolset(tools, instances, role=spec.role)
     model = spec.model or session.model

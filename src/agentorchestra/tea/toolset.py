@@ -6,12 +6,13 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentorchestra.tea.handlers import effect_for
-from agentorchestra.tea.tool import Tool
+from pydantic import JsonValue
 
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, Tag
 from agentorchestra.core.messages import ToolCall, ToolSchema
 from agentorchestra.core.protocols import Environment
+from agentorchestra.tea.handlers import effect_for
+from agentorchestra.tea.tool import Tool
 
 
 class AgentToolset:
@@ -24,7 +25,11 @@ class AgentToolset:
     """
 
     def __init__(
-        self, tools: Sequence[Tool], environments: Mapping[str, Environment] | None = None, *, role: str = "agent"
+        self,
+        tools: Sequence[Tool[..., Any]],
+        environments: Mapping[str, Environment] | None = None,
+        *,
+        role: str = "agent",
     ) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._actions: dict[str, tuple[str, Environment, ToolSchema]] = {}
@@ -56,7 +61,7 @@ class AgentToolset:
             return self._action(entry, call, provenance)
         close = difflib.get_close_matches(call.name, self.names, n=1)
         hint = f", did you mean {close[0]!r}" if close else ""
-        arguments = call.arguments if isinstance(call.arguments, dict) else {"raw": call.arguments}
+        arguments: dict[str, JsonValue] = {"raw": call.arguments} if isinstance(call.arguments, str) else call.arguments
         return Effect(
             kind=EffectKind.INVOKE_TOOL,
             component=call.name or "unnamed",

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agentorchestra.tea.tool import Tool
+from agentorchestra.tools.files import file_tools
 from agentorchestra.tools.python import PythonTool
 from agentorchestra.tools.todo import todo
-
-from agentorchestra.tools.files import file_tools
 
 
 @dataclass
 class BuiltinTools:
     """The packaged tools by name, and what they hold open."""
 
-    tools: dict[str, Tool]
+    tools: dict[str, Tool[..., Any]]
     python: PythonTool
 
     async def aclose(self) -> None:
@@ -31,5 +31,5 @@ def builtin_tools(folder: Path) -> BuiltinTools:
         folder: the workspace's folder, where the search index is kept.
     """
     python = PythonTool()
-    found = [todo, python.tool, *file_tools(folder)]
+    found: list[Tool[..., Any]] = [todo, python.tool, *file_tools(folder)]
     return BuiltinTools({one.name: one for one in found}, python)
