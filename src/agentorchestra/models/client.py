@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, runtime_checkable
 
 from agentorchestra.core.budget import Usage
+from agentorchestra.core.errors import ModelError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile
 
@@ -20,9 +21,11 @@ OnDelta = Callable[[str], None]
 class ModelClient(Protocol):
     """Serves requests of one model. One client serves many runs at once.
 
+    A client that replays a script may also have `finish()`, which raises ScriptError if steps were not used.
+
     Attributes:
-        name: the name it is asked for by.
-        profile: parameters and limits of its model.
+        name: the canonical name, e.g. `openai:gpt-5`, `offline`, `scripted`; usage is counted under it.
+        profile: parameters, price and limits of its model.
         native_tools: whether tools are offered natively; without them decisions are JSON text.
     """
 
@@ -34,12 +37,13 @@ class ModelClient(Protocol):
         """Answer one request; one attempt, nothing is repeated here.
 
         Args:
-            request: what is asked.
+            request: what is asked; `request.settings.timeout_s` limits the whole of it.
             media: reads the bytes of a media block.
-            on_delta: when given, the answer is streamed and each piece of visible text goes here.
+            on_delta: when given, the answer is streamed and each piece of visible text goes here. What an attempt
+                streamed before it failed is not taken back.
 
         Raises:
-            ModelError: of the kind that says whether repeating may help.
+            ModelError: of the kind that says whether repeating may help; no other library's exception gets out.
         """
         ...
 
@@ -50,3 +54,18 @@ class ModelClient(Protocol):
     async def aclose(self) -> None:
         """Release connections; idempotent."""
         ...
+
+
+def spent_by(error: ModelError) -> Usage:
+    """What a failed request has cost or may have cost; nothing where the provider refused it outright."""
+    usage = getattr(error, "usage", None)
+    return usage if isinstance(usage, Usage) else Usage()
+
+
+def with_usage(error: ModelError, usage: Usage) -> ModelError:
+    """The error, carrying what the failed request cost; `spent_by` reads it."""
+    error.__dict__["usage"] = usage
+    return error
+
+
+__all__ = ["Media", "ModelClient", "OnDelta", "spent_by", "with_usage"]

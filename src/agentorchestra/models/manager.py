@@ -1,0 +1,243 @@
+"""ModelManager: names of models become clients; what cannot work is refused before anything is spent."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.errors import BudgetError, MissingExtraError, MissingKeyError, UnknownModelError
+from agentorchestra.core.settings import ModelProfile, Settings
+from agentorchestra.models.client import ModelClient
+from agentorchestra.models.prices import is_loopback, price_of
+from agentorchestra.models.providers import FAMILIES, PROVIDERS
+
+_PROBE = Usage(requests=1, input_tokens=1_000, output_tokens=1_000)
+_ADDRESS_ENV = "OPENAI_BASE_URL"
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Everything a client needs, with the key looked up.
+
+    Attributes:
+        name: as asked for: a profile's name or `provider:model`.
+        profile: the profile, made up for a bare `provider:model`.
+        in_settings: whether the settings hold it under this name.
+        provider: the known provider, "" for a server that is only an address.
+        model: the model's id as it is sent.
+        address: the server, None for the provider's own.
+        key_env: the variable the key comes from, "" where none is sent.
+        key: its value.
+    """
+
+    name: str
+    profile: ModelProfile
+    in_settings: bool
+    provider: str
+    model: str
+    address: str | None
+    key_env: str
+    key: str | None
+
+
+class ModelManager:
+    """Finds, checks, makes and closes model clients (the papers' ModelManager).
+
+    Names are, in this order: clients given in code, profiles of the settings, `offline`, `provider:model`.
+
+    Args:
+        settings: the profiles.
+        environ: where keys are looked up (and OPENAI_BASE_URL, as the provider's own tools do).
+        extra: clients by name, e.g. scripted ones. They belong to whoever made them and are not closed here.
+    """
+
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str], *, extra: Mapping[str, ModelClient] | None = None
+    ) -> None:
+        self._profiles = settings.models
+        self._environ = environ
+        self._extra: dict[str, ModelClient] = dict(extra or {})
+        self._clients: dict[str, ModelClient] = {}
+
+    def add(self, client: ModelClient) -> None:
+        """Make a client known under its own name."""
+        self._extra[client.name] = client
+
+    def check(self, name: str) -> None:
+        """Refuse a model that cannot be asked. Imports no provider and opens no connection.
+
+        Raises:
+            UnknownModelError: no client, profile or provider has this name.
+            MissingExtraError: the provider's library is not installed.
+            MissingKeyError: the environment does not hold its key.
+        """
+        if name not in self._extra:
+            self._resolve(name)
+
+    def client(self, name: str) -> ModelClient:
+        """The client of a name, made when first asked for.
+
+        Raises:
+            UnknownModelError, MissingExtraError, MissingKeyError: as `check`.
+        """
+        found = self._extra.get(name) or self._clients.get(name)
+        if found is None:
+            found = self._clients[name] = self._make(self._resolve(name))
+        return found
+
+    def price_known(self, name: str) -> bool:
+        """Whether dollars can be counted for this model.
+
+        Raises:
+            UnknownModelError, MissingExtraError, MissingKeyError: as `check`.
+        """
+        return self._price(name, _PROBE) is not None
+
+    def free(self, name: str) -> bool:
+        """Whether this model costs nothing.
+
+        Raises:
+            UnknownModelError, MissingExtraError, MissingKeyError: as `check`.
+        """
+        return self._price(name, _PROBE) == 0
+
+    def require_price(self, name: str) -> None:
+        """Refuse a model whose price is unknown, for a budget in dollars.
+
+        Raises:
+            BudgetError: with what to write into the settings.
+        """
+        if not self.price_known(name):
+            section = name if name in self._profiles else "NAME"
+            raise BudgetError(
+                f"the price of model {name!r} is unknown, so a budget in US dollars cannot be held; give it in "
+                f"agentorchestra.toml ([models.{section}.price]: input, output, per million tokens), or limit tokens "
+                "or steps instead"
+            )
+
+    def secrets(self) -> dict[str, str]:
+        """The keys in the environment that models may use, by the name of their variable."""
+        names = {env for entry in PROVIDERS.values() for env in entry.key_envs}
+        names.update(profile.api_key_env for profile in self._profiles.values() if profile.api_key_env)
+        return {name: self._environ[name] for name in sorted(names) if self._environ.get(name)}
+
+    async def aclose(self) -> None:
+        """Close the clients made here; idempotent."""
+        clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            await client.aclose()
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _price(self, name: str, usage: Usage) -> float | None:
+        extra = self._extra.get(name)
+        if extra is not None:
+            return extra.price(usage)
+        resolved = self._resolve(name)
+        return price_of(resolved.profile, usage, address=resolved.address)
+
+    def _resolve(self, name: str) -> Resolved:
+        profile = self._profiles.get(name)
+        in_settings = profile is not None
+        if profile is None:
+            if name != "offline" and not self._is_provider(name):
+                raise UnknownModelError(self._unknown(name))
+            profile = ModelProfile(model=name)
+        if profile.model == "offline":
+            return Resolved(name, profile, in_settings, "offline", "offline", None, "", None)
+        if profile.model == "scripted":
+            raise UnknownModelError(
+                f"model {name!r} is a scripted one, which only code can give: "
+                "pass a ScriptedModel (agentorchestra.testing) as model="
+            )
+        return self._resolve_provider(name, profile, in_settings)
+
+    def _resolve_provider(self, name: str, profile: ModelProfile, in_settings: bool) -> Resolved:
+        provider, sep, model = profile.model.partition(":")
+        if not (sep and provider in PROVIDERS):
+            if profile.base_url is None:
+                raise UnknownModelError(
+                    f"profile {name!r} has model = {profile.model!r}, whose provider is unknown; write provider:model "
+                    f"(providers: {', '.join(PROVIDERS)}), or give base_url for an OpenAI-compatible server"
+                )
+            # Only an address: the whole name is the server's own, colons included (`qwen3:8b`).
+            provider, model = "", profile.model
+        if not model:
+            raise UnknownModelError(f"model {name!r} names no model after the colon; write provider:model")
+        entry = PROVIDERS.get(provider)
+        if entry is not None and not entry.installed:
+            raise MissingExtraError(
+                f"model {name!r} needs the package {entry.module}, which is not installed; "
+                f'run: pip install "pydantic-ai-slim[{entry.extra}]"'
+            )
+        address = profile.base_url
+        if address is None and provider in ("openai", "openai-chat", "openai-responses"):
+            address = self._environ.get(_ADDRESS_ENV) or None
+        key_env, key = self._key(name, profile, provider, address)
+        return Resolved(name, profile, in_settings, provider, model, address, key_env, key)
+
+    def _key(self, name: str, profile: ModelProfile, provider: str, address: str | None) -> tuple[str, str | None]:
+        """The variable and value of the key; a server on this machine needs none."""
+        if profile.api_key_env == "":
+            return "", None
+        entry = PROVIDERS.get(provider)
+        if profile.api_key_env is not None:
+            names: tuple[str, ...] = (profile.api_key_env,)
+        elif profile.base_url is not None and is_loopback(profile.base_url):
+            # A key is for its provider: what listens on this machine gets one only if the profile says so.
+            return "", None
+        else:
+            names = entry.key_envs if entry is not None else ("OPENAI_API_KEY",)
+        for env in names:
+            if self._environ.get(env):
+                return env, self._environ[env]
+        if not names or (address is not None and is_loopback(address)):
+            return "", None
+        hint = (
+            f' (or name another variable with api_key_env in [models.{name}], "" for none)' if profile.base_url else ""
+        )
+        raise MissingKeyError(
+            f"model {name!r} needs a key and the environment does not hold {' or '.join(names)}; "
+            f"set it: export {names[0]}=...{hint}"
+        )
+
+    def _make(self, resolved: Resolved) -> ModelClient:
+        if resolved.provider == "offline":
+            from agentorchestra.models.offline import OfflineModel
+
+            return cast("ModelClient", OfflineModel())
+        from agentorchestra.models.openai import PydanticAIClient
+
+        return PydanticAIClient(resolved)
+
+    def _is_provider(self, name: str) -> bool:
+        return name.partition(":")[0] in PROVIDERS and ":" in name
+
+    def _unknown(self, name: str) -> str:
+        known = list(dict.fromkeys([*self._profiles, *self._extra, "offline"]))
+        guess = self._guess(name, known)
+        sentence = f"no model {name!r}" + (f", did you mean {guess!r}?" if guess else "")
+        providers = f"; providers: {', '.join(PROVIDERS)}" if ":" in name and not guess else ""
+        return (
+            f"{sentence} (known here: {', '.join(known)}; any other model as provider:model, e.g. openai:gpt-5"
+            f"{providers})"
+        )
+
+    def _guess(self, name: str, known: list[str]) -> str | None:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+        if near:
+            return near[0]
+        provider, sep, model = name.partition(":")
+        if sep:
+            found = difflib.get_close_matches(provider.lower(), list(PROVIDERS), n=1, cutoff=0.6)
+            return f"{found[0]}:{model}" if found and model else None
+        for start, owner in FAMILIES.items():
+            if name.startswith(start):
+                return f"{owner}:{name}"
+        return None
+
+
+__all__ = ["ModelManager", "Resolved"]

@@ -1,0 +1,216 @@
+"""What requests cost: known prices, overrides, and the upper bound that the door reserves before it asks."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from agentorchestra.core.budget import Bound, Usage
+from agentorchestra.core.content import MediaBlock, TextBlock
+from agentorchestra.core.ids import canonical_json
+from agentorchestra.core.messages import Message, ModelRequest, ToolSchema
+from agentorchestra.core.settings import ModelProfile, Price
+
+FREE = Price(input=0.0, output=0.0)
+"""The price of models that run here and cost nothing."""
+
+CHARS_PER_TOKEN = 3
+"""English has some four characters to a token; three keeps the estimate an upper bound for code and JSON too."""
+
+IMAGE_TOKENS = 3_000
+"""More than any provider counts for one image at full detail."""
+
+BYTES_PER_MEDIA_TOKEN = 20
+"""Documents and sound: a page of a PDF has some 50 kB and costs up to 2,500 tokens."""
+
+_TAG_CHARS = 80  # the <content ...> element around a block from outside
+_MESSAGE_CHARS = 4 * CHARS_PER_TOKEN  # role, separators
+_MILLION = 1_000_000
+
+
+def price_of(profile: ModelProfile, usage: Usage, *, address: str | None = None) -> float | None:
+    """US dollars for a usage, None when the price is unknown.
+
+    The profile's own price goes first, then the published price of `provider:model`. A model behind a loopback
+    address has no published price: what serves there may bear any name.
+
+    Args:
+        profile: the model and its price, if it gives one.
+        usage: tokens by class.
+        address: the server's address where it is not the provider's own.
+    """
+    if profile.price is not None:
+        return _at(profile.price, usage)
+    if profile.model in ("offline", "scripted"):
+        return 0.0
+    if address is not None and is_loopback(address):
+        return None
+    provider, _, model = profile.model.partition(":")
+    return _published(provider, model, usage)
+
+
+def _at(price: Price, usage: Usage) -> float:
+    plain = max(0, usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens)
+    read = price.input if price.cache_read is None else price.cache_read
+    write = price.input if price.cache_write is None else price.cache_write
+    total = (
+        plain * price.input
+        + usage.cache_read_tokens * read
+        + usage.cache_write_tokens * write
+        + usage.output_tokens * price.output
+    )
+    return round(total / _MILLION, 12)
+
+
+def _published(provider: str, model: str, usage: Usage) -> float | None:
+    known = _known_as(provider, model)
+    if known is None:
+        return None
+    from genai_prices import Usage as PricedUsage
+    from genai_prices import calc_price
+
+    tokens = PricedUsage(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+    )
+    try:
+        return round(float(calc_price(tokens, model, provider_id=known).total_price), 12)
+    except (LookupError, ValueError):
+        return None
+
+
+@lru_cache(maxsize=512)
+def _known_as(provider: str, model: str) -> str | None:
+    """The provider's name in the price list, None if it does not list the model."""
+    from genai_prices import Usage as PricedUsage
+    from genai_prices import calc_price
+
+    from agentorchestra.models.providers import PROVIDERS
+
+    entry = PROVIDERS.get(provider)
+    name = entry.price_id if entry is not None else provider
+    try:
+        calc_price(PricedUsage(input_tokens=1, output_tokens=1), model, provider_id=name)
+    except (LookupError, ValueError):
+        return None
+    return name
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is on this machine."""
+    host = urlsplit(address).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+# --- estimates ------------------------------------------------------------------------------------------------------
+
+
+def estimate_input_tokens(request: ModelRequest, *, context_window: int | None = None) -> int:
+    """An upper estimate of the input tokens of a request: text, names, tool schemas, media.
+
+    Args:
+        request: the request.
+        context_window: the most tokens one medium can count, because the model reads no more.
+    """
+    chars = sum(_message_chars(message) for message in request.messages)
+    chars += sum(_schema_chars(tool) for tool in request.tools)
+    return -(-chars // CHARS_PER_TOKEN) + _media_tokens(request.messages, context_window)
+
+
+def estimate_text_tokens(text: str) -> int:
+    """An upper estimate of the tokens of a text."""
+    return -(-_weight(text) // CHARS_PER_TOKEN)
+
+
+def _weight(text: str) -> int:
+    # Scripts outside ASCII have up to a token per character: their UTF-8 bytes keep the estimate an upper bound.
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _message_chars(message: Message) -> int:
+    chars = message.chars + _MESSAGE_CHARS
+    for block in message.content:
+        if block.source is not None:
+            chars += _TAG_CHARS + len(block.source.ref)
+        if isinstance(block, TextBlock) and not block.text.isascii():
+            chars += _weight(block.text) - len(block.text)
+    return chars
+
+
+_SCHEMA_CHARS: dict[str, int] = {}
+
+
+def _schema_chars(tool: ToolSchema) -> int:
+    chars = _SCHEMA_CHARS.get(tool.digest)
+    if chars is None:
+        if len(_SCHEMA_CHARS) >= 4096:
+            _SCHEMA_CHARS.clear()
+        text = tool.name + tool.description + canonical_json(tool.parameters)
+        chars = _SCHEMA_CHARS[tool.digest] = _weight(text) + _MESSAGE_CHARS
+    return chars
+
+
+def _media_tokens(messages: Iterable[Message], context_window: int | None) -> int:
+    total = 0
+    for message in messages:
+        for block in message.content:
+            if not isinstance(block, MediaBlock):
+                continue
+            tokens = IMAGE_TOKENS
+            if not block.media_type.startswith("image/"):
+                tokens = max(tokens, block.size // BYTES_PER_MEDIA_TOKEN)
+            total += tokens if context_window is None else min(tokens, context_window)
+    return total
+
+
+def bound_of(
+    request: ModelRequest,
+    *,
+    price: Callable[[Usage], float | None],
+    purpose: str = "",
+    context_window: int | None = None,
+) -> Bound:
+    """The most a request can cost: what the door holds while it is asked.
+
+    Args:
+        request: the request; its `max_tokens` bounds the output.
+        price: the client's price; an unknown one bounds no dollars.
+        purpose: a `decision` or `final` answer is one step.
+        context_window: tokens the model can read.
+    """
+    tokens = estimate_input_tokens(request, context_window=context_window)
+    usage = most_usage(request, tokens)
+    # Writing to the cache costs more than plain input at some providers.
+    written = usage.model_copy(update={"cache_write_tokens": tokens})
+    costs = [cost for cost in (price(usage), price(written)) if cost is not None]
+    return Bound(
+        steps=1 if purpose in ("decision", "final") else 0,
+        tokens=usage.tokens,
+        cost_usd=max(costs, default=0.0),
+    )
+
+
+def most_usage(request: ModelRequest, input_tokens: int | None = None) -> Usage:
+    """The usage of the longest answer to a request, without a cost."""
+    tokens = estimate_input_tokens(request) if input_tokens is None else input_tokens
+    return Usage(requests=1, input_tokens=tokens, output_tokens=request.settings.max_tokens)
+
+
+__all__ = [
+    "FREE",
+    "bound_of",
+    "estimate_input_tokens",
+    "estimate_text_tokens",
+    "is_loopback",
+    "most_usage",
+    "price_of",
+]
