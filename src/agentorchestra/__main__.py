@@ -1,0 +1,8 @@
+"""`python -m agentorchestra` is the command `agentorchestra`."""
+
+import sys
+
+from agentorchestra.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,5 @@
+"""The command line. `main` is the command `agentorchestra`; each command is a module of `commands/`."""
+
+from agentorchestra.cli.entry import main
+
+__all__ = ["main"]

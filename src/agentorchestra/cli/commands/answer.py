@@ -1,0 +1,185 @@
+"""`agentorchestra answer`, `approve` and `deny`: an answer is recorded, then the run goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from agentorchestra.cli.driving import Stop, drive, run_async
+from agentorchestra.cli.entry import Unfinished
+from agentorchestra.cli.options import WORDS, json_option, run_argument, workspace_option
+from agentorchestra.cli.output import command, print_result, say
+from agentorchestra.cli.workspaces import opened_run
+from agentorchestra.core.errors import FencedError
+from agentorchestra.core.spec import Question, RunResult
+from agentorchestra.workspace import Workspace
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_BY = "cli"
+_HAND_OVER_S = 5.0
+"""How long the process that drives the run gets to take the answer up, before this one looks again."""
+
+_EXIT_CODES = """Exit codes: those of `agentorchestra run` if the run goes on here, else 0."""
+
+
+def _shared(function: F) -> F:
+    """The options all three take."""
+    for option in (
+        workspace_option,
+        json_option("one object with the result"),
+        click.option("--no-resume", is_flag=True, help="Only record it; `agentorchestra resume` goes on later."),
+        click.option(
+            "--question", metavar="KEY", type=WORDS, help="Which question, if several are open.  [default: the oldest]"
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command(
+    short_help="Answer a question a run waits for, and go on with it.",
+    epilog=f"""\b
+Examples:
+  agentorchestra answer last "the second one"
+  agentorchestra answer run_01K9 "in euros" --question "/1.react#4" --no-resume
+
+\b
+{_EXIT_CODES}""",
+)
+@run_argument
+@click.argument("text", metavar="TEXT", type=WORDS)
+@_shared
+def answer(run: str, text: str, question: str | None, no_resume: bool, as_json: bool, folder: Path) -> int:
+    """Answer the open question of RUN with TEXT, then go on with the run here.
+
+    If another process drives the run, the answer is handed to it. `agentorchestra show RUN` lists the open questions.
+    """
+    return _settle(
+        run,
+        lambda workspace, run_id: workspace.answer(run_id, text, question=question, by=_BY),
+        no_resume=no_resume,
+        as_json=as_json,
+        folder=folder,
+    )
+
+
+@click.command(
+    short_help="Allow what a run asks permission for, and go on with it.",
+    epilog=f"""\b
+Examples:
+  agentorchestra approve last
+  agentorchestra approve last --no-resume
+
+\b
+{_EXIT_CODES}""",
+)
+@run_argument
+@_shared
+def approve(run: str, question: str | None, no_resume: bool, as_json: bool, folder: Path) -> int:
+    """Allow what RUN asks permission for, then go on with the run here.
+
+    `agentorchestra show RUN` lists what it asks, with where each argument came from.
+    """
+    return _settle(
+        run,
+        lambda workspace, run_id: workspace.approve(run_id, question=question, by=_BY),
+        no_resume=no_resume,
+        as_json=as_json,
+        folder=folder,
+    )
+
+
+@click.command(
+    short_help="Refuse what a run asks permission for, and go on with it.",
+    epilog=f"""\b
+Examples:
+  agentorchestra deny last
+  agentorchestra deny last --reason "not to this address"
+
+\b
+{_EXIT_CODES}""",
+)
+@run_argument
+@click.option("--reason", metavar="TEXT", type=WORDS, default="", help="What the agent is told.")
+@_shared
+def deny(run: str, reason: str, question: str | None, no_resume: bool, as_json: bool, folder: Path) -> int:
+    """Refuse what RUN asks permission for, then go on with the run here.
+
+    The agent is told that it was refused, and why if a reason is given, and finds another way or reports.
+    """
+    return _settle(
+        run,
+        lambda workspace, run_id: workspace.deny(run_id, reason=reason.strip(), question=question, by=_BY),
+        no_resume=no_resume,
+        as_json=as_json,
+        folder=folder,
+    )
+
+
+def _settle(
+    run: str,
+    record_it: Callable[[Workspace[Any], str], Awaitable[Question]],
+    *,
+    no_resume: bool,
+    as_json: bool,
+    folder: Path,
+) -> int:
+    async def work(stop: Stop) -> int:
+        async with opened_run(folder, run, app=not no_resume) as (workspace, record):
+            settled = await record_it(workspace, record.id)
+            if not as_json:
+                say(f"recorded for {record.id} {settled.key}")
+            result, driven_here = None, False
+            if not no_resume:
+                result = await _go_on(
+                    workspace, record.id, settled, stop, folder=folder, as_json=as_json, ask=record.manifest.on_ask
+                )
+                driven_here = result is not None
+            if result is None:
+                result = await workspace.result(record.id)
+        if driven_here:
+            return print_result(result, folder, as_json=as_json)
+        if no_resume:
+            say(f"to go on: {command('resume', record.id, folder)}")
+        else:
+            say(f"another process drives the run and goes on with it: {command('show', record.id, folder)}")
+        if as_json:
+            print_result(result, folder, as_json=True)
+        return 0
+
+    return run_async(work)
+
+
+async def _go_on(
+    workspace: Workspace[Any],
+    run_id: str,
+    settled: Question,
+    stop: Stop,
+    *,
+    folder: Path,
+    as_json: bool,
+    ask: str,
+) -> RunResult | None:
+    """Drive the run; None if another process does, and has the answer."""
+    deadline = asyncio.get_running_loop().time() + _HAND_OVER_S
+    while True:
+        try:
+            return await drive(workspace, run_id, stop, folder=folder, as_json=as_json, ask=ask != "deny")
+        except Unfinished as exc:
+            if not isinstance(exc.__cause__, FencedError):
+                raise
+        # It may be just about to stop and wait for this very answer: then the run is driven here after all.
+        if await _taken_up(workspace, run_id, settled) or asyncio.get_running_loop().time() > deadline:
+            return None
+        await asyncio.sleep(0.2)
+
+
+async def _taken_up(workspace: Workspace[Any], run_id: str, settled: Question) -> bool:
+    branch, _, number = settled.key.rpartition("#")
+    events = await workspace.events(run_id)
+    return any(one.type == "completed" and (one.branch, str(one.n)) == (branch, number) for one in events)

@@ -1,0 +1,279 @@
+"""`agentorchestra doctor`: what must work for runs to work, and what to do where it does not."""
+
+from __future__ import annotations
+
+import importlib.resources
+import io
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from agentorchestra.cli.options import json_option, workspace_option
+from agentorchestra.cli.output import clean, emit, emit_json, one_line
+from agentorchestra.core.errors import AgentOrchestraError, MissingKeyError
+from agentorchestra.core.settings import Settings
+
+Level = Literal["ok", "warn", "fail"]
+
+OLDEST_PYTHON = (3, 11)
+OLDEST_SQLITE = (3, 35)
+LOW_DISK_BYTES = 1_000_000_000
+NO_DISK_BYTES = 50_000_000
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the report.
+
+    Attributes:
+        name: what was looked at.
+        status: `ok`; `warn` (some runs will not work); `fail` (none will).
+        detail: what was found.
+        hint: what to do, "" where nothing is.
+    """
+
+    name: str
+    status: Level
+    detail: str
+    hint: str = ""
+
+
+@click.command(
+    short_help="Check this installation and the workspace.",
+    epilog="""\b
+Examples:
+  agentorchestra doctor
+  agentorchestra doctor --workspace project --json
+
+\b
+Exit codes: 0, also with warnings; 1 if anything failed.""",
+)
+@json_option("one object with the checks")
+@workspace_option
+def doctor(as_json: bool, folder: Path) -> int:
+    """Check this installation and the workspace, one line each, with what to do about what is wrong.
+
+    Looks at Python, SQLite, the workspace's folder and format, the settings, your application, disk space, the
+    interpreter for snippets, the PDF reader, the models and whether their keys are set, and the prompts. Nothing is
+    written, no server is contacted, and no key is printed.
+    """
+    checks = list(examine(folder))
+    failed = any(one.status == "fail" for one in checks)
+    if as_json:
+        emit_json({"ok": not failed, "checks": [asdict(one) for one in checks]})
+    else:
+        width = max(len(one.name) for one in checks)
+        lines = [
+            f"{one.status:<4}  {one.name:<{width}}  {one.detail}{f'; {one.hint}' if one.hint else ''}" for one in checks
+        ]
+        emit(clean("\n".join(lines)))
+    return int(failed)
+
+
+def examine(folder: Path) -> list[Check]:
+    """Every check, in the order of the report; none of them raises."""
+    settings, about_settings = _settings(folder)
+    checks: list[Callable[[], list[Check]]] = [
+        _python,
+        _sqlite,
+        lambda: _workspace(folder),
+        lambda: [about_settings],
+        lambda: _app(folder, settings),
+        lambda: _disk(folder),
+        _monty,
+        _pypdf,
+        lambda: _models(settings),
+        lambda: _prompts(folder),
+    ]
+    found: list[Check] = []
+    for check in checks:
+        try:
+            found += check()
+        except Exception as exc:  # a check that breaks is a finding like any other
+            name = getattr(check, "__name__", "").strip("_<>") or "check"
+            found.append(Check(name, "fail", f"the check itself failed: {type(exc).__name__}: {one_line(str(exc))}"))
+    return found
+
+
+def _python() -> list[Check]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < OLDEST_PYTHON:
+        return [Check("Python", "fail", version, "use Python 3.11 or later")]
+    return [Check("Python", "ok", version)]
+
+
+def _sqlite() -> list[Check]:
+    version = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        return [Check("SQLite", "fail", version, "use a Python with SQLite 3.35 or later")]
+    checks = [Check("SQLite", "ok", version)]
+    with (
+        tempfile.TemporaryDirectory(prefix="agentorchestra-") as place,
+        closing(sqlite3.connect(Path(place) / "probe.db")) as connection,
+    ):
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        ok = mode == "wal"
+        hint = "" if ok else "put temporary files and the workspace on a local disk"
+        checks.append(Check("SQLite WAL", "ok" if ok else "fail", f"journal mode {mode}", hint))
+        try:
+            connection.execute("CREATE VIRTUAL TABLE probe USING fts5 (text)")
+            checks.append(Check("SQLite FTS5", "ok", "available"))
+        except sqlite3.Error as exc:
+            hint = "use a Python whose SQLite has FTS5; searching in files needs it"
+            checks.append(Check("SQLite FTS5", "fail", str(exc), hint))
+    return checks
+
+
+def _workspace(folder: Path) -> list[Check]:
+    from agentorchestra.runtime.store.schema import REVISIONS
+    from agentorchestra.runtime.store.sqlite import DATABASE
+
+    name = "workspace"
+    choose = "choose another folder with --workspace"
+    if not folder.exists():
+        parent = _existing(folder)
+        if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+            return [Check(name, "fail", f"{folder} does not exist and {parent} cannot be written", choose)]
+        return [Check(name, "ok", f"{folder} does not exist yet; the first run makes it")]
+    if not folder.is_dir():
+        return [Check(name, "fail", f"{folder} is a file, not a folder", choose)]
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as exc:
+        return [Check(name, "fail", f"{folder} cannot be written: {exc.strerror}", f"make it writable, or {choose}")]
+    database = folder / DATABASE
+    if not database.exists():
+        return [Check(name, "ok", f"{folder} is writable and empty; the first run makes its log")]
+    if not os.access(database, os.R_OK | os.W_OK):
+        return [Check(name, "fail", f"{database} cannot be written", f"make it writable, or {choose}")]
+    try:
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True, timeout=5)) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+            (count,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+    except (sqlite3.Error, TypeError) as exc:
+        return [Check(name, "fail", f"{database} cannot be read: {exc}", "restore it from a backup, or move it away")]
+    if revision not in REVISIONS:
+        return [
+            Check(name, "fail", f"{folder} has format {revision}, later than {REVISIONS[-1]}", f"upgrade, or {choose}")
+        ]
+    detail = f"{folder} is writable, format {revision}, {count} runs"
+    if revision != REVISIONS[-1]:
+        return [Check(name, "warn", detail, f"the next command brings it to {REVISIONS[-1]}; keep a backup")]
+    return [Check(name, "ok", detail)]
+
+
+def _settings(folder: Path) -> tuple[Settings | None, Check]:
+    from agentorchestra.workspace import SETTINGS_FILE, load_settings, settings_path
+
+    try:
+        settings = load_settings(folder)
+        path = settings_path(folder)
+    except AgentOrchestraError as exc:
+        return None, Check("settings", "fail", one_line(str(exc), 2000))
+    return settings, Check("settings", "ok", str(path) if path else f"no {SETTINGS_FILE}: the defaults hold")
+
+
+def _app(folder: Path, settings: Settings | None) -> list[Check]:
+    from agentorchestra.workspace import open_workspace
+
+    if settings is None or settings.app is None:
+        return []
+    try:
+        open_workspace(folder)
+    except AgentOrchestraError as exc:
+        return [Check("app", "fail", one_line(str(exc), 2000), "correct it, or take `app` out of the settings")]
+    return [Check("app", "ok", settings.app)]
+
+
+def _disk(folder: Path) -> list[Check]:
+    free = shutil.disk_usage(_existing(folder)).free
+    detail = f"{free / 1e9:.1f} GB free"
+    if free < NO_DISK_BYTES:
+        return [Check("disk", "fail", detail, "free space: the log cannot be written")]
+    if free < LOW_DISK_BYTES:
+        return [Check("disk", "warn", detail, "free space soon")]
+    return [Check("disk", "ok", detail)]
+
+
+def _monty() -> list[Check]:
+    hint = "reinstall agentorchestra; without it the tool `python` fails"
+    try:
+        from pydantic_monty import Monty
+
+        with Monty(max_processes=1) as pool, pool.checkout() as session:
+            value = session.feed_run("sum(range(5))")
+    except Exception as exc:
+        return [Check("Monty", "fail", f"{type(exc).__name__}: {one_line(str(exc))}", hint)]
+    return [Check("Monty", "ok", "runs snippets") if value == 10 else Check("Monty", "fail", f"gave {value!r}", hint)]
+
+
+def _pypdf() -> list[Check]:
+    try:
+        import pypdf
+
+        writer, file = pypdf.PdfWriter(), io.BytesIO()
+        writer.add_blank_page(100, 100)
+        writer.write(file)
+        pages = len(pypdf.PdfReader(file).pages)
+    except Exception as exc:
+        detail = f"{type(exc).__name__}: {one_line(str(exc))}"
+        return [Check("pypdf", "fail", detail, "reinstall agentorchestra; without it PDFs cannot be read")]
+    return [Check("pypdf", "ok" if pages == 1 else "fail", f"{pypdf.__version__} reads PDFs")]
+
+
+def _models(settings: Settings | None) -> list[Check]:
+    from agentorchestra.models.manager import ModelManager
+
+    if settings is None:
+        return [Check("models", "warn", "not looked at, because the settings cannot be read")]
+    manager = ModelManager(settings, os.environ)
+    checks = []
+    for name in dict.fromkeys([settings.model, *settings.models]):
+        label = f"model {name}" + (" (default)" if name == settings.model else "")
+        try:
+            manager.check(name)
+        except AgentOrchestraError as exc:
+            # The default model is what a run takes that names none; the others may never be used.
+            level: Level = "fail" if name == settings.model else "warn"
+            kind = "no key" if isinstance(exc, MissingKeyError) else "not usable"
+            checks.append(Check(label, level, f"{kind}: {one_line(str(exc), 2000)}"))
+            continue
+        profile = settings.models.get(name)
+        price = "" if manager.price_known(name) else ", price unknown"
+        env = profile.api_key_env if profile is not None else None
+        key = f", key from {env}" if env else ""
+        checks.append(Check(label, "ok", f"{profile.model if profile is not None else name}{key}{price}"))
+    return checks
+
+
+def _prompts(folder: Path) -> list[Check]:
+    from agentorchestra.tea.prompts import PromptLibrary
+
+    try:
+        packaged = importlib.resources.files("agentorchestra.systems") / "prompts"
+        library = PromptLibrary([packaged], folder / "prompts")
+        count = len(library.pins())
+    except AgentOrchestraError as exc:
+        return [Check("prompts", "fail", one_line(str(exc), 2000), "correct the file, or reinstall agentorchestra")]
+    own = sorted(path.stem for path in (folder / "prompts").glob("*.md"))
+    detail = f"{count} prompts" + (f", replaced here: {', '.join(own)}" if own else "")
+    return [Check("prompts", "ok" if count else "fail", detail, "" if count else "reinstall agentorchestra")]
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the closest one above it that exists."""
+    place = folder.absolute()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return place

@@ -1,0 +1,109 @@
+"""`agentorchestra run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from agentorchestra.cli.driving import Stop, drive, run_async
+from agentorchestra.cli.options import WORDS, FilePath, Label, budget_options, json_option, workspace_option
+from agentorchestra.cli.output import print_result, say
+from agentorchestra.cli.workspaces import opened
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.spec import RunManifest
+from agentorchestra.workspace import DEFAULT_COST_USD
+
+
+@click.command(
+    short_help="Run a task and print the answer.",
+    epilog="""\b
+Examples:
+  agentorchestra run "What is the notice period?" --file contract.pdf
+  agentorchestra run "Compare the two offers" -f a.pdf -f b.xlsx \\
+      --model openai:gpt-5 --budget-usd 0.5
+  agentorchestra run "How many rows have no date?" --file data.csv --json
+
+\b
+Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 any other end (partial,
+blocked, waiting, out of budget or time), 130 cancelled.""",
+)
+@click.argument("task", metavar="TASK", type=WORDS)
+@click.option("--file", "-f", "files", multiple=True, metavar="F", type=FilePath(), help="A file; may be repeated.")
+@click.option("--system", metavar="NAME", type=WORDS, help="How agents work on it.  [default: from the settings]")
+@click.option(
+    "--model",
+    metavar="M",
+    type=WORDS,
+    help="A model of the settings, provider:model, or offline.  [default: from the settings]",
+)
+@budget_options
+@click.option(
+    "--max-steps", metavar="N", type=click.IntRange(min=1), help="Decisions of the top agent; the last one must answer."
+)
+@click.option(
+    "--on-ask",
+    type=click.Choice(["wait", "deny"]),
+    help="A question nobody can answer now: the run waits (exit code 3), or the answer is no. "
+    "At a terminal questions are asked, unless this is deny.  [default: from the settings]",
+)
+@click.option(
+    "--on-uncertain",
+    type=click.Choice(["report", "ask", "retry"]),
+    help="What may have happened before a crash is told to the agent, asked, or done again.  "
+    "[default: from the settings]",
+)
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", type=Label(), help="For your own order.")
+@json_option("one object with the result")
+@workspace_option
+def run(
+    task: str,
+    files: tuple[Path, ...],
+    system: str | None,
+    model: str | None,
+    budget_usd: float | None,
+    timeout_s: float | None,
+    max_steps: int | None,
+    on_ask: Literal["wait", "deny"] | None,
+    on_uncertain: Literal["report", "ask", "retry"] | None,
+    labels: tuple[tuple[str, str], ...],
+    as_json: bool,
+    folder: Path,
+) -> int:
+    """Run TASK and print the answer with its sources.
+
+    Progress is written to stderr, the answer to stdout. Everything is recorded in the workspace: a run that
+    stops for any reason goes on with `agentorchestra resume`. At a terminal, questions are asked in place;
+    otherwise the run waits (exit code 3) until `agentorchestra answer`, `approve` or `deny`. Ctrl-C cancels the run.
+    """
+
+    async def work(stop: Stop) -> int:
+        async with opened(folder) as workspace:
+            run_id, _ = await workspace.create(
+                task,
+                files=files,
+                system=system,
+                model=model,
+                budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
+                max_steps=max_steps,
+                on_ask=on_ask,
+                on_uncertain=on_uncertain,
+                labels=dict(labels),
+            )
+            (record,) = await workspace.runs(limit=1) or (None,)
+            manifest = record.manifest if record is not None and record.id == run_id else None
+            if not as_json:
+                say(f"run {run_id}")
+            if manifest is not None and budget_usd is None and workspace.settings.budget.cost_usd is None:
+                _name_default_budget(manifest)
+            asks = (on_ask or workspace.settings.on_ask) != "deny"
+            result = await drive(workspace, run_id, stop, folder=folder, as_json=as_json, ask=asks)
+        return print_result(result, folder, as_json=as_json)
+
+    return run_async(work)
+
+
+def _name_default_budget(manifest: RunManifest) -> None:
+    if manifest.budget.cost_usd == DEFAULT_COST_USD:
+        say(f"budget: {DEFAULT_COST_USD:g} US dollar by default for {manifest.model}; --budget-usd changes it")

@@ -1,0 +1,145 @@
+"""Driving a run at a terminal: progress, questions, Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from agentorchestra.cli.entry import CANCELLED, Interrupted, Unfinished
+from agentorchestra.cli.output import command, say
+from agentorchestra.cli.progress import Progress
+from agentorchestra.cli.terminal import TerminalAsker
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import UsageError
+from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.workspace import Workspace
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """Ctrl-C (and SIGTERM): the first one cancels one task, which puts everything away; the second ends the process."""
+
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self._target = task
+        self.received = 0
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take the signals, unless the caller had this process ignore them."""
+        loop = asyncio.get_running_loop()
+        taken = [one for one in _SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
+        for one in taken:
+            loop.add_signal_handler(one, self._receive)
+        try:
+            yield
+        finally:
+            for one in taken:
+                loop.remove_signal_handler(one)
+
+    @contextmanager
+    def aimed_at(self, task: asyncio.Task[Any]) -> Iterator[None]:
+        """Cancel this task instead."""
+        before, self._target = self._target, task
+        try:
+            yield
+        finally:
+            self._target = before
+
+    def _receive(self) -> None:
+        self.received += 1
+        if self.received == 1:
+            say("\nstopping (once more ends it at once)")
+            self._target.cancel()
+        else:
+            # What is recorded is durable; a process that died is proof enough for a resume to take over.
+            os._exit(CANCELLED)
+
+
+def run_async(work: Callable[[Stop], Awaitable[int]]) -> int:
+    """Run a command's work under an event loop.
+
+    Raises:
+        Interrupted: if it was stopped outside a run.
+    """
+
+    async def main() -> int:
+        task = asyncio.current_task()
+        assert task is not None
+        stop = Stop(task)
+        with stop.listening():
+            return await work(stop)
+
+    try:
+        return asyncio.run(main())
+    except asyncio.CancelledError:
+        raise Interrupted from None
+
+
+async def drive(
+    workspace: Workspace[Any],
+    run_id: str,
+    stop: Stop,
+    *,
+    folder: Path,
+    as_json: bool,
+    ask: bool,
+    budget: Budget | None = None,
+) -> RunResult:
+    """Drive a run in this process to its end, or to where it waits; Ctrl-C cancels it and gives its result.
+
+    Args:
+        workspace: open.
+        run_id: the run, in the log.
+        stop: the signals.
+        folder: the workspace as the user named it, for the commands in messages.
+        as_json: no progress.
+        ask: whether questions may be asked at the terminal.
+        budget: other limits from here on.
+
+    Raises:
+        UsageError: for input that is refused before anything is done.
+        Unfinished: for any other error, with the run's id.
+    """
+    try:
+        workspace.asker = TerminalAsker(workspace, run_id) if ask and at_terminal() else workspace.asker
+        before = await workspace.result(run_id)
+        progress = Progress(steps=before.steps)
+        async with workspace.watch(run_id) as queue:
+            work = asyncio.create_task(workspace.resume(run_id, budget=budget))
+            follow = None if as_json else asyncio.create_task(progress.follow(queue))
+            with stop.aimed_at(work):
+                await asyncio.wait([work])
+            if follow is not None:
+                follow.cancel()
+                await asyncio.gather(follow, return_exceptions=True)
+                progress.drain(queue)
+        if not work.cancelled():
+            return work.result()
+        result = await workspace.result(run_id)
+        if result.status in (RunStatus.CREATED, RunStatus.RUNNING):
+            # Stopped before anything was driven: nobody wrote it down yet.
+            await workspace.cancel(run_id, reason="stopped at the terminal")
+            result = await workspace.result(run_id)
+        return result
+    except UsageError:
+        raise
+    except Exception as exc:
+        raise Unfinished(run_id, f"to go on: {command('resume', run_id, folder)}") from exc
+
+
+def at_terminal() -> bool:
+    """Whether somebody can be asked."""
+    try:
+        return sys.stdin.isatty()
+    except ValueError:  # closed
+        return False
+
+
+__all__ = ["Stop", "at_terminal", "drive", "run_async"]

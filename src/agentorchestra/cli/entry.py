@@ -1,0 +1,148 @@
+"""The entry point: every way out of the command line is here.
+
+0 completed, 1 failed, 2 wrong usage, 3 any other end with a status, 130 cancelled. No traceback reaches the user.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from agentorchestra.cli.output import OutputError, emit_json, one_line, say
+from agentorchestra.core.errors import AgentOrchestraError, UsageError
+from agentorchestra.core.spec import RunStatus, exit_code
+
+DEBUG_VARIABLE = "AGENTORCHESTRA_DEBUG"
+USAGE = 2
+FAILED = 1
+CANCELLED = exit_code(RunStatus.CANCELLED)
+
+
+class Unfinished(Exception):
+    """An error that stopped a run which is in the log; the error is its cause.
+
+    Args:
+        run_id: the run.
+        hint: the command that goes on with it.
+    """
+
+    def __init__(self, run_id: str, hint: str) -> None:
+        super().__init__(run_id)
+        self.run_id = run_id
+        self.hint = hint
+
+
+class Interrupted(Exception):
+    """Ctrl-C or SIGTERM, outside a run."""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """The command `agentorchestra`.
+
+    Args:
+        args: the arguments; the process's own by default.
+
+    Returns:
+        The exit code.
+    """
+    _prepare_streams()
+    words = list(sys.argv[1:] if args is None else args)
+    debug = os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
+    if not debug:
+        _quieten()
+    try:
+        from agentorchestra.cli.group import cli
+
+        code = cli.main(words, prog_name="agentorchestra", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except BaseException as exc:
+        if debug and not isinstance(exc, click.ClickException):
+            traceback.print_exc()
+        return _report(exc, as_json=_wants_json(words))
+
+
+def _report(exc: BaseException, *, as_json: bool) -> int:
+    """Say in one sentence what went wrong; the exit code."""
+    run_id, hint = "", ""
+    if isinstance(exc, Unfinished) and exc.__cause__ is not None:
+        run_id, hint, exc = exc.run_id, exc.hint, exc.__cause__
+    if isinstance(exc, click.exceptions.NoArgsIsHelpError):
+        say(exc.format_message())
+        return USAGE
+    code, sentence = _sentence(exc)
+    kind = "Interrupted" if code == CANCELLED else type(exc).__name__
+    status = RunStatus.CANCELLED if code == CANCELLED else RunStatus.FAILED
+    say(f"error: {sentence}")
+    if hint:
+        say(hint)
+    if as_json and not isinstance(exc, OutputError):
+        about: dict[str, Any] = {"status": status.value, "error": sentence, "error_type": kind}
+        if run_id:
+            about["run_id"] = run_id
+        try:
+            emit_json(about)
+        except OutputError as full:
+            say(f"error: {full}")
+    return code
+
+
+def _sentence(exc: BaseException) -> tuple[int, str]:
+    if isinstance(exc, click.UsageError):
+        where = exc.ctx.command_path if exc.ctx is not None else "agentorchestra"
+        message = one_line(exc.format_message(), 2000).rstrip(".")
+        return USAGE, f"{message}; see `{where} --help`"
+    if isinstance(exc, click.Abort | KeyboardInterrupt | Interrupted):
+        return CANCELLED, "stopped"
+    if isinstance(exc, UsageError):
+        return USAGE, one_line(str(exc), 2000)
+    if isinstance(exc, AgentOrchestraError | OutputError | click.ClickException):
+        return FAILED, one_line(str(exc), 2000)
+    if isinstance(exc, SystemExit):
+        return FAILED, f"the program was ended by a call of sys.exit({exc.code!r}), perhaps in your application"
+    return FAILED, (
+        f"this is a bug in agentorchestra: {type(exc).__name__}: {one_line(str(exc), 500)}; please report it, "
+        f"{DEBUG_VARIABLE}=1 shows the traceback"
+    )
+
+
+def _wants_json(words: list[str]) -> bool:
+    # Wrong arguments are met before they are parsed.
+    return "--json" in (words[: words.index("--")] if "--" in words else words)
+
+
+def _prepare_streams() -> None:
+    """Standard streams that can always be used."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # Closed by the caller: the next file opened would get the descriptor, and what a child process prints.
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _quieten() -> None:
+    """Libraries and the interpreter say in one line, or not at all, what they would print with a traceback."""
+    logging.captureWarnings(True)
+    if not logging.getLogger().handlers:
+        logging.getLogger().addHandler(logging.NullHandler())
+
+    def from_thread(args: threading.ExceptHookArgs) -> None:
+        say(f"warning: a thread ended with {args.exc_type.__name__}: {one_line(str(args.exc_value))}")
+
+    def unraisable(args: Any) -> None:
+        say(f"warning: ignored {args.exc_type.__name__}: {one_line(str(args.exc_value))}")
+
+    threading.excepthook = from_thread
+    sys.unraisablehook = unraisable
+
+
+__all__ = ["Interrupted", "Unfinished", "main"]

@@ -1,0 +1,103 @@
+"""The table of commands. `--help` is written from it: no command's module is imported for that."""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module, metadata
+from typing import NamedTuple
+
+import click
+
+
+class Entry(NamedTuple):
+    """Where a command lives, and its line in the list of commands."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "run": Entry("run", "run", "Run a task and print the answer."),
+    "runs": Entry("runs", "runs", "List the runs of the workspace, newest first."),
+    "show": Entry("show", "show", "Show what a run did, step by step."),
+    "answer": Entry("answer", "answer", "Answer a question a run waits for, and go on with it."),
+    "approve": Entry("answer", "approve", "Allow what a run asks permission for, and go on with it."),
+    "deny": Entry("answer", "deny", "Refuse what a run asks permission for, and go on with it."),
+    "resume": Entry("resume", "resume", "Go on with a run that stopped before its end."),
+    "replay": Entry("replay", "replay", "Check that today's code and prompts repeat a recorded run."),
+    "cancel": Entry("cancel", "cancel", "Stop a run, wherever it is driven."),
+    "tell": Entry("tell", "tell", "Add to the task of a run; it is read at the next step."),
+    "doctor": Entry("doctor", "doctor", "Check this installation and the workspace."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports the one that is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now; None where there is none."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command = getattr(import_module(f"agentorchestra.cli.commands.{entry.module}"), entry.attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the first argument; a name that does not exist gets the closest ones."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = difflib.get_close_matches(args[0], COMMANDS, n=2)
+            guess = f", did you mean {' or '.join(close)}?" if close else ""
+            ctx.fail(f"there is no command {args[0]!r}{guess}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        try:
+            click.echo(f"agentorchestra {metadata.version('agentorchestra')}")
+        except metadata.PackageNotFoundError:
+            click.echo("agentorchestra (not installed: running from its source folder)")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Examples:
+  agentorchestra run "What is the notice period?" --file contract.pdf
+  agentorchestra show last
+  agentorchestra resume last
+
+\b
+Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 any other end (partial,
+blocked, waiting, out of budget or time), 130 cancelled.
+
+\b
+AGENTORCHESTRA_WORKSPACE names the workspace, AGENTORCHESTRA_DEBUG=1 shows tracebacks.""",
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+def cli() -> None:
+    """Run teams of language-model agents on open-ended tasks.
+
+    Everything a run does is recorded in the workspace, so that it can be shown, resumed and replayed.
+    A RUN is named by its id, a unique beginning of it, or "last".
+    """
+
+
+__all__ = ["COMMANDS", "cli"]

@@ -1,0 +1,142 @@
+"""Options and arguments that several commands take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from agentorchestra.cli.output import WORKSPACE_VARIABLE
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # generic for type checkers only in later versions of click
+
+
+class Words(ParamType):
+    """Text from the command line. Bytes that are no UTF-8 arrive as lone surrogates, which no log can hold."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text as it is."""
+        text = str(value)
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            self.fail("it holds bytes that are not UTF-8; write it in UTF-8", param, ctx)
+        return text
+
+
+class PositiveNumber(ParamType):
+    """A finite number above zero."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        try:
+            found = float(value)
+        except ValueError:
+            found = math.nan
+        if not math.isfinite(found) or found <= 0:
+            self.fail(f"{value!r} is not a number above 0", param, ctx)
+        return found
+
+
+class FilePath(ParamType):
+    """A file's path; whether it can be read is checked when the run is made."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path."""
+        text = str(value)
+        if not text:
+            self.fail("the name is empty", param, ctx)
+        if "\0" in text or any("\udc80" <= c <= "\udcff" for c in text):
+            self.fail(f"{text!a} holds bytes that are not UTF-8; rename the file", param, ctx)
+        return Path(text)
+
+
+class Label(ParamType):
+    """`name=value`."""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """The pair."""
+        key, sign, text = Words().convert(value, param, ctx).partition("=")
+        if not sign or not key.strip():
+            self.fail(f"{value!r} is not of the form name=value", param, ctx)
+        return key.strip(), text
+
+
+WORDS = Words()
+POSITIVE = PositiveNumber()
+
+
+def _folder(ctx: click.Context, param: click.Parameter, value: str) -> Path:
+    if not value.strip():
+        raise click.BadParameter("the folder's name is empty", ctx=ctx, param=param)
+    return Path(value)
+
+
+def workspace_option(function: F) -> F:
+    """`--workspace DIR`, as `folder`."""
+    return click.option(
+        "--workspace",
+        "folder",
+        metavar="DIR",
+        default=".agentorchestra",
+        envvar=WORKSPACE_VARIABLE,
+        show_envvar=True,
+        show_default=True,
+        callback=_folder,
+        help="The folder with the log, the settings and the files of the runs.",
+    )(function)
+
+
+def json_option(what: str) -> Callable[[F], F]:
+    """`--json`, as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help=f"Print {what} on stdout, and nothing else there.")
+
+
+def run_argument(function: F) -> F:
+    """`RUN`, as `run`."""
+    return click.argument("run", metavar="RUN", type=WORDS)(function)
+
+
+def budget_options(function: F) -> F:
+    """`--budget-usd` and `--timeout-s`."""
+    usd = click.option(
+        "--budget-usd",
+        metavar="X",
+        type=POSITIVE,
+        help="The most the whole run may cost, in US dollars.  [default: 1 if the model has a price]",
+    )
+    seconds = click.option(
+        "--timeout-s",
+        metavar="S",
+        type=POSITIVE,
+        help="The most seconds the run may be at work, over all its resumes; waiting does not count.",
+    )
+    return usd(seconds(function))
+
+
+__all__ = [
+    "POSITIVE",
+    "WORDS",
+    "FilePath",
+    "Label",
+    "budget_options",
+    "json_option",
+    "run_argument",
+    "workspace_option",
+]

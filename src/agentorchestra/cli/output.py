@@ -1,0 +1,204 @@
+"""Printing: results on stdout, everything else on stderr; a reader that went away is no error."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus, exit_code
+
+WORKSPACE_VARIABLE = "AGENTORCHESTRA_WORKSPACE"
+
+# Everything that moves the cursor or changes the terminal; newline and tab stay.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class OutputError(Exception):
+    """Standard output cannot be written, for another reason than that nobody reads it any more."""
+
+
+def clean(text: str) -> str:
+    """Text for a terminal: what models, files and servers wrote must not steer it."""
+    return _CONTROL.sub("", text)
+
+
+def one_line(text: str, width: int = 160) -> str:
+    """The text in one line of at most `width` characters."""
+    line = clean(" ".join(text.split()))
+    return line if len(line) <= width else f"{line[: width - 3]}..."
+
+
+def say(line: str) -> None:
+    """A line for the person at the terminal, on stderr."""
+    try:
+        sys.stderr.write(clean(line) + "\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        _silence(sys.stderr)
+
+
+def emit(text: str) -> None:
+    """What was asked for, on stdout.
+
+    Raises:
+        OutputError: if it cannot be written although somebody may read it (a full disk).
+    """
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence(sys.stdout)
+    except (OSError, ValueError) as exc:
+        _silence(sys.stdout)
+        if isinstance(exc, OSError) and exc.errno in (errno.EPIPE, errno.EBADF):
+            return
+        raise OutputError(f"standard output cannot be written: {exc}; the run itself is in the log") from None
+
+
+def _silence(stream: TextIO) -> None:
+    # What is still in the buffer would be written, and fail again, when the interpreter ends.
+    try:
+        sink = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(sink, stream.fileno())
+        os.close(sink)
+    except (OSError, ValueError):
+        return  # a stream without a descriptor has nothing to flush
+
+
+def emit_json(value: Any) -> None:
+    """One JSON value on stdout."""
+    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    emit(json.dumps(value, ensure_ascii=plain, indent=2))
+
+
+def number(count: int) -> str:
+    """1,234."""
+    return f"{count:,}"
+
+
+def dollars(cost: float | None) -> str:
+    """The cost in US dollars; `unknown` where a price is."""
+    if cost is None:
+        return "cost unknown"
+    return f"${cost:.4f}" if cost else "$0"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 step`, `2 steps`."""
+    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
+
+
+def command(words: str, run_id: str, folder: Path) -> str:
+    """A command to copy, with the workspace where it is not the one that would be found without."""
+    from agentorchestra.workspace import DEFAULT_FOLDER
+
+    if folder == Path(os.environ.get(WORKSPACE_VARIABLE) or DEFAULT_FOLDER):
+        return f"agentorchestra {words} {run_id}"
+    return f"agentorchestra {words} {run_id} --workspace {shlex.quote(str(folder))}"
+
+
+def summary_line(result: RunResult) -> str:
+    """Status, run, steps, tokens, cost, seconds."""
+    parts = [
+        result.status.value,
+        result.run_id,
+        plural(result.steps, "step"),
+        plural(result.usage.tokens, "token"),
+        dollars(result.cost_usd),
+        f"{result.duration_s:.1f} s",
+    ]
+    return ", ".join(parts)
+
+
+def print_result(result: RunResult, folder: Path, *, as_json: bool) -> int:
+    """Print a result and what to do next; the exit code."""
+    if as_json:
+        emit_json(result.model_dump(mode="json"))
+    else:
+        emit(clean("\n".join(_result_lines(result))))
+    _print_next(result, folder, as_json=as_json)
+    return exit_code(result.status)
+
+
+def _result_lines(result: RunResult) -> list[str]:
+    lines: list[str] = []
+    if result.answer:
+        lines += [result.answer, ""]
+    if result.report and result.report != result.answer:
+        lines += [result.report, ""]
+    if result.sources:
+        lines.append("Sources:")
+        for source in result.sources:
+            place = ", ".join(part for part in (source.source, source.place) if part)
+            quote = f'"{" ".join(source.quote.split())}" ' if source.quote else ""
+            lines.append(f"  {quote}({place})")
+        lines.append("")
+    if result.artifacts:
+        lines.append("Artifacts:")
+        lines += [f"  {one.name} ({one.media_type}, {plural(one.size, 'byte')})" for one in result.artifacts]
+        lines.append("")
+    return [*lines, summary_line(result)]
+
+
+def _print_next(result: RunResult, folder: Path, *, as_json: bool) -> None:
+    if result.status is RunStatus.WAITING:
+        print_questions(result.questions, result.run_id, folder)
+        if not result.questions:
+            say(f"the run waits: {result.error or 'nothing is open'}")
+        return
+    if result.error:
+        say(f"error: {one_line(result.error, 2000)}")
+    if result.status not in FINAL and not as_json:
+        say(f"to go on: {command('resume', result.run_id, folder)}")
+
+
+def print_questions(questions: tuple[Question, ...], run_id: str, folder: Path) -> None:
+    """The open questions, each with the commands that settle it."""
+    for index, question in enumerate(questions):
+        named = f" --question {shlex.quote(question.key)}" if index else ""
+        say(f"{question.kind} {question.key}: {question.question}")
+        for line in argument_lines(question):
+            say(f"  {line}")
+        if question.kind == "approval":
+            say(f"to allow it:  {command('approve', run_id, folder)}{named}")
+            say(f"to refuse it: {command('deny', run_id, folder)}{named} --reason TEXT")
+        else:
+            say(f"to answer it: {command('answer', run_id, folder)} TEXT{named}")
+
+
+def argument_lines(question: Question) -> list[str]:
+    """The arguments of what is to be allowed, each with where it came from."""
+    from agentorchestra.runtime.policy import leaves
+
+    arguments = question.details.get("arguments")
+    trust = question.details.get("trust")
+    levels = trust if isinstance(trust, dict) else {}
+    lines = []
+    for path, text in leaves(arguments if isinstance(arguments, dict) else {}):
+        level = levels.get(path)
+        origin = f"{level}: not from your task" if level else "not in doubt"
+        lines.append(f"{path} = {one_line(text, 300)!r} ({origin})")
+    return lines
+
+
+__all__ = [
+    "OutputError",
+    "argument_lines",
+    "clean",
+    "command",
+    "dollars",
+    "emit",
+    "emit_json",
+    "one_line",
+    "plural",
+    "print_questions",
+    "print_result",
+    "say",
+    "summary_line",
+]

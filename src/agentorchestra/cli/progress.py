@@ -1,0 +1,117 @@
+"""A line on stderr for what a run does, as the bus tells it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from agentorchestra.cli.output import one_line, say
+from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.ids import canonical_json
+from agentorchestra.runtime.bus import Notice
+
+_SILENT = frozenset({EffectKind.REQUEST_MODEL, EffectKind.RECEIVE, EffectKind.READ_MEMORY, EffectKind.JOIN})
+
+
+class Progress:
+    """Turns notices into lines.
+
+    Args:
+        steps: decisions taken before, for a run that is resumed.
+    """
+
+    def __init__(self, *, steps: int = 0) -> None:
+        self._steps = steps
+
+    async def follow(self, queue: asyncio.Queue[Notice]) -> None:
+        """Print until cancelled."""
+        while True:
+            self.show(await queue.get())
+
+    def drain(self, queue: asyncio.Queue[Notice]) -> None:
+        """Print what is left."""
+        while not queue.empty():
+            self.show(queue.get_nowait())
+
+    def show(self, notice: Notice) -> None:
+        """The line of a notice, if it has one."""
+        line = self.line(notice)
+        if line:
+            say(line)
+
+    def line(self, notice: Notice) -> str | None:
+        """What to print for a notice; None for nothing."""
+        if notice.kind == "progress":
+            return f"  {one_line(notice.text)}"
+        if notice.kind != "event" or notice.event is None:
+            return None
+        body = notice.event.body
+        match notice.event.type:
+            case "started":
+                return self._begun(body["effect"], notice.actor)
+            case "completed":
+                return self._completed(body, notice.actor)
+            case "attempt_failed":
+                later = body.get("retry_in_s")
+                again = "" if later is None else f"; trying again in {later:g} s"
+                return f"  attempt failed: {one_line(str(body['error']))}{again}"
+            case "noted":
+                return f"  {body.get('level', 'info')}: {one_line(str(body['message']))}"
+            case "budget_exhausted":
+                return f"  {one_line(str(body['message']))}"
+            case _:
+                return None
+
+    def _begun(self, effect: dict[str, Any], actor: str) -> str | None:
+        kind = EffectKind(effect["kind"])
+        if kind is EffectKind.REQUEST_MODEL:
+            if effect.get("purpose") not in ("decision", "final"):
+                return None
+            self._steps += 1
+            return f"step {self._steps} ({actor})"
+        return None if kind in _SILENT else f"  {describe(effect)}"
+
+    def _completed(self, body: dict[str, Any], actor: str) -> str | None:
+        # Pure effects have no mark: their record brings the effect along.
+        effect = body.get("effect")
+        lines = []
+        if effect is not None:
+            begun = self._begun(effect, actor)
+            if begun is not None:
+                lines.append(begun)
+        error = body["outcome"].get("error")
+        if error:
+            lines.append(f"    {body['outcome'].get('status', 'error')}: {one_line(str(error))}")
+        return "\n".join(lines) or None
+
+
+def describe(effect: dict[str, Any], width: int = 120) -> str:
+    """An effect's stored form in a few words: what it does, and with what."""
+    kind = EffectKind(effect["kind"])
+    name = str(effect.get("component", "")).rpartition("@")[0] or str(effect.get("component", ""))
+    arguments = effect.get("arguments", {})
+    match kind:
+        case EffectKind.REQUEST_MODEL:
+            purpose = effect.get("purpose")
+            return f"model {name}" + (f" ({purpose})" if purpose else "")
+        case EffectKind.INVOKE_AGENT | EffectKind.SPAWN:
+            task = one_line(str(arguments.get("instruction", "")), width)
+            return f"agent {arguments.get('name', name)}: {task}"
+        case EffectKind.ASK_HUMAN:
+            return f"question: {one_line(str(arguments.get('question', '')), 400)}"
+        case EffectKind.INVOKE_ACTION:
+            inner = arguments.get("arguments") or {}
+            return one_line(f"{name}.{arguments.get('action', '')}({_named(inner)})", width)
+        case EffectKind.INVOKE_TOOL:
+            return one_line(f"{name}({_named(arguments)})", width)
+        case _:
+            return one_line(f"{kind.value} {name}({_named(arguments)})", width)
+
+
+def _named(arguments: Any) -> str:
+    if not isinstance(arguments, dict):
+        return canonical_json(arguments)
+    return ", ".join(f"{name}={canonical_json(value)}" for name, value in arguments.items())
+
+
+__all__ = ["Progress", "describe"]

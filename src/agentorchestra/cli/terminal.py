@@ -1,0 +1,110 @@
+"""Questions answered at the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import termios
+from typing import Any
+
+from agentorchestra.cli.output import argument_lines, clean, say
+from agentorchestra.core.spec import Question
+from agentorchestra.workspace import Workspace
+
+_LOOK_S = 1.0
+"""How often it is looked whether the question was answered from elsewhere."""
+
+_YES = ("y", "yes")
+_NO = ("n", "no")
+
+
+class TerminalAsker:
+    """Asks on stderr and reads from the terminal on stdin; Ctrl-D leaves the question open.
+
+    The terminal is read by the event loop, so Ctrl-C ends the waiting like any other work, and no thread stays behind.
+
+    Args:
+        workspace: the workspace, open.
+        run_id: the run that asks.
+    """
+
+    def __init__(self, workspace: Workspace[Any], run_id: str) -> None:
+        self._workspace = workspace
+        self._run = run_id
+
+    async def __call__(self, question: Question) -> str | bool | None:
+        """The answer; True, False or the reason of a refusal for an approval; None leaves it open."""
+        say("")
+        say(question.question)
+        for line in argument_lines(question):
+            say(f"  {line}")
+        look = asyncio.create_task(self._answered_elsewhere(question.key))
+        ask = asyncio.create_task(self._approval() if question.kind == "approval" else self._text())
+        try:
+            await asyncio.wait({look, ask}, return_when=asyncio.FIRST_COMPLETED)
+            if ask.done():
+                return ask.result()
+            say("\nanswered from elsewhere")
+            return None
+        finally:
+            for task in (look, ask):
+                task.cancel()
+            await asyncio.gather(look, ask, return_exceptions=True)
+
+    async def _text(self) -> str | None:
+        while True:
+            line = await read_line("Answer (Ctrl-D leaves it open): ")
+            if line is None or line.strip():
+                return line.strip() if line else None
+
+    async def _approval(self) -> str | bool | None:
+        while True:
+            line = await read_line("Allow it? y or n (Ctrl-D leaves it open): ")
+            if line is None:
+                return None
+            if line.strip().lower() in _YES:
+                return True
+            if line.strip().lower() in _NO:
+                reason = (await read_line("Reason (may be empty): ") or "").strip()
+                return f"no: {reason}" if reason else False
+
+    async def _answered_elsewhere(self, key: str) -> None:
+        seen = 0
+        while True:
+            for event in await self._workspace.events(self._run, after=seen):
+                seen = event.seq
+                if event.type == "answered" and event.body.get("question") == key:
+                    return
+            await asyncio.sleep(_LOOK_S)
+
+
+async def read_line(prompt: str) -> str | None:
+    """A line from the terminal on stdin without its end; None at its end (Ctrl-D)."""
+    loop = asyncio.get_running_loop()
+    terminal = sys.stdin.fileno()
+    line: asyncio.Future[str | None] = loop.create_future()
+    typed = bytearray()
+
+    def ready() -> None:
+        try:
+            data = os.read(terminal, 4096)
+        except OSError:
+            data = b""  # the terminal is gone
+        typed.extend(data)
+        if line.done() or (data and b"\n" not in data):
+            return
+        line.set_result(None if not typed else typed.decode("utf-8", "replace").rstrip("\r\n"))
+
+    # What was typed before the question was seen does not answer it.
+    termios.tcflush(terminal, termios.TCIFLUSH)
+    sys.stderr.write(clean(prompt))
+    sys.stderr.flush()
+    loop.add_reader(terminal, ready)
+    try:
+        return await line
+    finally:
+        loop.remove_reader(terminal)
+
+
+__all__ = ["TerminalAsker", "read_line"]

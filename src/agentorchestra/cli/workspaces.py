@@ -1,0 +1,96 @@
+"""Opening workspaces and finding runs in them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from agentorchestra.core.errors import UnknownRunError
+from agentorchestra.core.protocols import RunRecord
+from agentorchestra.workspace import Workspace, load_app, open_workspace
+
+LAST = "last"
+_PREFIX = "run_"
+
+
+def exists(folder: Path) -> bool:
+    """Whether there is a workspace: opening one would make it."""
+    from agentorchestra.runtime.store.sqlite import DATABASE
+
+    try:
+        return (folder / DATABASE).exists()
+    except OSError:
+        return True  # it cannot be looked into: opening it says why
+
+
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[Workspace[Any]]:
+    """The workspace of a folder with the user's application; made where it is missing."""
+    workspace = open_workspace(folder)
+    await workspace.open()
+    try:
+        yield workspace
+    finally:
+        # A scripted model of the application may have steps left for the next process.
+        await workspace.close(verify=False)
+
+
+@asynccontextmanager
+async def opened_run(folder: Path, name: str, *, app: bool = False) -> AsyncIterator[tuple[Workspace[Any], RunRecord]]:
+    """An existing workspace and one of its runs. Nothing is made where there is none.
+
+    Args:
+        folder: the workspace.
+        name: a run's id, a unique beginning of it, or `last`.
+        app: load the application that was recorded with the run, where the settings name none.
+
+    Raises:
+        UnknownRunError: with the way out.
+    """
+    if not exists(folder):
+        raise UnknownRunError(
+            f"there is no run {name!r}: {folder} holds no workspace yet; start a run with "
+            '`agentorchestra run "..."`, or name the workspace with --workspace'
+        )
+    async with opened(folder) as workspace:
+        record = await find_run(workspace, name)
+        manifest = record.manifest
+        if not app or workspace.app is not None or manifest.app is None:
+            yield workspace, record
+            return
+    loaded = load_app(manifest.app, Path(manifest.app_folder or "."))
+    loaded.folder = folder
+    await loaded.open()
+    try:
+        yield loaded, record
+    finally:
+        await loaded.close(verify=False)
+
+
+async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
+    """The run with this id, this unique beginning of an id, or the newest one for `last`.
+
+    Raises:
+        UnknownRunError: if there is none, or more than one.
+    """
+    where = f"in the workspace {workspace.folder}"
+    wanted = name.strip()
+    if wanted == LAST:
+        newest = await workspace.runs(limit=1)
+        if not newest:
+            raise UnknownRunError(f'there is no run yet {where}; start one with `agentorchestra run "..."`')
+        return newest[0]
+    bare = wanted.removeprefix(_PREFIX).upper()
+    fitting = [one for one in await workspace.runs() if one.id.removeprefix(_PREFIX).startswith(bare)] if bare else []
+    if not fitting:
+        raise UnknownRunError(f"no run {name!r} {where}; `agentorchestra runs` lists them")
+    exact = [one for one in fitting if one.id == wanted]
+    if not exact and len(fitting) > 1:
+        listed = ", ".join(one.id for one in fitting[:3])
+        raise UnknownRunError(f"{name!r} is the beginning of {len(fitting)} runs {where} ({listed}); give more of it")
+    return (exact or fitting)[0]
+
+
+__all__ = ["exists", "find_run", "opened", "opened_run"]
