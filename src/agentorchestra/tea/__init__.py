@@ -1,1 +1,1 @@
-"""Components: tools and prompts for now; one generic registry with kinds comes on top of them."""
+"""Tools, environments, agents and prompts as versioned components (the TEA protocol)."""

@@ -1,158 +1,305 @@
-"""The handler of InvokeTool: checks arguments, calls the tool, makes an outcome of what it returned."""
+"""The handler of InvokeTool: validate, call, and turn what came back into an outcome."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 from pydantic import JsonValue
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from agentorchestra.core.budget import NO_COST, Bound
-from agentorchestra.core.content import MediaBlock, TextBlock, Trust, lowest
-from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome, Provenance, Tag, blocks_value
-from agentorchestra.core.effects import failed as failed_outcome
-from agentorchestra.core.errors import AgentOrchestraError, DoorError, ModelError, StoreError, ToolError
+from agentorchestra.core.budget import NO_COST, Bound, Usage
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest
+from agentorchestra.core.effects import (
+    ArtifactRef,
+    Effect,
+    EffectKind,
+    Mode,
+    Outcome,
+    Provenance,
+    Tag,
+    blocks_value,
+    failed,
+)
+from agentorchestra.core.errors import AgentOrchestraError, DoorError, ModelError, StoreError
 from agentorchestra.core.ids import canonical_json
+from agentorchestra.runtime.run import ReplayEnd
+from agentorchestra.tea.signatures import mistake, parse_arguments
+from agentorchestra.tea.threads import NotStartedError, StillRunningError, Threads
 from agentorchestra.tea.tool import Tool, ToolResult
 
-_READS = frozenset({Tag.READ, Tag.NETWORK})
+_PASSED_ON = (DoorError, ModelError, StoreError, ReplayEnd)
+"""What goes up through a tool: it concerns the run, not the call."""
+
+_LONGEST_MESSAGE = 500
+_OUTSIDE = frozenset({Tag.READ, Tag.NETWORK})
 
 
 def effect_for(
-    tool: Tool[Any, Any],
-    arguments: dict[str, JsonValue] | str,
+    tool: Tool,
+    arguments: dict[str, Any] | str,
     *,
-    role: str = "",
+    role: str,
     provenance: tuple[Provenance, ...] = (),
+    timeout: float | None = None,
 ) -> Effect:
-    """InvokeTool for a call.
+    """The effect of a call.
 
-    Arguments stand as the model wrote them: filling in defaults would change the fingerprints of old logs whenever a
-    default changes. A call that does not fit gives an invalid effect with the sentence that says what is allowed.
+    The arguments stay as they were written: defaults are not filled in, so that logs keep matching when a tool gets a
+    further parameter. A call that does not fit gives an effect with `invalid` set: recorded and answered, never
+    executed.
+
+    Args:
+        tool: what is called.
+        arguments: the object a model wrote, or its text.
+        role: of the agent that calls.
+        provenance: the sources in view.
+        timeout: seconds; the tool's own limit or the workspace's by default.
     """
-    _, problem = tool.validate(arguments)
+    given, problem = parse_arguments(arguments, tool.name)
+    if problem is not None:
+        # What cannot be an argument object is kept as text, so that the log shows what was asked.
+        given = {"raw": arguments if isinstance(arguments, str) else repr(arguments)}
+        problem = mistake(tool.name, [problem], tool.schema.parameters)
+    else:
+        _, problem = tool.validate(given)
     return Effect(
         kind=EffectKind.INVOKE_TOOL,
         component=tool.component,
         content_hash=tool.content_hash,
-        arguments=arguments if isinstance(arguments, dict) else {"raw": arguments},
+        arguments=given,
         mode=tool.mode,
         tags=tool.tags,
         role=role,
         provenance=provenance,
+        instance=f"tool:{tool.name}" if tool.traits.sequential else None,
         invalid=problem,
-        timeout_s=tool.timeout_s,
+        timeout_s=timeout,
     )
 
 
 class ToolHandler:
-    """Executes tools.
+    """Executes InvokeTool.
 
     Args:
-        find: a tool by name.
-        max_result_chars: longer results are cut; the whole is kept as an artifact.
-        timeout_s: time limit of tools without one of their own.
+        tools: finds a tool by name.
+        max_result_chars: longer results are cut before they are recorded; the whole becomes an artifact.
+        timeout_s: limit of one call, for tools that have none of their own and are not composite.
+        max_threads: plain functions that run at the same time.
     """
 
     def __init__(
-        self, find: Callable[[str], Tool[Any, Any] | None], *, max_result_chars: int = 20_000, timeout_s: float = 120.0
+        self,
+        tools: Callable[[str], Tool | None],
+        *,
+        max_result_chars: int = 20_000,
+        timeout_s: float | None = 120.0,
+        max_threads: int = 32,
     ) -> None:
-        self._find = find
-        self._max = max_result_chars
+        self._tools = tools
+        self._max_chars = max_result_chars
         self._timeout_s = timeout_s
+        self._threads = Threads(max_threads)
 
     def mode(self, effect: Effect) -> Mode:
-        """The tool's mode."""
-        return effect.mode
+        """The tool's, the effect's for a tool that is gone."""
+        tool = self._tools(effect.name)
+        return effect.mode if tool is None else tool.mode
 
     def bound(self, effect: Effect) -> Bound:
-        """What the tool may cost."""
-        tool = self._find(effect.name)
-        return NO_COST if tool is None else Bound(cost_usd=tool.max_cost_usd)
+        """What the tool says one call can cost."""
+        tool = self._tools(effect.name)
+        return NO_COST if tool is None else tool.bound
 
     def redact(self, effect: Effect) -> Effect:
-        """The effect with the time limit that applies. Composites are limited by what they perform."""
-        if effect.timeout_s is not None or effect.mode is Mode.COMPOSITE:
-            return effect
-        return effect.model_copy(update={"timeout_s": self._timeout_s})
+        """The effect as it is: the door replaces the values of known secrets."""
+        return effect
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """Call the tool; whatever goes wrong in it is an outcome with a sentence."""
-        own = getattr(getattr(ctx, "parent", None), "own_tools", {})
-        tool = own.get(effect.name) or self._find(effect.name)
+        """Call the tool.
+
+        Raises:
+            DoorError, ModelError, StoreError: passed on, they concern the run.
+        """
+        tool = self._tools(effect.name)
         if tool is None:
-            return failed_outcome("error", f"the tool {effect.name!r} is not registered in this process")
-        arguments, problem = tool.validate(effect.arguments)
+            return failed("mistake", f"no tool {effect.name!r} is registered in this workspace")
+        # Again, though effect_for did: the tool may have changed since, and arguments may have been redacted.
+        arguments, sentence = tool.validate(effect.arguments)
         if arguments is None:
-            return failed_outcome("mistake", problem or "the arguments do not fit")
+            return failed("mistake", sentence or "", trust=_trust(tool, effect))
+        limit = self._limit(tool, effect)
         try:
-            result = await tool.call(arguments, ctx)
-            return await self._outcome(effect, result, ctx)
-        except (DoorError, ModelError, StoreError):
+            result = await self._call(tool, arguments, ctx, limit)
+            return await self._outcome(tool, effect, result, ctx)
+        except _PASSED_ON:
             raise
-        except ToolError as exc:
-            return failed_outcome("error", str(exc), error_type="ToolError", trust=_trust(effect, None))
+        except NotStartedError as exc:
+            return failed("timeout", f"{tool.name} was not started within {limit:g} s: {exc}")
+        except StillRunningError:
+            return failed(
+                "timeout",
+                f"{tool.name} has not returned within its time limit of {limit:g} s. It is a plain function, which "
+                "cannot be stopped: it may still do its work. Check before calling it again",
+            )
+        except _Stopped:
+            return failed("timeout", f"{tool.name} was stopped after its time limit of {limit:g} s")
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled this call: something the tool itself had cancelled came up through it.
+            return self._failure(tool, effect, "failed: a task it waited for was cancelled", "CancelledError")
         except AgentOrchestraError as exc:
-            return failed_outcome("error", str(exc), error_type=type(exc).__name__)
-        except PydanticSerializationError as exc:
-            return failed_outcome("error", f"{effect.name} returned a value that is not JSON: {exc}")
-        except Exception as exc:
-            said = (str(exc).splitlines() or [""])[0][:500]
-            sentence = f"{effect.name} failed: {type(exc).__name__}: {said}"
-            return failed_outcome("error", sentence, error_type=type(exc).__name__, trust=_trust(effect, None))
+            return self._failure(tool, effect, None, type(exc).__name__, str(exc))
+        except (Exception, SystemExit) as exc:
+            if isinstance(exc, BaseExceptionGroup):
+                concerns_run = exc.subgroup(_PASSED_ON)
+                if concerns_run is not None:
+                    raise _first(concerns_run) from exc
+            return self._failure(tool, effect, f"failed: {_message(exc)}", type(exc).__name__)
 
-    async def _outcome(self, effect: Effect, result: ToolResult, ctx: Any) -> Outcome:
-        content = result.content
-        if isinstance(content, TextBlock | MediaBlock):
-            content = [content]
-        blocks = isinstance(content, list | tuple) and bool(content)
-        if blocks and all(isinstance(one, TextBlock | MediaBlock) for one in content):
-            value, artifacts = await self._cut_blocks(effect, list(content), ctx)
+    async def aclose(self) -> None:
+        """Wait for functions that were still running after their time limit."""
+        await self._threads.aclose()
+
+    # -- call ----------------------------------------------------------------------------------------------------------
+
+    def _limit(self, tool: Tool, effect: Effect) -> float | None:
+        default = None if tool.mode is Mode.COMPOSITE else self._timeout_s  # it may wait for people and agents
+        limits = [one for one in (tool.timeout_s or default, effect.timeout_s) if one is not None]
+        return min(limits, default=None)
+
+    async def _call(self, tool: Tool, arguments: dict[str, Any], ctx: Any, limit: float | None) -> ToolResult:
+        if tool.threaded:
+            return await tool.call(arguments, ctx, threads=self._threads, timeout_s=limit)
+        try:
+            async with asyncio.timeout(limit) as timer:
+                return await tool.call(arguments, ctx)
+        except TimeoutError:
+            if timer.expired():
+                raise _Stopped from None
+            raise
+
+    def _failure(self, tool: Tool, effect: Effect, what: str | None, kind: str, sentence: str = "") -> Outcome:
+        text = sentence if what is None else f"tool {tool.name} {what}"
+        return failed("error", text or f"tool {tool.name} failed: {kind}", error_type=kind, trust=_trust(tool, effect))
+
+    # -- result --------------------------------------------------------------------------------------------------------
+
+    async def _outcome(self, tool: Tool, effect: Effect, result: ToolResult, ctx: Any) -> Outcome:
+        trust = lowest(result.trust, Trust.USER) if result.trust is not None else _trust(tool, effect)
+        cost = result.cost_usd if result.cost_usd is not None else tool.traits.max_cost_usd
+        usage = Usage(cost_usd=cost) if cost else Usage()
+        try:
+            value = _value(result, trust)
+            canonical_json(value)
+        except (PydanticSerializationError, TypeError, ValueError, RecursionError) as exc:
+            return failed(
+                "error",
+                f"tool {tool.name} ran, but its result of type {type(result.content).__name__} is not JSON: "
+                f"{_message(exc)}. It should return text, JSON values, pydantic models, dataclasses or content blocks",
+                error_type=type(exc).__name__,
+                usage=usage,
+                artifacts=result.artifacts,
+                trust=trust,
+            )
+        artifacts = result.artifacts
+        if tool.traits.cut:
+            value, whole = await self._cut(tool, value, ctx)
+            artifacts = artifacts + whole
+        return Outcome(value=value, usage=usage, artifacts=artifacts, trust=trust)
+
+    async def _cut(self, tool: Tool, value: JsonValue, ctx: Any) -> tuple[JsonValue, tuple[ArtifactRef, ...]]:
+        """The value as it is recorded, and the artifact that holds the whole where something was left out."""
+        blocks = Outcome(value=value).blocks() if _has_blocks(value) else None
+        if blocks is not None:
+            text = "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock))
         else:
-            value, artifacts = await self._cut(effect, to_jsonable_python(content), ctx)
-        return Outcome(
-            value=value, artifacts=result.artifacts + artifacts, trust=result.trust or _trust(effect, content)
-        )
-
-    async def _cut(self, effect: Effect, value: JsonValue, ctx: Any) -> tuple[JsonValue, tuple[ArtifactRef, ...]]:
-        text = value if isinstance(value, str) else canonical_json(value)
-        if len(text) <= self._max:
+            text = value if isinstance(value, str) else canonical_json(value)
+        if len(text) <= self._max_chars:
             return value, ()
-        kept, media = (text, "text/plain") if isinstance(value, str) else (text, "application/json")
-        ref = await ctx.artifact(
-            f"{effect.name}-result.{'txt' if media == 'text/plain' else 'json'}", kept.encode(), media
+        is_text = blocks is not None or isinstance(value, str)
+        name = (
+            f"{str(ctx.key).strip('/').replace('/', '_').replace('#', '-')}-{tool.name}.{'txt' if is_text else 'json'}"
         )
-        return f"{text[: self._max]}\n{_note(len(text) - self._max, ref)}", (ref,)
-
-    async def _cut_blocks(
-        self, effect: Effect, blocks: list[TextBlock | MediaBlock], ctx: Any
-    ) -> tuple[JsonValue, tuple[ArtifactRef, ...]]:
-        total = sum(len(one.text) for one in blocks if isinstance(one, TextBlock))
-        if total <= self._max:
-            return blocks_value(blocks), ()
-        whole = "\n\n".join(one.text for one in blocks if isinstance(one, TextBlock))
-        ref = await ctx.artifact(f"{effect.name}-result.txt", whole.encode(), "text/plain")
-        left = self._max
-        shown: list[TextBlock | MediaBlock] = []
-        for one in blocks:
-            if isinstance(one, MediaBlock):
-                shown.append(one)
-            elif left > 0:
-                shown.append(one.model_copy(update={"text": one.text[:left]}) if len(one.text) > left else one)
-                left -= len(one.text)
-        shown.append(TextBlock(text=_note(total - self._max, ref), trust=Trust.SYSTEM))
-        return blocks_value(shown), (ref,)
+        media_type = "text/plain; charset=utf-8" if is_text else "application/json"
+        ref = await ctx.artifact(name, text.encode("utf-8", "replace"), media_type)
+        note = (
+            f"[cut: {len(text) - self._max_chars:,} of {len(text):,} characters left out; "
+            f"the whole result is kept as the artifact {ref.name}]"
+        )
+        if blocks is None:
+            return f"{text[: self._max_chars]}\n{note}", (ref,)
+        return blocks_value([*_first_chars(blocks, self._max_chars), TextBlock(text=note)]), (ref,)
 
 
-def _note(count: int, ref: ArtifactRef) -> str:
-    return f"[cut: {count} further characters; the whole is kept as the artifact {ref.name} ({ref.sha256[:12]})]"
+class _Stopped(Exception):
+    """A call that could be stopped passed its limit."""
 
 
-def _trust(effect: Effect, content: Any) -> Trust:
-    """Reads bring content from outside; what a tool computes is as good as what its caller saw."""
-    if isinstance(content, list | tuple) and content and all(isinstance(o, TextBlock | MediaBlock) for o in content):
-        return lowest(*(one.trust for one in content))
-    if effect.tags & _READS or not effect.tags:
-        return Trust.UNTRUSTED
-    return lowest(effect.lowest_trust, Trust.AGENT)
+def _trust(tool: Tool, effect: Effect) -> Trust:
+    """What comes from outside is untrusted; the rest is as trusted as what led to the call, at most `agent`."""
+    return Trust.UNTRUSTED if tool.tags & _OUTSIDE else lowest(effect.lowest_trust, Trust.AGENT)
+
+
+def _value(result: ToolResult, trust: Trust) -> JsonValue:
+    """The content as the JSON value of an outcome."""
+    content = result.content
+    if isinstance(content, TextBlock | MediaBlock):
+        content = [content]
+    is_blocks = isinstance(content, list | tuple) and bool(content)
+    if is_blocks and all(isinstance(block, TextBlock | MediaBlock) for block in content):
+        blocks: list[Block] = [_capped(block, trust) for block in content]
+    else:
+        value: JsonValue = to_jsonable_python(content, inf_nan_mode="strings", by_alias=True)
+        if not result.sources:
+            return value
+        text = value if isinstance(value, str) else canonical_json(value)
+        blocks = [TextBlock(text=text, source=result.sources[0], trust=trust)]
+        return blocks_value([*blocks, *(_source_line(source, trust) for source in result.sources[1:])])
+    return blocks_value([*blocks, *(_source_line(source, trust) for source in result.sources)])
+
+
+def _capped(block: Block, trust: Trust) -> Block:
+    """A block is never trusted further than the result it is a part of."""
+    return block if block.trust.rank <= trust.rank else block.model_copy(update={"trust": trust})
+
+
+def _source_line(source: Source, trust: Trust) -> TextBlock:
+    place = f", {source.place}" if source.place else ""
+    return TextBlock(text=f"Source: {source.ref or source.kind}{place}", source=source, trust=trust)
+
+
+def _has_blocks(value: JsonValue) -> bool:
+    return isinstance(value, dict) and value.keys() == blocks_value(()).keys()  # type: ignore[union-attr]
+
+
+def _first_chars(blocks: tuple[Block, ...], chars: int) -> list[Block]:
+    """The blocks up to a number of characters of text; media stay."""
+    kept: list[Block] = []
+    for block in blocks:
+        if not isinstance(block, TextBlock):
+            kept.append(block)
+        elif chars > 0:
+            kept.append(block if len(block.text) <= chars else block.model_copy(update={"text": block.text[:chars]}))
+            chars -= len(block.text)
+    return kept
+
+
+def _message(exc: BaseException) -> str:
+    """Type and first line: a model needs no traceback."""
+    lines = str(exc).strip().splitlines()
+    text = f"{type(exc).__name__}: {lines[0]}" if lines else type(exc).__name__
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[: _LONGEST_MESSAGE - 1]}…"
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+__all__ = ["ToolHandler", "effect_for"]

@@ -1,371 +1,418 @@
-"""`@tool`: a function becomes a component - name, version, schema, tags, mode - from its type hints and docstring."""
+"""`@tool`: a Python function as a versioned component that a model can call.
+
+    @tool(effect=("read", "network"))
+    async def page(ctx: RunContext[Deps], url: str) -> str:
+        \"\"\"Read a page.
+
+        Args:
+            url: its address.
+        \"\"\"
+
+What a tool touches (`effect`) decides what a crash means for it (docs/door.md, "Effects"):
+
+| effect | mode |
+|---|---|
+| `"pure"`: only its arguments and `ctx.vars` | pure: executed again freely |
+| `"read"` alone | pure |
+| `"read"` and `"network"` | repeatable |
+| any, with `idempotent=True` | repeatable (pure stays pure) |
+| `"composite"`: performs effects through `ctx` | composite: entered again |
+| everything else, and no effect at all | once: never silently repeated |
+"""
 
 from __future__ import annotations
 
-import asyncio
 import functools
-import hashlib
 import inspect
-import logging
+import math
 import re
-import textwrap
-import types
-import typing
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Concatenate, Generic, Literal, overload
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model
+from typing_extensions import ParamSpec, TypeVar
 
-from agentorchestra.core.content import Trust
+from agentorchestra.core.budget import NO_COST, Bound
+from agentorchestra.core.content import Source, Trust
 from agentorchestra.core.effects import ArtifactRef, Mode, Tag
 from agentorchestra.core.errors import ToolDefinitionError
-from agentorchestra.core.ids import canonical_json
+from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
+from agentorchestra.tea.signatures import (
+    Arguments,
+    SchemaArguments,
+    mistake,
+    parse_arguments,
+    read_signature,
+    source_of,
+)
+from agentorchestra.tea.threads import Threads
 
-P = ParamSpec("P")
-R = TypeVar("R")
+P = ParamSpec("P", default=...)
+Q = ParamSpec("Q")
+R = TypeVar("R", default=Any, covariant=True)
+S = TypeVar("S")
+
+EffectName = Literal["read", "write", "network", "execute", "spend", "send", "pure", "composite"]
+"""What a tool may say about itself."""
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+_VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
+_PURE = "pure"
 _COMPOSITE = "composite"
-_EFFECTS = (*sorted(tag.value for tag in Tag), _COMPOSITE)
+_NOT_PURE = frozenset({Tag.WRITE, Tag.NETWORK, Tag.SPEND, Tag.SEND})
 
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a tool may return when a plain value does not say enough.
+    """What a tool may return when its value alone does not say enough.
 
     Attributes:
-        content: JSON value, text, pydantic model, dataclass, block or list of blocks.
-        artifacts: files it kept with `ctx.artifact`.
-        trust: the trust of the content; by default untrusted for reads, else that of what was in view.
+        content: a JSON value, a pydantic model, a dataclass, a block or a list of blocks.
+        artifacts: files it produced (`await ctx.artifact(...)`).
+        trust: how far the content may be trusted, where the tool knows it better than the rule: results of reading
+            tools are untrusted, others are as trusted as what was in view, at most `agent`.
+        sources: where the content came from.
+        cost_usd: what the call did cost; without it, a tool with `max_cost_usd` is taken to have cost that.
     """
 
-    content: Any
+    content: Any = None
     artifacts: tuple[ArtifactRef, ...] = ()
     trust: Trust | None = None
+    sources: tuple[Source, ...] = ()
+    cost_usd: float | None = None
 
 
 @dataclass(frozen=True)
-class Tool(Generic[P, R]):
-    """A tool as a component. Calling it calls the function.
+class Traits:
+    """What a tool says about itself besides its signature.
 
     Attributes:
-        name, version, description: of the component; the version is 1.0.0 until the registry computes it.
-        schema: what a model sees.
+        version: `1.2.0`.
         tags: what it touches.
-        mode: what a crash means for it (docs/door.md, "Effects").
-        content_hash: hex SHA-256 of the function's source and schema.
-        timeout_s: time limit of a call, None for the workspace's.
-        max_cost_usd: the most one call can cost, held against the budget.
+        mode: what a crash means for it.
+        timeout_s: seconds one call may take; None takes the workspace's limit (composite tools have none).
+        max_cost_usd: US dollars one call can cost at most; held against the budget while it runs.
+        thread: whether a plain function runs in a thread.
+        sequential: whether the calls of one decision run in listed order and see each other's `ctx.vars`.
+        cut: whether a long result is cut before it is recorded.
     """
 
-    function: Callable[P, R]
-    name: str
-    version: str
-    description: str
-    schema: ToolSchema
-    tags: frozenset[Tag]
-    mode: Mode
-    content_hash: str
-    arguments_model: type[BaseModel]
-    context_parameter: str | None = None
+    version: str = "1.0.0"
+    tags: frozenset[Tag] = frozenset()
+    mode: Mode = Mode.ONCE
     timeout_s: float | None = None
     max_cost_usd: float = 0.0
-    _owner: Any = field(default=None, repr=False)
+    thread: bool = True
+    sequential: bool = False
+    cut: bool = True
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if self._owner is not None:
-            return self.function(self._owner, *args, **kwargs)
-        return self.function(*args, **kwargs)
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Tool[P, R]:
-        """A method's tool, bound to its object."""
-        if instance is None:
-            return self
-        import dataclasses
+class Tool(Generic[P, R]):
+    """A function with name, version, schema and mode; still callable as that function.
 
-        return dataclasses.replace(self, _owner=instance)
+    Made by `@tool`, or by `tool_from_schema` where the schema comes from elsewhere.
+
+    Attributes:
+        name: what models call it.
+        schema: name, description and JSON schema as a model sees them.
+        traits: version, tags, mode, limits.
+        content_hash: hex SHA-256 of the function's source and the schema.
+    """
+
+    def __init__(
+        self, function: Callable[P, R], schema: ToolSchema, arguments: Arguments, traits: Traits, *, source: str = ""
+    ) -> None:
+        self.name = schema.name
+        self.schema = schema
+        self.traits = traits
+        self.content_hash = sha256_json([source or source_of(function), schema.digest])
+        self._function = function
+        self._arguments = arguments
+        self._source = source
+        functools.update_wrapper(self, function, updated=())
+
+    @property
+    def version(self) -> str:
+        """`1.2.0`."""
+        return self.traits.version
 
     @property
     def component(self) -> str:
         """`name@version`."""
         return f"{self.name}@{self.version}"
 
-    def validate(self, arguments: dict[str, JsonValue] | str) -> tuple[dict[str, Any] | None, str | None]:
-        """Typed keyword arguments, or the sentence that says what is wrong and what is allowed."""
-        allowed = ", ".join(_signature(self.schema)) or "none"
-        if not isinstance(arguments, dict):
-            return None, (
-                f"the arguments of {self.name} are not a JSON object: {arguments[:200]!r}; its arguments: {allowed}"
-            )
-        try:
-            checked = self.arguments_model.model_validate(arguments)
-        except ValidationError as exc:
-            return None, f"{self.name}: {'; '.join(map(_problem, exc.errors()[:4]))}; its arguments: {allowed}"
-        return {name: getattr(checked, name) for name in type(checked).model_fields}, None
+    @property
+    def description(self) -> str:
+        """As a model reads it."""
+        return self.schema.description
 
-    async def call(self, arguments: dict[str, Any], ctx: Any) -> ToolResult:
-        """Call the function with checked arguments.
+    @property
+    def tags(self) -> frozenset[Tag]:
+        """What it touches."""
+        return self.traits.tags
 
-        A plain function runs in a thread, so that it never blocks the others. A thread cannot be stopped: a time
-        limit or a cancellation takes effect when the function returns, and nothing is left running behind.
+    @property
+    def mode(self) -> Mode:
+        """What a crash means for it."""
+        return self.traits.mode
+
+    @property
+    def timeout_s(self) -> float | None:
+        """Seconds one call may take; None for the workspace's limit."""
+        return self.traits.timeout_s
+
+    @property
+    def bound(self) -> Bound:
+        """The most one call can cost."""
+        return Bound(cost_usd=self.traits.max_cost_usd) if self.traits.max_cost_usd else NO_COST
+
+    @property
+    def threaded(self) -> bool:
+        """Whether calls run in a thread: they cannot be stopped then."""
+        return self.traits.thread and not _is_async(self._function)
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.component} {self.mode.value}>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The plain function, without checks and without the door."""
+        return self._function(*args, **kwargs)
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Tool[P, R]: ...
+    @overload
+    def __get__(self: Tool[Concatenate[S, Q], R], instance: S, owner: type) -> Tool[Q, R]: ...
+    def __get__(self, instance: Any, owner: type) -> Any:
+        """A method's tool, bound to its object."""
+        if instance is None or not self._arguments.is_method:
+            return self
+        function = self._function.__get__(instance, owner)
+        return Tool(function, self.schema, self._arguments.bound(), self.traits, source=self._source)
+
+    def validate(self, arguments: Mapping[str, Any] | str) -> tuple[dict[str, Any] | None, str | None]:
+        """The keyword arguments of the call, or a sentence: what is wrong and what is allowed.
+
+        Args:
+            arguments: the object a model wrote, or its text.
         """
-        keywords = dict(arguments)
-        if self.context_parameter is not None:
-            keywords[self.context_parameter] = ctx
-        positional = () if self._owner is None else (self._owner,)
-        bound = functools.partial(self.function, *positional, **keywords)
-        if inspect.iscoroutinefunction(self.function):
-            value: Any = await bound()  # type: ignore[misc]
-        else:
-            value = await _in_thread(bound)
-            if inspect.isawaitable(value):
-                value = await value
+        given, problem = parse_arguments(arguments if isinstance(arguments, str) else dict(arguments), self.name)
+        if problem is not None:
+            return None, mistake(self.name, [problem], self.schema.parameters)
+        found, problems = self._arguments.check(given)
+        if problems:
+            return None, mistake(self.name, problems, self.schema.parameters)
+        return found, None
+
+    async def call(
+        self,
+        arguments: dict[str, Any],
+        ctx: Any = None,
+        *,
+        threads: Threads | None = None,
+        timeout_s: float | None = None,
+    ) -> ToolResult:
+        """Call the function; what it returns as a ToolResult.
+
+        A plain function runs in a thread (unless `thread=False`). It cannot be stopped: a cancelled call ends when the
+        function has returned or the limit has passed.
+
+        Args:
+            arguments: validated keyword arguments.
+            ctx: the RunContext, for tools that take one.
+            threads: where plain functions run.
+            timeout_s: limit of a call that runs in a thread; others are cancelled from outside.
+
+        Raises:
+            StillRunningError, NotStartedError: the limit passed.
+            ToolDefinitionError: an unbound method.
+            Exception: whatever the function raises.
+        """
+        if self._arguments.is_method:
+            raise ToolDefinitionError(
+                f"tool {self.name!r} is a method without its object; register it from an instance, "
+                f"e.g. tools=[instance.{self.name}]"
+            )
+        args, named = self._arguments.bind(arguments, ctx)
+        work: Callable[[], Any] = functools.partial(self._function, *args, **named)
+        value = await (threads or Threads()).run(work, name=self.name, limit_s=timeout_s) if self.threaded else work()
+        if inspect.isawaitable(value):
+            value = await value
         return value if isinstance(value, ToolResult) else ToolResult(content=value)
-
-
-async def _in_thread(function: Callable[[], Any]) -> Any:
-    """Run in a worker thread; a cancellation waits for its end, because a thread cannot be stopped."""
-    future = asyncio.ensure_future(asyncio.to_thread(function))
-    cancelled: asyncio.CancelledError | None = None
-    while not future.done():
-        try:
-            await asyncio.wait([future])
-        except asyncio.CancelledError as exc:
-            cancelled = exc
-    if cancelled is not None:
-        if not future.cancelled():
-            future.exception()
-        raise cancelled
-    return future.result()
-
-
-def _problem(error: Any) -> str:
-    place = ".".join(str(part) for part in error["loc"])
-    given = "" if error["type"] == "missing" else f" (given {str(error['input'])[:80]!r})"
-    return f"{place or 'arguments'}: {error['msg']}{given}"
-
-
-def _signature(schema: ToolSchema) -> list[str]:
-    properties = schema.parameters.get("properties", {})
-    required = set(schema.parameters.get("required", ()))
-    return [
-        f"{name}: {_type_name(one)}" + ("" if name in required else " (optional)") for name, one in properties.items()
-    ]
-
-
-def _type_name(schema: dict[str, Any]) -> str:
-    if "enum" in schema:
-        return " | ".join(repr(value) for value in schema["enum"])
-    if "anyOf" in schema:
-        return " | ".join(_type_name(one) for one in schema["anyOf"])
-    if "$ref" in schema:
-        return str(schema["$ref"]).rpartition("/")[2]
-    return str(schema.get("type", "any"))
 
 
 @overload
 def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
-
-
 @overload
 def tool(
     *,
-    effect: str | Sequence[str] = (),
+    effect: EffectName | Iterable[EffectName] | None = None,
     idempotent: bool = False,
     version: str = "1.0.0",
     name: str | None = None,
     description: str | None = None,
     timeout_s: float | None = None,
     max_cost_usd: float = 0.0,
+    thread: bool = True,
+    sequential: bool = False,
+    cut: bool = True,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
-
-
 def tool(
     function: Callable[..., Any] | None = None,
     /,
     *,
-    effect: str | Sequence[str] = (),
+    effect: EffectName | Iterable[EffectName] | None = None,
     idempotent: bool = False,
     version: str = "1.0.0",
     name: str | None = None,
     description: str | None = None,
     timeout_s: float | None = None,
     max_cost_usd: float = 0.0,
+    thread: bool = True,
+    sequential: bool = False,
+    cut: bool = True,
 ) -> Any:
-    """Make a function (sync or async, with or without `ctx: RunContext[Deps]`) a tool.
+    """Make a function, sync or async, or a method a tool; bare (`@tool`) or with arguments.
+
+    A parameter annotated as `RunContext`, or a first one called `ctx`, takes the run's context. The other parameters'
+    types and the docstring (Google, NumPy or Sphinx style) make the schema.
 
     Args:
-        function: the function, when used without parentheses.
-        effect: what it touches: any of read, write, network, execute, spend, send; `composite` for a tool that
-            performs effects through its context. Without it nothing is known, and the tool is treated as `once`.
-        idempotent: calling it twice is the same as once: it is repeated after a crash.
-        version: 1.0.0 until the registry computes it.
-        name, description: instead of the function's name and docstring.
-        timeout_s: time limit of a call in seconds.
-        max_cost_usd: the most a call can cost in US dollars, held against the budget while it runs.
+        function: the function, when used bare.
+        effect: what it touches; see the table in this module. Without it the tool is taken to do something that
+            must not happen twice.
+        idempotent: whether doing it twice is the same as doing it once.
+        version: `major.minor.patch`.
+        name: other than the function's.
+        description: other than the docstring's.
+        timeout_s: seconds one call may take.
+        max_cost_usd: US dollars one call can cost at most.
+        thread: False runs a plain function in the event loop: for quick ones, and for objects that belong to the
+            loop's thread (a sqlite3 connection). While it runs nothing else does.
+        sequential: True lets the calls of one decision run in listed order and see each other's `ctx.vars`.
+        cut: False records long results whole.
 
     Raises:
-        ToolDefinitionError: for a function without a usable signature, a bad name or an unknown effect.
+        ToolDefinitionError: with the sentence that says what to change.
     """
+    namespace = sys._getframe(1).f_locals
 
-    def make(one: Callable[..., Any]) -> Tool[Any, Any]:
-        return _make(one, effect, idempotent, version, name, description, timeout_s, max_cost_usd)
-
-    return make if function is None else make(function)
-
-
-def _make(
-    function: Callable[..., Any],
-    effect: str | Sequence[str],
-    idempotent: bool,
-    version: str,
-    name: str | None,
-    description: str | None,
-    timeout_s: float | None,
-    max_cost_usd: float,
-) -> Tool[Any, Any]:
-    called = str(name or getattr(function, "__name__", ""))
-    if not _NAME.fullmatch(called):
-        raise ToolDefinitionError(
-            f"{called!r} cannot be a tool's name: use letters, digits, _ and -, at most 64 of them; give name=..."
-        )
-    tags, composite = _tags(called, effect)
-    summary, described = _docstring(function)
-    model, context = _arguments_model(called, function, described)
-    schema = ToolSchema(
-        name=called,
-        description=str(description or summary or called).strip(),
-        parameters=_tidy(model.model_json_schema()),
-    )
-    return Tool(
-        function=function,
-        name=called,
-        version=version,
-        description=schema.description,
-        schema=schema,
-        tags=tags,
-        mode=_mode(tags, composite, idempotent),
-        content_hash=_content_hash(function, schema),
-        arguments_model=model,
-        context_parameter=context,
-        timeout_s=timeout_s,
-        max_cost_usd=max_cost_usd,
-    )
-
-
-def _tags(name: str, effect: str | Sequence[str]) -> tuple[frozenset[Tag], bool]:
-    given = (effect,) if isinstance(effect, str) else tuple(effect)
-    for one in given:
-        if one not in _EFFECTS:
-            raise ToolDefinitionError(f"tool {name!r} has the effect {one!r}; the effects are {', '.join(_EFFECTS)}")
-    return frozenset(Tag(one) for one in given if one != _COMPOSITE), _COMPOSITE in given
-
-
-def _mode(tags: frozenset[Tag], composite: bool, idempotent: bool) -> Mode:
-    if composite:
-        return Mode.COMPOSITE
-    if tags == {Tag.READ}:
-        return Mode.PURE
-    if idempotent or tags == {Tag.READ, Tag.NETWORK}:
-        return Mode.REPEATABLE
-    return Mode.ONCE
-
-
-def _arguments_model(
-    name: str, function: Callable[..., Any], described: dict[str, str]
-) -> tuple[type[BaseModel], str | None]:
-    try:
-        hints = typing.get_type_hints(function, include_extras=True)
-    except Exception as exc:
-        raise ToolDefinitionError(
-            f"the type hints of tool {name!r} cannot be resolved: {exc}; import the types at module level"
-        ) from None
-    fields: dict[str, Any] = {}
-    context = None
-    for index, (key, parameter) in enumerate(inspect.signature(function).parameters.items()):
-        hint = hints.get(key, parameter.annotation)
-        if index == 0 and key == "self":
-            continue
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+    def make(function: Callable[..., Any], namespace: Mapping[str, Any]) -> Tool[..., Any]:
+        if isinstance(function, Tool):
+            return function
+        plain = function.__func__ if isinstance(function, staticmethod) else function
+        chosen = name if name is not None else getattr(plain, "__name__", None)
+        usable = inspect.isroutine(plain) or isinstance(plain, functools.partial)
+        if not usable or chosen is None:
             raise ToolDefinitionError(
-                f"tool {name!r} has the parameter {parameter}; a model names its arguments: give each one a name"
+                f"{function!r} cannot be a tool: give a function or a method (of an object that is called: "
+                "its __call__ method), and name= where it has no name"
             )
-        if context is None and (key == "ctx" or _is_context(hint)):
-            context = key
-            continue
-        if hint is inspect.Parameter.empty:
-            raise ToolDefinitionError(f"parameter {key!r} of tool {name!r} has no type hint; add one, e.g. {key}: str")
-        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-        fields[key] = (hint, Field(default, description=described[key]) if key in described else default)
-    try:
-        model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
-        model.model_json_schema()
-    except Exception as exc:
+        chosen = _checked_name(chosen)
+        if inspect.isasyncgenfunction(plain):
+            raise ToolDefinitionError(f"tool {chosen!r} yields its results; return them as one list")
+        tags, mode = _mode(chosen, effect, idempotent)
+        traits = Traits(
+            version=_checked_version(chosen, version),
+            tags=tags,
+            mode=mode,
+            timeout_s=_checked_number(chosen, "timeout_s", timeout_s, zero=False),
+            max_cost_usd=_checked_number(chosen, "max_cost_usd", max_cost_usd, zero=True) or 0.0,
+            thread=thread,
+            sequential=sequential,
+            cut=cut,
+        )
+        signature = read_signature(plain, chosen, namespace)
+        text = signature.description if description is None else inspect.cleandoc(description)
+        schema = ToolSchema(name=chosen, description=text, parameters=signature.parameters)
+        return Tool(plain, schema, signature, traits)
+
+    if function is not None:
+        return make(function, namespace)
+    return lambda function: make(function, sys._getframe(1).f_locals)
+
+
+def tool_from_schema(
+    function: Callable[..., Any],
+    schema: ToolSchema,
+    *,
+    effect: EffectName | Iterable[EffectName] | None = None,
+    idempotent: bool = False,
+    check: Callable[[dict[str, Any]], list[str]] | None = None,
+    takes_context: bool = False,
+    source: str = "",
+    traits: Traits | None = None,
+) -> Tool[..., Any]:
+    """A tool whose schema comes from elsewhere: another protocol, a file, a run's output type.
+
+    Args:
+        function: called with the arguments by name.
+        schema: its name, description and the JSON schema of its arguments.
+        effect, idempotent: as for `tool`.
+        check: what is wrong with the arguments, a phrase each; by default they are checked against the schema.
+        takes_context: whether the function takes the context as `ctx`.
+        source: what the content hash is made of besides the schema; the function's source by default.
+        traits: the rest; its tags and mode are replaced by what `effect` says.
+
+    Raises:
+        ToolDefinitionError: for a name or effect that is not allowed, or a schema that is not an object's.
+    """
+    name = _checked_name(schema.name)
+    if schema.parameters.get("type") != "object":
+        raise ToolDefinitionError(f"the schema of tool {name!r} is not an object's: its type must be 'object'")
+    tags, mode = _mode(name, effect, idempotent)
+    arguments = SchemaArguments(schema.parameters, check, "ctx" if takes_context else None)
+    return Tool(function, schema, arguments, replace(traits or Traits(), tags=tags, mode=mode), source=source)
+
+
+def _mode(name: str, effect: EffectName | Iterable[EffectName] | None, idempotent: bool) -> tuple[frozenset[Tag], Mode]:
+    """Tags and mode from what a tool says about itself (docs/door.md, "Effects")."""
+    said = {effect} if isinstance(effect, str) else set(effect or ())
+    known = [tag.value for tag in Tag] + [_PURE, _COMPOSITE]
+    wrong = sorted(str(one) for one in said if one not in known)
+    if wrong:
         raise ToolDefinitionError(
-            f"the parameters of tool {name!r} have no JSON schema: {str(exc).splitlines()[0]}; "
-            "use JSON types, pydantic models, dataclasses, enums or literals"
-        ) from None
-    return model, context
+            f"tool {name!r} has the unknown effect {wrong[0]!r}; the effects: {', '.join(known)} (one, or several)"
+        )
+    tags = frozenset(Tag(one) for one in said if one not in (_PURE, _COMPOSITE))
+    if _PURE in said and (_COMPOSITE in said or tags & _NOT_PURE):
+        other = sorted(said - {_PURE, "read", "execute"})
+        raise ToolDefinitionError(
+            f"tool {name!r} cannot be pure and {', '.join(other)}: a pure tool touches only its arguments and ctx.vars"
+        )
+    if _COMPOSITE in said:
+        return tags, Mode.COMPOSITE
+    if _PURE in said or tags == {Tag.READ}:
+        return tags, Mode.PURE
+    if idempotent or tags == {Tag.READ, Tag.NETWORK}:
+        return tags, Mode.REPEATABLE
+    return tags, Mode.ONCE
 
 
-def _is_context(hint: Any) -> bool:
-    from agentorchestra.core.protocols import RunContext
-
-    return hint is RunContext or typing.get_origin(hint) is RunContext
-
-
-def _docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """The text before the sections, and what it says of each parameter (Google, NumPy or Sphinx style)."""
-    text = inspect.getdoc(function)
-    if not text:
-        return "", {}
-    import griffe
-
-    # Griffe warns about parameters it cannot match with a signature it does not have here.
-    logging.getLogger("griffe").setLevel(logging.CRITICAL)
-    docstring = griffe.Docstring(text, lineno=1)
-    best: tuple[str, dict[str, str]] = (text, {})
-    for style in ("google", "numpy", "sphinx"):
-        sections = docstring.parse(style)
-        found = {
-            item.name: item.description
-            for section in sections
-            if section.kind is griffe.DocstringSectionKind.parameters
-            for item in section.value
-        }
-        summary = next((s.value for s in sections if s.kind is griffe.DocstringSectionKind.text), text)
-        if len(found) > len(best[1]):
-            best = (summary, found)
-    return best
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ToolDefinitionError(
+            f"{name!r} cannot be a tool's name: 1 to 64 letters, digits, '_' or '-', the first not a digit or '-'; "
+            "give name="
+        )
+    return name
 
 
-def _tidy(schema: dict[str, Any]) -> dict[str, Any]:
-    """Titles say nothing to a model that the names do not."""
-
-    def clean(value: Any, *, names: bool = False) -> Any:
-        if isinstance(value, dict):
-            return {
-                key: clean(item, names=key in ("properties", "$defs"))
-                for key, item in value.items()
-                if names or not (key == "title" and isinstance(item, str))
-            }
-        return [clean(item) for item in value] if isinstance(value, list) else value
-
-    cleaned: dict[str, Any] = clean(schema)
-    return cleaned
+def _checked_version(name: str, version: str) -> str:
+    if not _VERSION.fullmatch(version):
+        raise ToolDefinitionError(f"tool {name!r} has the version {version!r}; versions look like '1.2.0'")
+    return version
 
 
-def _content_hash(function: Callable[..., Any], schema: ToolSchema) -> str:
-    try:
-        source = textwrap.dedent(inspect.getsource(function))
-    except (OSError, TypeError):
-        code = getattr(function, "__code__", None)
-        source = _code_text(code) if isinstance(code, types.CodeType) else repr(type(function))
-    return hashlib.sha256(f"{source}\n{canonical_json(schema.parameters)}".encode()).hexdigest()
+def _checked_number(name: str, what: str, value: float | None, *, zero: bool) -> float | None:
+    if value is not None and not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
+        raise ToolDefinitionError(f"tool {name!r} has {what}={value}; give a positive number, or leave it out")
+    return value
 
 
-def _code_text(code: types.CodeType) -> str:
-    constants = [_code_text(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
-    return f"{code.co_name} {code.co_code.hex()} {constants} {code.co_names}"
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function)
+
+
+__all__ = ["EffectName", "Tool", "ToolResult", "Traits", "tool", "tool_from_schema"]

@@ -1,0 +1,442 @@
+"""From a Python function to the schema of its arguments, and from a model's arguments to the function's."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+import re
+import textwrap
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NotRequired, Protocol, Required
+
+from pydantic import ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError, PydanticUndefined, to_jsonable_python
+from typing_extensions import TypedDict
+
+from agentorchestra.core.errors import ToolDefinitionError
+from agentorchestra.core.ids import canonical_json, sha256_text
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.tea.json_schema import schema_problems
+
+_SECTION = re.compile(r"^[ \t]*(?:\w[\w ]*:[ \t]*$|:\w+|-{3,}[ \t]*$)", re.MULTILINE)
+_SHOWN = 80
+_MOST_PROBLEMS = 5
+
+
+class Arguments(Protocol):
+    """Checks the arguments of a call; made from a signature, or given with a schema from elsewhere."""
+
+    @property
+    def is_method(self) -> bool:
+        """Whether the object of a method is still missing."""
+        ...
+
+    def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """The keyword arguments, and what is wrong with them: nothing when the list is empty."""
+        ...
+
+    def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
+        """The call's positional and keyword arguments."""
+        ...
+
+    def bound(self) -> Arguments:
+        """The same for a method that got its object."""
+        ...
+
+
+class _Schema(GenerateJsonSchema):
+    """Without the titles that pydantic derives from names: they cost tokens and say nothing new."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Never."""
+        return False
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a function takes.
+
+    Attributes:
+        description: the docstring without its sections.
+        parameters: JSON schema of the arguments without the context.
+        context: the name of the parameter that takes the RunContext.
+        positional: names that may be given by position only, in order.
+        is_method: whether the first parameter is an unbound `self`.
+    """
+
+    description: str
+    parameters: dict[str, Any]
+    context: str | None
+    positional: tuple[str, ...]
+    is_method: bool
+    defaults: Mapping[str, Any]
+    adapter: TypeAdapter[dict[str, Any]]
+
+    def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """Arguments as the function's types; see Arguments."""
+        try:
+            return self.adapter.validate_python(arguments), []
+        except ValidationError as exc:
+            return {}, _problems(exc, self.parameters)
+
+    def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
+        """The call's positional and keyword arguments."""
+        named = dict(arguments)
+        if self.context is not None:
+            named[self.context] = ctx
+        first = [named.pop(name) if name in named else self.defaults[name] for name in self.positional]
+        return first, named
+
+    def bound(self) -> Signature:
+        """The signature without `self`."""
+        return replace(self, is_method=False)
+
+
+@dataclass(frozen=True)
+class SchemaArguments:
+    """Arguments that are checked against a JSON schema and handed over as they are.
+
+    Attributes:
+        parameters: the schema, an object's.
+        checker: replaces the check: what is wrong, a phrase each.
+        context: the name of the parameter that takes the RunContext.
+    """
+
+    parameters: dict[str, Any]
+    checker: Callable[[dict[str, Any]], list[str]] | None = None
+    context: str | None = None
+
+    @property
+    def is_method(self) -> bool:
+        """Never: there is no object to wait for."""
+        return False
+
+    def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """The arguments unchanged, and what is wrong with them."""
+        return arguments, self.checker(arguments) if self.checker else schema_problems(arguments, self.parameters)
+
+    def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
+        """All by name."""
+        return [], arguments if self.context is None else {**arguments, self.context: ctx}
+
+    def bound(self) -> SchemaArguments:
+        """Itself."""
+        return self
+
+
+def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[str, Any]) -> Signature:
+    """The signature of a function that is to become a tool.
+
+    Args:
+        function: a function or method.
+        name: the tool's name, for messages.
+        namespace: names that its annotations may use besides its module's: the locals where it is defined.
+
+    Raises:
+        ToolDefinitionError: for *args and **kwargs, parameters without a type, types without a JSON schema and
+            defaults that are not JSON.
+    """
+    found = list(inspect.signature(function).parameters.values())
+    is_method = bool(found) and found[0].name in ("self", "cls") and found[0].annotation is inspect.Parameter.empty
+    if is_method:
+        found = found[1:]
+    hints = _hints(function, found, name, namespace)
+    context = next((p.name for p in found if _is_context(hints.get(p.name))), None)
+    if context is None and found and found[0].name == "ctx":
+        context = "ctx"
+    description, described = read_docstring(inspect.getdoc(function) or "")
+    fields: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
+    for parameter in found:
+        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            stars = "*" if parameter.kind is inspect.Parameter.VAR_POSITIONAL else "**"
+            raise ToolDefinitionError(
+                f"tool {name!r} takes {stars}{parameter.name}: a model needs named arguments; "
+                "write one parameter for each, or one list or dict"
+            )
+        if parameter.default is not inspect.Parameter.empty:
+            defaults[parameter.name] = parameter.default
+        if parameter.name == context:
+            continue
+        hint = hints.get(parameter.name, inspect.Parameter.empty)
+        if hint is inspect.Parameter.empty:
+            raise ToolDefinitionError(
+                f"parameter {parameter.name!r} of tool {name!r} has no type; write e.g. {parameter.name}: str"
+            )
+        if parameter.name in described and not _has_description(hint):
+            hint = typing.Annotated[hint, Field(description=described[parameter.name])]
+        _check_type(hint, parameter.name, name)
+        if parameter.name in defaults:
+            shown[parameter.name] = _shown_default(defaults[parameter.name], parameter.name, name)
+            hint = NotRequired[hint]
+        else:
+            hint = Required[hint]
+        fields[parameter.name] = hint
+    positional = tuple(p.name for p in found if p.kind is inspect.Parameter.POSITIONAL_ONLY)
+    adapter, parameters = _adapter(fields, shown)
+    return Signature(description, parameters, context, positional, is_method, defaults, adapter)
+
+
+def _adapter(fields: dict[str, Any], shown: dict[str, Any]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+    # A TypedDict takes any parameter name and leaves out what was not given: the function's own defaults apply.
+    made: Any = TypedDict("Arguments", fields)  # type: ignore[misc]
+    made.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+    adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(made)
+    parameters = adapter.json_schema(schema_generator=_Schema)
+    parameters.pop("title", None)
+    parameters.setdefault("properties", {})
+    for parameter, value in shown.items():
+        parameters["properties"][parameter]["default"] = value
+    return adapter, parameters
+
+
+def _hints(
+    function: Callable[..., Any], found: list[inspect.Parameter], name: str, namespace: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The evaluated annotations; the return type is not looked at, it may need names that exist for checkers only."""
+    inner = inspect.unwrap(function)
+    inner = getattr(inner, "__func__", inner)
+    home = getattr(inner, "__globals__", {})
+    # RunContext is often imported for type checkers only.
+    local = {"RunContext": RunContext, **namespace}
+    hints = {}
+    for parameter in found:
+        annotation = parameter.annotation
+        if annotation is inspect.Parameter.empty:
+            continue
+        holder = types.new_class("holder", (), {}, lambda ns, n=parameter.name, a=annotation: _annotate(ns, n, a))
+        try:
+            hints[parameter.name] = typing.get_type_hints(holder, home, local, include_extras=True)[parameter.name]
+        except Exception as exc:
+            if parameter.name == "ctx" and parameter is found[0]:
+                hints["ctx"] = Any  # taken by its name
+                continue
+            raise ToolDefinitionError(
+                f"the type {annotation!r} of parameter {parameter.name!r} of tool {name!r} cannot be resolved "
+                f"({type(exc).__name__}: {exc}); import or define it in the module, not only for type checkers"
+            ) from None
+    return hints
+
+
+def _annotate(namespace: dict[str, Any], name: str, annotation: Any) -> None:
+    namespace["__annotations__"] = {name: annotation}
+
+
+def _is_context(hint: Any) -> bool:
+    origin = typing.get_origin(hint)
+    if origin is typing.Annotated:
+        return _is_context(typing.get_args(hint)[0])
+    return (origin or hint) is RunContext
+
+
+def _has_description(hint: Any) -> bool:
+    if typing.get_origin(hint) is not typing.Annotated:
+        return False
+    return any(isinstance(extra, FieldInfo) and extra.description for extra in hint.__metadata__)
+
+
+def _check_type(hint: Any, parameter: str, name: str) -> None:
+    """One parameter alone, so that the message can name it."""
+    try:
+        TypeAdapter(hint).json_schema()
+    except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUserError, TypeError) as exc:
+        reason = str(exc).splitlines()[0]
+        raise ToolDefinitionError(
+            f"the type {_type_name(hint)} of parameter {parameter!r} of tool {name!r} has no JSON schema ({reason}); "
+            "use JSON types, enums, dataclasses, TypedDicts or pydantic models"
+        ) from None
+
+
+def _type_name(hint: Any) -> str:
+    if typing.get_origin(hint) is typing.Annotated:
+        hint = typing.get_args(hint)[0]
+    return hint.__name__ if isinstance(hint, type) else str(hint)
+
+
+def _shown_default(value: Any, parameter: str, name: str) -> Any:
+    if isinstance(value, FieldInfo):
+        raise ToolDefinitionError(
+            f"the default of parameter {parameter!r} of tool {name!r} is a Field; write it into the type: "
+            f"{parameter}: Annotated[..., Field(...)] = default"
+        )
+    try:
+        shown = to_jsonable_python(value)
+        if isinstance(value, set | frozenset):
+            shown = sorted(shown, key=canonical_json)  # the same schema in every process
+        canonical_json(shown)
+    except (PydanticSerializationError, TypeError, ValueError):
+        raise ToolDefinitionError(
+            f"the default {_short(value)} of parameter {parameter!r} of tool {name!r} is not JSON; "
+            "use None as the default and fill it in inside the function"
+        ) from None
+    return shown
+
+
+# -- docstrings --------------------------------------------------------------------------------------------------------
+
+
+def read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """The description and the parameters' descriptions of a Google, NumPy or Sphinx docstring."""
+    text = textwrap.dedent(text).strip()
+    if not _SECTION.search(text):
+        return text, {}
+    import griffe  # here: most docstrings of small tools have no sections
+
+    docstring = griffe.Docstring(text)
+    if re.search(r"^[ \t]*:(?:param|arg|type|return|raise)", text, re.MULTILINE):
+        sections = griffe.parse_sphinx(docstring, warnings=False)
+    elif re.search(r"^[ \t]*\w[\w ]*\n[ \t]*-{3,}[ \t]*$", text, re.MULTILINE):
+        sections = griffe.parse_numpy(docstring, warnings=False)
+    else:
+        sections = griffe.parse_google(docstring, warnings=False)
+    words = []
+    described = {}
+    for section in sections:
+        if section.kind is griffe.DocstringSectionKind.text:
+            words.append(section.value.strip())
+        elif section.kind is griffe.DocstringSectionKind.parameters:
+            for parameter in section.value:
+                described[parameter.name.lstrip("*")] = " ".join(parameter.description.split())
+    return "\n\n".join(words).strip(), described
+
+
+# -- what is wrong, in words -------------------------------------------------------------------------------------------
+
+
+def parse_arguments(arguments: dict[str, Any] | str, name: str) -> tuple[dict[str, Any], str | None]:
+    """The object a model wrote, and what is wrong with it."""
+    value: Any = arguments
+    if isinstance(arguments, str):
+        try:
+            value = json.loads(arguments) if arguments.strip() else {}
+        except ValueError as exc:
+            return {}, f"the arguments of {name} are not a JSON object: {_short(arguments)} ({exc})"
+    if not isinstance(value, dict):
+        return {}, f"the arguments of {name} are not a JSON object: {_short(arguments)}"
+    try:
+        canonical_json(value)
+    except (ValueError, TypeError, RecursionError) as exc:
+        return {}, f"the arguments of {name} are not JSON: {exc}"
+    return value, None
+
+
+def mistake(name: str, problems: list[str], parameters: dict[str, Any]) -> str:
+    """One sentence: what is wrong, and what is allowed."""
+    more = len(problems) - _MOST_PROBLEMS
+    listed = "; ".join(problems[:_MOST_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
+    return f"{name}: {listed}. Its arguments: {describe_parameters(parameters)}"
+
+
+def describe_parameters(parameters: dict[str, Any]) -> str:
+    """The arguments in one line: `a (integer, required), b ("x" | "y", default "x")`."""
+    definitions = parameters.get("$defs", {})
+    required = parameters.get("required", ())
+    parts = []
+    for name, schema in parameters.get("properties", {}).items():
+        notes = [kind_of(schema, definitions)]
+        if name in required:
+            notes.append("required")
+        elif isinstance(schema, dict) and schema.get("default") is not None:
+            notes.append(f"default {_short(schema['default'])}")
+        parts.append(f"{name} ({', '.join(notes)})")
+    return ", ".join(parts) or "none"
+
+
+def kind_of(schema: Any, definitions: Mapping[str, Any], depth: int = 0) -> str:
+    """A schema in a few words."""
+    if not isinstance(schema, dict) or depth > 4:
+        return "any"
+    if "$ref" in schema:
+        ref = str(schema["$ref"]).rpartition("/")[2]
+        target = definitions.get(ref, {})
+        if target.get("type") == "object" and "properties" in target:
+            return f"object {{{', '.join(target['properties'])}}}"
+        return kind_of(target, definitions, depth + 1)
+    if "enum" in schema:
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
+    if "const" in schema:
+        return json.dumps(schema["const"], ensure_ascii=False)
+    for several in ("anyOf", "oneOf"):
+        if several in schema:
+            kinds = (kind_of(one, definitions, depth + 1) for one in schema[several])
+            return " | ".join(dict.fromkeys(kinds))
+    kind = schema.get("type", "any")
+    if kind == "array" and "items" in schema:
+        return f"array of {kind_of(schema['items'], definitions, depth + 1)}"
+    if kind == "object" and "properties" in schema:
+        return f"object {{{', '.join(schema['properties'])}}}"
+    return " | ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+def unknown_argument(name: str, parameters: dict[str, Any]) -> str:
+    """`unknown 'x'`, with the name that was probably meant."""
+    close = difflib.get_close_matches(name, list(parameters.get("properties", {})), n=1)
+    return f"unknown {name!r}" + (f", did you mean {close[0]!r}" if close else "")
+
+
+def _problems(exc: ValidationError, parameters: dict[str, Any]) -> list[str]:
+    problems = []
+    for error in exc.errors(include_url=False, include_context=False):
+        place = ".".join(str(part) for part in error["loc"]) or "arguments"
+        if error["type"] == "missing":
+            problems.append(f"missing {place!r}")
+        elif error["type"] == "extra_forbidden":
+            problems.append(unknown_argument(place, parameters) if len(error["loc"]) == 1 else f"unknown {place!r}")
+        else:
+            problems.append(f"{place}: {error['msg']} (got {_short(error['input'])})")
+    return problems
+
+
+def _short(value: Any) -> str:
+    if value is PydanticUndefined:
+        return "nothing"
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+# -- identity ----------------------------------------------------------------------------------------------------------
+
+
+def source_of(function: Callable[..., Any]) -> str:
+    """The function's source without indentation; what stands for it where there is no source.
+
+    The fallback is made of bytecode and constants, so it differs between Python versions.
+    """
+    inner = inspect.unwrap(function)
+    inner = getattr(inner, "__func__", inner)
+    try:
+        return textwrap.dedent(inspect.getsource(inner))
+    except (OSError, TypeError):
+        code = getattr(inner, "__code__", None)
+        return _bytecode(code) if code is not None else repr(type(inner))
+
+
+def _bytecode(code: types.CodeType) -> str:
+    constants = [_bytecode(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
+    return sha256_text("|".join([code.co_code.hex(), ",".join(code.co_names), *constants]))
+
+
+__all__ = [
+    "Arguments",
+    "SchemaArguments",
+    "Signature",
+    "describe_parameters",
+    "kind_of",
+    "mistake",
+    "parse_arguments",
+    "read_docstring",
+    "read_signature",
+    "source_of",
+    "unknown_argument",
+]
