@@ -190,6 +190,8 @@ def _terms(text: str) -> tuple[Term, ...]:
                 continue
         if not any(char.isalnum() for char in word):
             continue
+        if index > 0 and lowered[index - 1] == "how" and bare in ("large", "big", "great"):
+            continue  # asks for a size without saying of what kind
         kind: TermKind = "word"
         if any(char.isdigit() for char in word):
             kind = "number"

@@ -9,12 +9,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentorchestra.tea.tool import Tool, ToolResult, tool
-
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
+from agentorchestra.tea.tool import Tool, ToolResult, tool
 from agentorchestra.tools.files.index import PassageIndex, query_words
 from agentorchestra.tools.files.passages import Passage, paragraphs, row_text, verify_quote
 from agentorchestra.tools.files.places import Place, parse_place
@@ -34,7 +33,7 @@ PART_CHARS = 8_000
 _T = TypeVar("_T")
 
 
-def file_tools(folder: Path | None = None) -> tuple[Tool, Tool]:
+def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], Tool[..., Any]]:
     """The tools `read_file` and `search_files`.
 
     Args:
@@ -236,7 +235,7 @@ def _cells(table: TableDocument, place: Place) -> list[Passage]:
 def _read_on(name: str, document: Document, place: Place, found: list[Passage]) -> str:
     """How to go on reading, "" when the part was read to its end."""
     last = parse_place(found[-1].place)
-    if last is not None and isinstance(document, TextDocument) and _is_cut(document, last.last, found[-1].text):
+    if last is not None and isinstance(document, TextDocument) and _is_cut(document, last.last, found):
         rest = f" Read on with part='lines {last.last + 1}-{place.last}'." if last.last < place.last else ""
         return f"Line {last.last} is longer than one answer holds: find what its rest says by a search.{rest}"
     if last is None or last.last >= place.last:
@@ -247,10 +246,17 @@ def _read_on(name: str, document: Document, place: Place, found: list[Passage]) 
     return f"{name} goes on; it has {_described(document)}. Read on with part={str(following)!r}."
 
 
-def _is_cut(document: TextDocument, line: int, text: str) -> bool:
-    """Whether a passage ends inside its last line."""
+def _is_cut(document: TextDocument, line: int, found: list[Passage]) -> bool:
+    """Whether passages end inside their last line: they then hold fewer of its characters than it has."""
     start, end = document.span(line, line)
-    return end - start > PART_CHARS and not document.text[start:end].rstrip().endswith(text[-80:])
+    if end - start <= PART_CHARS // 2:
+        return False
+    here = [passage.text for passage in found if passage.place == str(Place("line", line, line))]
+    return sum(map(_ink, here)) < _ink(document.text[start:end])
+
+
+def _ink(text: str) -> int:
+    return sum(map(len, text.split()))
 
 
 def _block(name: str, passage: Passage) -> TextBlock:

@@ -45,10 +45,31 @@ def limit(memory: int, cpu_s: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def correct_space_widths() -> None:
+    """Let words apart in fonts that have no space of their own, as XeTeX writes them.
+
+    pypdf 7.1 takes the default width of a CID font (1,000, an em) for the width of its space, so no gap between words
+    is wide enough to count. There is no public setting for it; without the patch each line is one long word.
+    """
+    with contextlib.suppress(ImportError, AttributeError):
+        from pypdf.generic._font import Font
+
+        original = Font.from_font_resource
+
+        def corrected(*args: Any, **kwargs: Any) -> Any:
+            font = original(*args, **kwargs)
+            if font.space_width > 600:  # no font that is read has a space wider than a typewriter's
+                font.space_width = 250
+            return font
+
+        Font.from_font_resource = staticmethod(corrected)  # type: ignore[method-assign]
+
+
 def read(path: str, mode: str, max_pages: int, max_chars: int) -> dict[str, Any]:
     """The pages' texts (`mode` "read"), or only a look whether they can be had (`mode` "check")."""
     import pypdf
 
+    correct_space_widths()
     logging.disable(logging.CRITICAL)  # pypdf logs a line per oddity of the file
     try:
         reader = pypdf.PdfReader(path, strict=False)

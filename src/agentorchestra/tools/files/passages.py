@@ -82,7 +82,7 @@ def _line_spans(text: str) -> Iterator[tuple[int, int]]:
 def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
     """Spans of paragraphs, list items, labelled lines and headings (the third says: a heading)."""
     start = end = -1
-    label = False
+    apart = False  # the block is one of several that stand below each other without blank lines
     for line_start, line_end in _line_spans(text):
         line = text[line_start : min(line_end, line_start + 200)]
         if not line.strip() or _RULE.match(line):
@@ -99,11 +99,12 @@ def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
             yield line_start, line_end, True
             continue
         is_label = _LABEL.match(line) is not None
-        if start >= 0 and (_ITEM.match(line) or (is_label and label)):
+        is_item = _ITEM.match(line) is not None
+        if start >= 0 and (is_item or (is_label and apart)):
             yield start, end, False
             start = -1
         if start < 0:
-            start, label = line_start, is_label
+            start, apart = line_start, is_label or is_item
         end = line_end
     if start >= 0:
         yield start, end, False

@@ -440,8 +440,8 @@ def _parse_worker(stdout: bytes, returncode: int | None) -> dict[str, Any]:
     try:
         result = json.loads(stdout)
     except ValueError:
-        # SIGXCPU or SIGKILL at the processor limit; anything else died of the document.
-        code = "time" if returncode in (-24, -9) else "corrupt"
+        # SIGXCPU or SIGKILL at the processor limit; 1 when even reporting took more memory than there is.
+        code = {-24: "time", -9: "time", 1: "memory"}.get(returncode or 0, "corrupt")
         return {"error": code, "detail": f"its reader ended with status {returncode}"}
     return result if isinstance(result, dict) else {"error": "corrupt", "detail": "no result"}
 

@@ -1,0 +1,153 @@
+"""`read_file` and `search_files` as an agent meets them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.files.conftest import MakePdf
+from tests.offline.driver import FakeContext
+
+from agentorchestra.core.content import TextBlock, Trust
+from agentorchestra.core.effects import Mode
+from agentorchestra.core.errors import ToolError
+from agentorchestra.tools.files import file_tools
+
+
+@pytest.fixture
+def ctx(tmp_path: Path, make_pdf: MakePdf) -> Any:
+    """A run with a long text, a table and a PDF."""
+    text = tmp_path / "notes.txt"
+    text.write_text(
+        "\n\n".join(f"Paragraph {number} tells of otter {number} at length. " * 4 for number in range(1, 301))
+    )
+    table = tmp_path / "table.csv"
+    table.write_text("city,people\n" + "".join(f"Town{number},{number * 7}\n" for number in range(1, 900)))
+    pdf = make_pdf("The first page speaks of herons.", "The second page speaks of otters.")
+    return FakeContext([text, table, pdf], tmp_path / "run")
+
+
+async def call(ctx: Any, tool_name: str, /, **arguments: Any) -> list[TextBlock]:
+    tools = {tool.name: tool for tool in file_tools()}
+    result = await tools[tool_name].call(arguments, ctx)
+    blocks = list(result.content)
+    assert all(isinstance(block, TextBlock) for block in blocks)
+    return blocks
+
+
+def places(blocks: list[TextBlock]) -> list[str | None]:
+    return [block.source.place for block in blocks if block.source is not None]
+
+
+def test_they_only_read() -> None:
+    for tool in file_tools():
+        assert tool.mode is Mode.PURE
+        assert "ctx" not in tool.schema.parameters["properties"]
+
+
+async def test_search_gives_passages_with_their_places(ctx: Any) -> None:
+    blocks = await call(ctx, "search_files", query="page otters")
+    assert next((block.source.ref, block.source.place) for block in blocks if block.source) == ("made.pdf", "p. 2")
+    assert blocks[0].text == "The second page speaks of otters."
+    assert blocks[0].trust is Trust.UNTRUSTED
+    assert len(await call(ctx, "search_files", query="otter", limit=2)) == 2
+
+
+async def test_search_says_when_nothing_is_there(ctx: Any) -> None:
+    (block,) = await call(ctx, "search_files", query="platypus")
+    assert block.text == "No passage of notes.txt, table.csv, made.pdf holds a word of the query 'platypus'."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"query": " ?! "}, "holds no word to search for"),
+        ({"query": "otter", "limit": 0}, "limit is 0; give a number from 1 to 50"),
+    ],
+)
+async def test_search_mistakes(ctx: Any, arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ToolError, match=sentence):
+        await call(ctx, "search_files", **arguments)
+
+
+async def test_search_without_files(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="This task has no files to search"):
+        await call(FakeContext([], tmp_path), "search_files", query="otter")
+
+
+async def test_a_file_that_broke_does_not_hide_the_others(ctx: Any) -> None:
+    ctx.file("made.pdf").write_bytes(b"%PDF-1.4 broken")
+    blocks = await call(ctx, "search_files", query="otter 12")
+    assert blocks[0].source is not None
+    assert blocks[0].source.ref == "notes.txt"
+    assert blocks[-1].text.startswith("Not searched: made.pdf is corrupt")
+
+
+async def test_a_long_file_is_read_on_to_its_end(ctx: Any) -> None:
+    part: str | None = None
+    seen: list[str] = []
+    for _ in range(40):
+        blocks = await call(ctx, "read_file", name="notes.txt", part=part)
+        seen += [block.text for block in blocks if block.source is not None]
+        assert sum(len(block.text) for block in blocks) < 12_000
+        note = blocks[-1].text
+        if "Read on" not in note:
+            break
+        part = note.partition("part='")[2].rpartition("'")[0]
+    assert [text.split()[1] for text in seen] == [str(number) for number in range(1, 301)]
+
+
+async def test_parts(ctx: Any) -> None:
+    assert places(await call(ctx, "read_file", name="notes.txt", part="lines 3-5")) == ["line 3", "line 5"]
+    assert places(await call(ctx, "read_file", name="made.pdf", part="p. 2")) == ["p. 2"]
+    assert [b.text for b in await call(ctx, "read_file", name="table.csv", part="B2")] == ["7"]
+    blocks = await call(ctx, "read_file", name="table.csv", part="A2:B3")
+    assert [block.text for block in blocks] == ["A2 city: Town1; B2 people: 7", "A3 city: Town2; B3 people: 14"]
+    blocks = await call(ctx, "read_file", name="table.csv")
+    assert blocks[0].text == "city,people"
+    assert places(blocks)[:2] == ["row 1", "row 2"]
+
+
+async def test_a_name_is_found_by_its_last_part(ctx: Any) -> None:
+    assert places(await call(ctx, "read_file", name="folder/NOTES.txt", part="line 1")) == ["line 1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "sentence"),
+    [
+        ("other.txt", None, "This task has no file 'other.txt'; its files are: notes.txt, table.csv, made.pdf"),
+        ("notes.txt", "line 9000", "notes.txt has no part 'line 9000'; it has lines 1-599"),
+        ("notes.txt", "B7", "notes.txt has no part 'B7'; it has lines 1-599: give e.g. 'lines 1-40'"),
+        ("made.pdf", "p. 3", "made.pdf has no part 'p. 3'; it has pp. 1-2"),
+        ("table.csv", "Z9", "table.csv has no part 'Z9'; it has rows 1-900 and the cells A1:B900"),
+        ("table.csv", "the end", "table.csv has no part 'the end'"),
+    ],
+)
+async def test_mistakes_list_what_there_is(ctx: Any, name: str, part: str | None, sentence: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        await call(ctx, "read_file", name=name, part=part)
+    assert sentence in str(caught.value)
+
+
+async def test_an_endless_line_is_cut_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("word " * 20_000 + "\nlast line\n")
+    blocks = await call(FakeContext([path], tmp_path / "run"), "read_file", name="long.txt")
+    assert blocks[-1].text.startswith("Line 1 is longer than one answer holds")
+    assert "Read on with part='lines 2-2'" in blocks[-1].text
+
+
+async def test_a_folder_that_cannot_be_written_makes_no_difference(ctx: Any, tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file where the folder should be")
+    assert await call(ctx, "search_files", query="herons")
+
+
+async def test_the_index_is_shared_by_runs(ctx: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "workspace"
+    for _ in range(2):
+        for tool in file_tools(folder):
+            if tool.name == "search_files":
+                await tool.call({"query": "herons"}, ctx)
+    assert (folder / "index.db").exists()
+    assert not (tmp_path / "run").exists()
