@@ -290,7 +290,7 @@ async def test_a_database_that_vanishes_is_not_made_anew(tmp_path: Path) -> None
     store = SqliteStore(tmp_path)
     await store.open()
     (tmp_path / "workspace.db").unlink()
-    with pytest.raises(WorkspaceNotWritableError, match="unable to open database file"):
+    with pytest.raises(WorkspaceNotWritableError, match="was removed or replaced while it was open"):
         await done(store.append("run_1", 0, [completed(1)]))
     await store.close()
     assert not (tmp_path / "workspace.db").exists()

@@ -262,5 +262,6 @@ def new_event(
         span=span,
         parent_span=parent_span,
         actor=actor,
-        body=body.model_dump(mode="json", exclude_defaults=True),
+        # A manifest pins what a run was asked, defaults included: they may change in a later version.
+        body=body.model_dump(mode="json", exclude_defaults=not isinstance(body, RunCreated)),
     )

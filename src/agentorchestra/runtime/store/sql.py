@@ -168,6 +168,7 @@ class SqlStore(ABC):
         self._read_engine: Engine | None = None
         self._connection: Connection | None = None
         self._hot: Hot | None = None
+        self._external = False
 
     # --- opening and closing ---------------------------------------------------------------------
 
@@ -261,6 +262,8 @@ class SqlStore(ABC):
             failed: Future[tuple[int, ...]] = Future()
             failed.set_exception(exc)
             return failed
+        if epoch is None:
+            self._external = True
         return self._put(Append(run, epoch, new, status))
 
     def _put(self, operation: Operation[T]) -> Future[T]:
@@ -357,6 +360,7 @@ class SqlStore(ABC):
         touched: list[str],
         apply: Callable[[Connection, list[Operation[Any]]], list[Any]],
     ) -> list[Any]:
+        self._check_place()
         if self._connection is None:
             assert self._write_engine is not None
             self._connection = self._write_engine.connect()
@@ -693,8 +697,13 @@ class SqlStore(ABC):
         return await self._read(read)
 
     async def changed(self) -> bool:
-        """Whether another connection committed since the last call, or since `open`; its own writer is another."""
-        return await self._in_pool(self._changed)
+        """Whether another process, or anyone without an epoch, wrote since the last call; own driving does not count.
+
+        Asked on the writer's own connection: a database tells a connection of the commits of all others only, so that
+        a busy writer does not wake its own watcher with every commit.
+        """
+        told, self._external = self._external, False
+        return await self._do(Call(None, lambda connection, _operation: self._changed(connection))) or told
 
     async def _read(self, read: Callable[[Connection], T]) -> T:
         def task() -> T:
@@ -737,9 +746,12 @@ class SqlStore(ABC):
     def _prepare(self) -> None:
         """Create or migrate, and begin to watch for changes."""
 
+    def _check_place(self) -> None:  # noqa: B027  # only a database that is a file can vanish
+        """Raise if the database is no longer where it was opened; before every transaction."""
+
     @abstractmethod
-    def _changed(self) -> bool:
-        """See `changed`; called in a reader's thread."""
+    def _changed(self, connection: Connection) -> bool:
+        """Whether others committed since this connection was asked last; called in the writer's thread."""
 
     @abstractmethod
     def _now(self) -> ColumnElement[float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-import threading
 import time
 from pathlib import Path
 
@@ -53,9 +52,8 @@ class SqliteStore(SqlStore):
         super().__init__(folder)
         self.max_bytes = max_bytes
         self.database = self.folder / DATABASE
-        self._watching = threading.Lock()
-        self._watcher: Connection | None = None
         self._version = 0
+        self._inode = 0
 
     # --- connections -----------------------------------------------------------------------------
 
@@ -132,8 +130,10 @@ class SqliteStore(SqlStore):
                 # Another process may have been first.
                 if self._revision(connection) != REVISIONS[-1]:
                     upgrade(connection)
-        self._watcher = self._read_engine.connect()
-        self._version = self._data_version()
+        # The writer's connection, from now on: what others commit after this line is news to it.
+        self._connection = self._write_engine.connect()
+        self._changed(self._connection)
+        self._inode = self.database.stat().st_ino
 
     def _prepare_folder(self) -> None:
         try:
@@ -203,26 +203,25 @@ class SqliteStore(SqlStore):
             raise self._corrupt(f"the tables {', '.join(sorted(missing))} are missing")
         return str(revision)
 
-    def _dispose(self) -> None:
-        watcher, self._watcher = self._watcher, None
-        if watcher is not None:
-            watcher.close()
-        super()._dispose()
-
     # --- the dialect -----------------------------------------------------------------------------
 
-    def _changed(self) -> bool:
-        with self._watching:
-            version = self._data_version()
-            changed, self._version = version != self._version, version
-            return changed
+    def _check_place(self) -> None:
+        # SQLite goes on writing to a file that was deleted or replaced, and all of it would be lost.
+        try:
+            found = self.database.stat().st_ino
+        except OSError:
+            found = -1
+        if found != self._inode:
+            raise self._not_writable(f"{self.database.name} was removed or replaced while it was open")
 
-    def _data_version(self) -> int:
-        assert self._watcher is not None
-        raw = self._watcher.connection.driver_connection
+    def _changed(self, connection: Connection) -> bool:
+        # Past SQLAlchemy, which would begin a transaction, and so wait for a writer in another process.
+        raw = connection.connection.driver_connection
         assert isinstance(raw, sqlite3.Connection)
-        (version,) = raw.execute("PRAGMA data_version").fetchone()
-        return int(version)
+        version = int(raw.execute("PRAGMA data_version").fetchone()[0])
+        # A new connection (after a failed commit) may count differently: that looks like news, and is only looked at.
+        changed, self._version = version != self._version, version
+        return changed
 
     def _now(self) -> ColumnElement[float]:
         # unixepoch('subsec') needs SQLite 3.42. Milliseconds, which a day number in a double still holds.
