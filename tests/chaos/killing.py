@@ -1,0 +1,122 @@
+"""Ends the process it runs in with SIGKILL at one point of one effect, through the public interfaces only.
+
+The environment variable KILL_AT names the point: `after_mark:/1.react#2`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, NoReturn
+
+from agentorchestra.core.budget import Bound
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
+from agentorchestra.core.events import NewEvent
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.protocols import Handler
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.runtime.store import SqliteStore
+
+MARK_POINTS = ("in_mark", "after_mark")
+"""Inside the commit of the started row, and as soon as it is durable: effects that are not pure."""
+
+POINTS = ("before", "after", "in_record", "after_record")
+"""Before and after the handler executes, inside the commit of the completed row, and as soon as it is durable."""
+
+KILL_AT = "KILL_AT"
+
+
+def die() -> NoReturn:
+    """No handler, no `finally`, no flush."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("still alive")
+
+
+class KillingStore(SqliteStore):
+    """Dies in the writer thread, in or after the commit that holds the row."""
+
+    def __init__(self, folder: Path, point: str, key: EffectKey) -> None:
+        super().__init__(folder)
+        self._point = point
+        self._key = key
+        self._attempt: int | None = None
+
+    def append(
+        self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
+    ) -> Future[tuple[int, ...]]:
+        """Watch for the row."""
+        wanted = "started" if self._point in MARK_POINTS else "completed"
+        met = False
+        for event in events:
+            if event.type == wanted and (event.branch, event.n) == self._key:
+                self._attempt, met = event.attempt, True
+        future = super().append(run, epoch, events, status=status)
+        if met and self._point in ("after_mark", "after_record"):
+            # Registered before anybody awaits it: nothing in the process has seen the row when it dies.
+            future.add_done_callback(lambda _: die())
+        return future
+
+    def before_commit(self, runs: list[str]) -> None:
+        """Die if the row is in this transaction."""
+        if self._attempt is None or self._point not in ("in_mark", "in_record"):
+            return
+        assert self._connection is not None
+        type_ = "started" if self._point == "in_mark" else "completed"
+        found = self._connection.exec_driver_sql(
+            "SELECT 1 FROM events WHERE branch = ? AND n = ? AND attempt = ? AND type = ?",
+            (self._key.branch, self._key.n, self._attempt, type_),
+        ).first()
+        if found is not None:
+            die()
+
+
+class KillingHandler:
+    """Dies around the execution of the effect."""
+
+    def __init__(self, inner: Handler, point: str, key: EffectKey) -> None:
+        self._inner = inner
+        self._point = point
+        self._key = key
+
+    def mode(self, effect: Effect) -> Mode:
+        """The inner one's."""
+        return self._inner.mode(effect)
+
+    def bound(self, effect: Effect) -> Bound:
+        """The inner one's."""
+        return self._inner.bound(effect)
+
+    def redact(self, effect: Effect) -> Effect:
+        """The inner one's."""
+        return self._inner.redact(effect)
+
+    async def execute(self, effect: Effect, ctx: Any) -> Outcome:
+        """Die before it or after it."""
+        met = ctx.key == self._key
+        if met and self._point == "before":
+            die()
+        outcome = await self._inner.execute(effect, ctx)
+        if met and self._point == "after":
+            die()
+        return outcome
+
+
+Wrap = Callable[[dict[EffectKind, Handler]], dict[EffectKind, Handler]]
+
+
+def hooks(folder: Path) -> tuple[SqliteStore, Wrap]:
+    """The store and the wrapping of handlers that KILL_AT asks for."""
+    where = os.environ.get(KILL_AT, "")
+    if not where:
+        return SqliteStore(folder), lambda handlers: handlers
+    point, _, text = where.partition(":")
+    assert point in MARK_POINTS + POINTS, where
+    key = EffectKey.parse(text)
+
+    def wrap(handlers: dict[EffectKind, Handler]) -> dict[EffectKind, Handler]:
+        return {kind: KillingHandler(handler, point, key) for kind, handler in handlers.items()}
+
+    return KillingStore(folder, point, key), wrap

@@ -1,0 +1,84 @@
+"""What the chaos tests have in common: processes, and reading a log from outside."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from agentorchestra.core.events import Event
+from agentorchestra.runtime.store import SqliteStore
+from tests.chaos.killing import KILL_AT, MARK_POINTS, POINTS
+
+SOURCE = Path(__file__).resolve().parents[2]
+KILLED = -signal.SIGKILL
+
+
+def start(
+    words: Sequence[str | Path], *, kill_at: str = "", cwd: Path | None = None, **environ: str
+) -> subprocess.Popen[str]:
+    """A fresh Python process with the package and `tests` on its path."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENTORCHESTRA_")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(SOURCE / "src"), str(SOURCE)])
+    environment.pop(KILL_AT, None)
+    if kill_at:
+        environment[KILL_AT] = kill_at
+    return subprocess.Popen(
+        [sys.executable, *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env=environment | environ,
+    )
+
+
+def python(words: Sequence[str | Path], *, kill_at: str = "", cwd: Path | None = None, **environ: str) -> str:
+    """Run it to its end; what it printed. It must die by SIGKILL if it was to be killed, else end well."""
+    process = start(words, kill_at=kill_at, cwd=cwd, **environ)
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == (KILLED if kill_at else 0), (kill_at, process.returncode, out, err)
+    return out
+
+
+async def read_log(folder: Path, run: str) -> list[Event]:
+    """The log of a run as another process sees it."""
+    store = SqliteStore(folder)
+    await store.open()
+    try:
+        return await store.load(run)
+    finally:
+        await store.close()
+
+
+async def only_run(folder: Path) -> str:
+    """The id of the one run in a workspace."""
+    store = SqliteStore(folder)
+    await store.open()
+    try:
+        (record,) = await store.list_runs()
+        return record.id
+    finally:
+        await store.close()
+
+
+def kill_points(events: Iterable[Event]) -> list[str]:
+    """Every point of every effect of an undisturbed run, in the order of the log."""
+    keys: dict[str, set[str]] = {}
+    for event in events:
+        if event.span is not None:
+            keys.setdefault(event.span, set()).add(event.type)
+    found = []
+    for key, types in keys.items():
+        points = (*MARK_POINTS, *POINTS) if "started" in types else POINTS
+        found += [f"{point}:{key}" for point in points]
+    return found
+
+
+def effect_keys(events: Iterable[Event]) -> set[str]:
+    """The keys a log holds."""
+    return {event.span for event in events if event.span is not None}
