@@ -1,350 +1,404 @@
 """The public test doubles: fake only the model, and let it fail loudly.
 
-`ScriptedModel` answers in place of a model; `LoopbackModelServer` answers in place of a provider, over real HTTP.
+`ScriptedModel` answers in place of a model. `LoopbackModelServer` answers in place of a provider, over real HTTP, so
+that the real client, its time limits and its errors are tested too:
+
+    async with LoopbackModelServer(lambda body: call("done", answer="4")) as server:
+        profile = ModelProfile(model="openai:test", base_url=server.base_url)
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Any, Literal, Self
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
 
 from agentorchestra.core.budget import Usage
-from agentorchestra.core.errors import ScriptError
+from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ModelResponse, ToolCall
 from agentorchestra.models.scripted import Reply, ScriptedModel, ScriptFunction, call, decide, say
 
+Body = dict[str, Any]
+"""The JSON body of a request as it arrived."""
+
 
 @dataclass(frozen=True)
-class Misbehaviour:
-    """A way in which a provider fails.
+class ServerReply:
+    """How `LoopbackModelServer` answers one request.
 
     Attributes:
-        kind: `status`: an error status with OpenAI's error object. `garbage`: JSON that ends early. `html`: a page, as
-            a proxy sends it. `empty`: an answer without choices. `silence`: nothing, until the client gives up.
-            `cut`: the connection is closed in the middle of the answer.
-        status: the status of `status` and `html`.
-        message: what the error object or the page says.
-        retry_after: the Retry-After header, seconds or a date.
+        answer: the model's answer, as a script gives it.
+        status: the HTTP status.
+        headers: further headers.
+        body: raw bytes in place of the answer.
+        content_type: of the raw bytes.
+        latency_s: seconds before the first byte.
+        silent: read the request and never answer.
+        cut_after: close the connection after so many pieces of a streamed answer, or half-way through a plain one.
+        drop: close the connection instead of answering.
+        usage: replaces the `usage` object of the answer; `{}` leaves it out.
+        finish_reason: replaces the answer's; "" leaves it out.
     """
 
-    kind: Literal["status", "garbage", "html", "empty", "silence", "cut"]
+    answer: Reply = "ok"
     status: int = 200
-    message: str = "the script says no"
-    retry_after: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    content_type: str = "application/json"
+    latency_s: float = 0.0
+    silent: bool = False
+    cut_after: int | None = None
+    drop: bool = False
+    usage: Mapping[str, Any] | None = None
+    finish_reason: str | None = None
 
 
-ServerReply = ModelResponse | str | ToolCall | Sequence[ToolCall] | Misbehaviour
-"""What the server answers."""
+def http_error(status: int, message: str = "", *, retry_after_s: float | None = None, code: str = "") -> ServerReply:
+    """An error as OpenAI's API words it."""
+    error = {"message": message or f"error {status}", "type": "error", "code": code or None}
+    headers = {} if retry_after_s is None else {"Retry-After": f"{retry_after_s:g}"}
+    return ServerReply(status=status, headers=headers, body=json.dumps({"error": error}).encode())
 
-ServerScript = Callable[[dict[str, Any]], ServerReply | Awaitable[ServerReply]]
-"""From the JSON of a request to the answer."""
 
-_REQUEST_TIMEOUT_S = 30.0  # a client that never finishes its request must not hold a test
+def html(text: str = "<html><body><h1>Sign in</h1></body></html>", *, status: int = 200) -> ServerReply:
+    """A page where an answer was expected, as a proxy gives it."""
+    return ServerReply(status=status, body=text.encode(), content_type="text/html; charset=utf-8")
+
+
+def garbage(body: bytes = b'{"id": "x", "choices": [{"mess') -> ServerReply:
+    """A body that is no JSON, with a status and a type that promise some."""
+    return ServerReply(body=body)
+
+
+def silence() -> ServerReply:
+    """No answer at all."""
+    return ServerReply(silent=True)
+
+
+ServerScript = (
+    Callable[[Body], "Reply | ServerReply | Awaitable[Reply | ServerReply]"] | Iterable["Reply | ServerReply"]
+)
+"""Answers by a function of the request, or in the order in which requests arrive."""
 
 
 class LoopbackModelServer:
-    """A provider on the loopback address: OpenAI's chat completions over real HTTP, plain and streamed.
+    """An OpenAI-compatible chat-completions server on 127.0.0.1, scripted, and able to misbehave.
 
-        async with LoopbackModelServer(lambda body: "yes") as server:
-            profile = ModelProfile(model="any", base_url=server.base_url, api_key_env="")
+    A request without a step left is answered by HTTP 400 that says so.
 
     Args:
-        script: answers a request from its JSON.
-        latency_s: seconds before each answer starts.
+        script: a function of the request's JSON body, or replies in order: text, ToolCall, list of ToolCall,
+            ModelResponse (its usage is sent), or ServerReply.
+        key: refuse requests that do not carry this key.
 
     Attributes:
-        bodies: the JSON of the requests, in the order in which they arrived.
-        headers: their headers, names in lower case.
-        base_url: the address for clients, with `/v1`; empty before the server runs.
+        requests: the JSON bodies, in order of arrival.
+        headers: the headers of each, names in lower case.
+        seen: a digest of each request's messages: a digest that occurs twice was asked twice.
+        most_at_once: the greatest number of requests that were open at the same time.
     """
 
-    def __init__(self, script: ServerScript, *, latency_s: float = 0.0) -> None:
-        self.bodies: list[dict[str, Any]] = []
+    def __init__(self, script: ServerScript = "ok", *, key: str | None = None) -> None:
+        self.requests: list[Body] = []
         self.headers: list[dict[str, str]] = []
-        self.base_url = ""
-        self._script = script
-        self._latency_s = latency_s
+        self.seen: list[str] = []
+        self.most_at_once = 0
+        self._open = 0
+        self._key = key
+        self._function: Callable[[Body], Any] | None = None
+        self._steps: Iterator[Any] = iter(())
+        if isinstance(script, str):
+            self._function = lambda body: script
+        elif callable(script):
+            self._function = script
+        else:
+            self._steps = iter(script)
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
-        self._failure: Exception | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def count(self) -> int:
-        """Requests seen."""
-        return len(self.bodies)
+        """How many requests arrived."""
+        return len(self.requests)
 
     @property
-    def connections(self) -> int:
-        """Connections that are open now."""
-        return len(self._connections)
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=2**26)
-        port = self._server.sockets[0].getsockname()[1]
-        self.base_url = f"http://127.0.0.1:{port}/v1"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Stop at once.
+    def base_url(self) -> str:
+        """The address for `ModelProfile.base_url`.
 
         Raises:
-            ScriptError: if the script itself failed on a request.
+            RuntimeError: if the server is not running.
         """
-        assert self._server is not None
-        self._server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-        await self._server.wait_closed()
-        if self._failure is not None:
-            raise ScriptError(
-                f"the script of the loopback server failed: {type(self._failure).__name__}: {self._failure}"
-            ) from self._failure
+        if self._server is None or not self._server.sockets:
+            raise RuntimeError("the server is not running; use `async with LoopbackModelServer(...) as server:`")
+        port = self._server.sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}/v1"
 
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self, port: int = 0) -> None:
+        """Listen on a free port, or on the one given."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port)
+
+    async def stop(self) -> None:
+        """Close everything, open requests too; idempotent."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await server.wait_closed()
+
+    # -- connections ----------------------------------------------------------------------------------------------
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while await self._exchange(reader, writer):
-                pass
-        except (ConnectionError, asyncio.IncompleteReadError, TimeoutError):
+            while (request := await _read(reader)) is not None:
+                if not await self._respond(*request, reader, writer):
+                    break
+        except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the client went away, which is its right
         finally:
-            writer.close()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
+            # abort, not close: a client that reads no more would hold the connection open.
+            writer.transport.abort()
 
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request and its answer; whether the connection stays open."""
-        first = await reader.readline()
-        if not first.strip():
-            return False
-        async with asyncio.timeout(_REQUEST_TIMEOUT_S):
-            headers: dict[str, str] = {}
-            while line := (await reader.readline()).decode("latin-1").strip():
-                name, _, value = line.partition(":")
-                headers[name.lower()] = value.strip()
-            data = await reader.readexactly(int(headers.get("content-length", 0)))
-        method, path, _ = first.decode("latin-1").split()
+    async def _respond(
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        data: bytes,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> bool:
+        """Answer one request; False when the connection must end."""
+        if method == "GET" and path.endswith("/models"):
+            _send(writer, 200, {}, "application/json", b'{"object": "list", "data": []}')
+            await writer.drain()
+            return True
         if method != "POST" or not path.endswith("/chat/completions"):
-            await _send(writer, 404, _error(f"no such address: {method} {path}", "not_found"))
+            self._send_reply(writer, http_error(404, f"no {method} {path} here"))
+            await writer.drain()
             return True
-        body = json.loads(data)
-        self.bodies.append(body)
+        if self._key is not None and headers.get("authorization") != f"Bearer {self._key}":
+            self._send_reply(writer, http_error(401, "Incorrect API key provided", code="invalid_api_key"))
+            await writer.drain()
+            return True
+        body: Body = json.loads(data)
+        self.requests.append(body)
         self.headers.append(headers)
-        if self._latency_s:
-            await asyncio.sleep(self._latency_s)
+        self.seen.append(sha256_json(body.get("messages", [])))
+        self._open += 1
+        self.most_at_once = max(self.most_at_once, self._open)
         try:
-            reply = self._script(body)
-            reply = await reply if inspect.isawaitable(reply) else reply
-        except Exception as exc:
-            self._failure = self._failure or exc
-            await _send(writer, 500, _error(f"the script failed: {exc}", "script"))
+            return await self._answer(await self._scripted(body), body, reader, writer)
+        finally:
+            self._open -= 1
+
+    async def _scripted(self, body: Body) -> ServerReply:
+        if self._function is not None:
+            reply = self._function(body)
+            if inspect.isawaitable(reply):
+                reply = await reply
+        else:
+            reply = next(self._steps, None)
+            if reply is None:
+                reply = http_error(400, f"the script has no step left for request {self.count}")
+        return reply if isinstance(reply, ServerReply) else ServerReply(answer=reply)
+
+    async def _answer(
+        self, reply: ServerReply, body: Body, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        if reply.silent:
+            await reader.read()  # until the client gives up
+            return False
+        if reply.latency_s:
+            await asyncio.sleep(reply.latency_s)
+        if reply.drop:
+            return False
+        if reply.body is not None:
+            self._send_reply(writer, reply)
+            await writer.drain()
             return True
-        if isinstance(reply, Misbehaviour):
-            return await _misbehave(writer, reply, streamed=bool(body.get("stream")), model=str(body.get("model")))
-        await _answer(writer, _response(reply), body)
+        response = _as_response(reply.answer)
+        if body.get("stream"):
+            return await self._stream(reply, response, body, writer)
+        data = json.dumps(self._completion(reply, response, body)).encode()
+        if reply.cut_after is not None:
+            _send(writer, reply.status, reply.headers, reply.content_type, data[: len(data) // 2], length=len(data))
+            await writer.drain()
+            return False
+        _send(writer, reply.status, reply.headers, reply.content_type, data)
+        await writer.drain()
         return True
 
+    def _send_reply(self, writer: asyncio.StreamWriter, reply: ServerReply) -> None:
+        _send(writer, reply.status, reply.headers, reply.content_type, reply.body or b"")
 
-# --- answers --------------------------------------------------------------------------------------------------------
+    # -- answers --------------------------------------------------------------------------------------------------
 
+    def _completion(self, reply: ServerReply, response: ModelResponse, body: Body) -> Body:
+        message: Body = {"role": "assistant", "content": response.text or None}
+        if response.thinking:
+            message["reasoning_content"] = response.thinking
+        if response.tool_calls:
+            message["tool_calls"] = self._calls(response)
+        choice: Body = {"index": 0, "message": message, "finish_reason": _reason(reply, response)}
+        completion: Body = {**self._head("chat.completion", body), "choices": [choice]}
+        usage = _usage(reply, response, body)
+        return completion | ({"usage": usage} if usage else {})
 
-def _response(reply: ModelResponse | str | ToolCall | Sequence[ToolCall]) -> ModelResponse:
-    if isinstance(reply, ModelResponse):
-        return reply
-    if isinstance(reply, str):
-        return ModelResponse(text=reply)
-    return ModelResponse(tool_calls=(reply,) if isinstance(reply, ToolCall) else tuple(reply))
-
-
-async def _answer(writer: asyncio.StreamWriter, response: ModelResponse, body: dict[str, Any]) -> None:
-    if not body.get("stream"):
-        await _send(writer, 200, _completion(response, body))
-        return
-    _start_stream(writer)
-    for chunk in _chunks(response, body):
-        _write_chunk(writer, f"data: {json.dumps(chunk)}\n\n")
+    async def _stream(
+        self, reply: ServerReply, response: ModelResponse, body: Body, writer: asyncio.StreamWriter
+    ) -> bool:
+        head = {"Transfer-Encoding": "chunked", **reply.headers}
+        _send(writer, reply.status, head, "text/event-stream", None)
+        sent = 0
+        async for piece in self._pieces(reply, response, body):
+            if reply.cut_after is not None and sent >= reply.cut_after:
+                await writer.drain()
+                return False
+            data = b"data: " + (piece if isinstance(piece, bytes) else json.dumps(piece).encode()) + b"\n\n"
+            writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+            await writer.drain()
+            sent += 1
+        writer.write(b"0\r\n\r\n")
         await writer.drain()
-    _write_chunk(writer, "data: [DONE]\n\n")
-    writer.write(b"0\r\n\r\n")
-    await writer.drain()
+        return True
+
+    async def _pieces(self, reply: ServerReply, response: ModelResponse, body: Body) -> AsyncIterator[Body | bytes]:
+        head = self._head("chat.completion.chunk", body)
+
+        def chunk(delta: Body, reason: str | None = None) -> Body:
+            return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+
+        yield chunk({"role": "assistant", "content": ""})
+        if response.thinking:
+            yield chunk({"reasoning_content": response.thinking})
+        for word in response.text.splitlines(keepends=True):
+            for start in range(0, len(word), 12):
+                yield chunk({"content": word[start : start + 12]})
+        for index, one in enumerate(self._calls(response)):
+            function = one["function"]
+            yield chunk({"tool_calls": [{"index": index, **one, "function": {**function, "arguments": ""}}]})
+            text = function["arguments"]
+            for part in (text[: len(text) // 2], text[len(text) // 2 :]):
+                yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+        reason = _reason(reply, response)
+        if reason:
+            yield chunk({}, reason)
+        usage = _usage(reply, response, body)
+        if usage and (body.get("stream_options") or {}).get("include_usage"):
+            yield {**head, "choices": [], "usage": usage}
+        yield b"[DONE]"
+
+    def _head(self, kind: str, body: Body) -> Body:
+        return {"id": f"answer-{self.count}", "object": kind, "created": 1_700_000_000, "model": body.get("model", "")}
+
+    def _calls(self, response: ModelResponse) -> list[Body]:
+        return [
+            {
+                "id": one.id or f"call_{self.count}_{index}",
+                "type": "function",
+                "function": {
+                    "name": one.name,
+                    "arguments": one.arguments if isinstance(one.arguments, str) else json.dumps(one.arguments),
+                },
+            }
+            for index, one in enumerate(response.tool_calls)
+        ]
 
 
-def _completion(response: ModelResponse, body: dict[str, Any]) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": response.text or None}
-    if response.thinking:
-        message["reasoning_content"] = response.thinking
-    if response.tool_calls:
-        message["tool_calls"] = _calls(response)
-    choice = {"index": 0, "message": message, "finish_reason": _finish(response), "logprobs": None}
-    return {**_head(body, "chat.completion"), "choices": [choice], "usage": _usage(response, body)}
+async def _read(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str], bytes] | None:
+    """One request, None at the end of the connection."""
+    line = await reader.readline()
+    if not line.strip():
+        return None
+    method, path, _ = line.decode("latin-1").split(" ", 2)
+    headers: dict[str, str] = {}
+    while (line := await reader.readline()).strip():
+        name, _, value = line.decode("latin-1").partition(":")
+        headers[name.strip().lower()] = value.strip()
+    data = await reader.readexactly(int(headers.get("content-length", "0")))
+    return method, path.partition("?")[0], headers, data
 
 
-def _chunks(response: ModelResponse, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The pieces of a streamed answer: text by lines, each call's arguments in two halves."""
-    head = _head(body, "chat.completion.chunk")
-
-    def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
-        return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
-
-    chunks = [chunk({"role": "assistant", "content": ""})]
-    if response.thinking:
-        chunks.append(chunk({"reasoning_content": response.thinking}))
-    chunks += [chunk({"content": piece}) for piece in response.text.splitlines(keepends=True)]
-    for index, one in enumerate(_calls(response)):
-        arguments = one["function"]["arguments"]
-        half = len(arguments) // 2
-        start = {**one, "index": index, "function": {"name": one["function"]["name"], "arguments": arguments[:half]}}
-        chunks.append(chunk({"tool_calls": [start]}))
-        chunks.append(chunk({"tool_calls": [{"index": index, "function": {"arguments": arguments[half:]}}]}))
-    chunks.append(chunk({}, _finish(response)))
-    if (body.get("stream_options") or {}).get("include_usage"):
-        chunks.append({**head, "choices": [], "usage": _usage(response, body)})
-    return chunks
+def _send(
+    writer: asyncio.StreamWriter,
+    status: int,
+    headers: Mapping[str, str],
+    content_type: str,
+    data: bytes | None,
+    *,
+    length: int | None = None,
+) -> None:
+    """A response; None for data sends the head only. `length` promises another length than is sent."""
+    lines = [f"HTTP/1.1 {status} {'OK' if status == 200 else 'Status'}", f"Content-Type: {content_type}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if data is not None:
+        lines.append(f"Content-Length: {len(data) if length is None else length}")
+    writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + (data or b""))
 
 
-def _calls(response: ModelResponse) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": one.id or f"call_{index}",
-            "type": "function",
-            "function": {
-                "name": one.name,
-                "arguments": one.arguments if isinstance(one.arguments, str) else json.dumps(one.arguments),
-            },
-        }
-        for index, one in enumerate(response.tool_calls)
-    ]
+def _as_response(answer: Reply) -> ModelResponse:
+    if isinstance(answer, ModelResponse):
+        return answer
+    if isinstance(answer, str):
+        return ModelResponse(text=answer)
+    if isinstance(answer, ToolCall):
+        return ModelResponse(tool_calls=(answer,))
+    if isinstance(answer, Exception):
+        raise answer
+    return ModelResponse(tool_calls=tuple(answer))
 
 
-def _finish(response: ModelResponse) -> str:
+def _reason(reply: ServerReply, response: ModelResponse) -> str | None:
+    if reply.finish_reason is not None:
+        return reply.finish_reason or None
     if "finish_reason" in response.model_fields_set:
         return response.finish_reason
     return "tool_calls" if response.tool_calls else "stop"
 
 
-def _head(body: dict[str, Any], kind: str) -> dict[str, Any]:
-    return {"id": "chatcmpl-loopback", "object": kind, "created": 1_700_000_000, "model": body.get("model", "")}
-
-
-def _usage(response: ModelResponse, body: dict[str, Any]) -> dict[str, Any]:
+def _usage(reply: ServerReply, response: ModelResponse, body: Body) -> Body:
+    if reply.usage is not None:
+        return dict(reply.usage)
     usage = response.usage
     if "usage" not in response.model_fields_set:
-        asked = len(json.dumps(body.get("messages", []))) + len(json.dumps(body.get("tools", [])))
-        said = len(response.text) + len(json.dumps(_calls(response)))
-        usage = Usage(input_tokens=asked // 4, output_tokens=max(1, said // 4))
+        read = len(json.dumps([body.get("messages"), body.get("tools")])) // 4
+        written = len(response.text) + sum(len(str(one.arguments)) for one in response.tool_calls)
+        usage = Usage(input_tokens=max(1, read), output_tokens=max(1, written // 4))
     return {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.tokens,
         "prompt_tokens_details": {
             "cached_tokens": usage.cache_read_tokens,
-            "cache_write_tokens": usage.cache_write_tokens,
+            **({"cache_write_tokens": usage.cache_write_tokens} if usage.cache_write_tokens else {}),
         },
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     }
 
 
-# --- misbehaviour ---------------------------------------------------------------------------------------------------
-
-
-async def _misbehave(writer: asyncio.StreamWriter, fault: Misbehaviour, *, streamed: bool, model: str) -> bool:
-    """Fail as asked; whether the connection stays open."""
-    extra = {} if fault.retry_after is None else {"Retry-After": fault.retry_after}
-    if fault.kind == "silence":
-        await asyncio.Event().wait()
-    if fault.kind == "status":
-        await _send(writer, fault.status, _error(fault.message, "scripted_error"), extra=extra)
-    elif fault.kind == "html":
-        page = f"<!DOCTYPE html><html><body><h1>{fault.message}</h1></body></html>"
-        await _send(writer, fault.status, page, content_type="text/html; charset=utf-8", extra=extra)
-    elif fault.kind == "empty":
-        answer = {**_head({"model": model}, "chat.completion"), "choices": []}
-        if streamed:
-            _start_stream(writer)
-            _write_chunk(writer, "data: [DONE]\n\n")
-            writer.write(b"0\r\n\r\n")
-            await writer.drain()
-        else:
-            await _send(writer, 200, answer)
-    elif fault.kind == "garbage":
-        text = '{"id": "chatcmpl-loopback", "object": "chat.completion", "choices": [{"ind'
-        if streamed:
-            _start_stream(writer)
-            _write_chunk(writer, f"data: {text}\n\n")
-            writer.write(b"0\r\n\r\n")
-            await writer.drain()
-        else:
-            await _send(writer, 200, text)
-    else:
-        await _cut(writer, model, streamed=streamed)
-        return False
-    return True
-
-
-async def _cut(writer: asyncio.StreamWriter, model: str, *, streamed: bool) -> None:
-    """Begin an answer and close the connection before its end."""
-    if streamed:
-        _start_stream(writer)
-        for chunk in _chunks(ModelResponse(text="the beginning\nof an answer"), {"model": model})[:2]:
-            _write_chunk(writer, f"data: {json.dumps(chunk)}\n\n")
-    else:
-        writer.write(b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n\r\n{"id": "chat')
-    await writer.drain()
-
-
-def _error(message: str, kind: str) -> dict[str, Any]:
-    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
-
-
-# --- HTTP -----------------------------------------------------------------------------------------------------------
-
-
-async def _send(
-    writer: asyncio.StreamWriter,
-    status: int,
-    body: dict[str, Any] | str,
-    *,
-    content_type: str = "application/json",
-    extra: dict[str, str] | None = None,
-) -> None:
-    data = (body if isinstance(body, str) else json.dumps(body)).encode()
-    headers = {"Content-Type": content_type, "Content-Length": str(len(data)), **(extra or {})}
-    writer.write(_header(status, headers) + data)
-    await writer.drain()
-
-
-def _start_stream(writer: asyncio.StreamWriter) -> None:
-    writer.write(_header(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"}))
-
-
-def _write_chunk(writer: asyncio.StreamWriter, text: str) -> None:
-    data = text.encode()
-    writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-
-
-def _header(status: int, headers: dict[str, str]) -> bytes:
-    try:
-        phrase = HTTPStatus(status).phrase
-    except ValueError:
-        phrase = "Other"
-    lines = [f"HTTP/1.1 {status} {phrase}", *(f"{name}: {value}" for name, value in headers.items())]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
-
-
 __all__ = [
     "LoopbackModelServer",
-    "Misbehaviour",
     "Reply",
     "ScriptFunction",
     "ScriptedModel",
@@ -352,5 +406,9 @@ __all__ = [
     "ServerScript",
     "call",
     "decide",
+    "garbage",
+    "html",
+    "http_error",
     "say",
+    "silence",
 ]

@@ -6,11 +6,13 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
+from urllib.parse import urlsplit
 
 from agentorchestra.core.budget import Usage
-from agentorchestra.core.errors import BudgetError, MissingExtraError, MissingKeyError, UnknownModelError
+from agentorchestra.core.errors import BudgetError, MissingExtraError, MissingKeyError, SettingsError, UnknownModelError
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.models.client import ModelClient
+from agentorchestra.models.failures import shown_address
 from agentorchestra.models.prices import is_loopback, price_of
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
 
@@ -73,6 +75,7 @@ class ModelManager:
             UnknownModelError: no client, profile or provider has this name.
             MissingExtraError: the provider's library is not installed.
             MissingKeyError: the environment does not hold its key.
+            SettingsError: the profile's base_url is no address, or holds credentials.
         """
         if name not in self._extra:
             self._resolve(name)
@@ -174,6 +177,8 @@ class ModelManager:
                 f'run: pip install "pydantic-ai-slim[{entry.extra}]"'
             )
         address = profile.base_url
+        if address is not None:
+            _check_address(name, address)
         if address is None and provider in ("openai", "openai-chat", "openai-responses"):
             address = self._environ.get(_ADDRESS_ENV) or None
         key_env, key = self._key(name, profile, provider, address)
@@ -238,6 +243,20 @@ class ModelManager:
             if name.startswith(start):
                 return f"{owner}:{name}"
         return None
+
+
+def _check_address(name: str, address: str) -> None:
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SettingsError(
+            f"base_url of [models.{name}] is {shown_address(address) or address!r}; write the whole address, "
+            "e.g. http://127.0.0.1:8000/v1"
+        )
+    if "@" in parts.netloc:
+        raise SettingsError(
+            f"base_url of [models.{name}] holds a user or a password, which logs would show; remove it and name the "
+            "variable that holds the key with api_key_env"
+        )
 
 
 __all__ = ["ModelManager", "Resolved"]

@@ -1,0 +1,265 @@
+"""Failures of providers in our own words: one sentence each with the model, the address, what was said, what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+from agentorchestra.core.errors import (
+    ModelAuthError,
+    ModelError,
+    ModelRateLimitError,
+    ModelRequestError,
+    ModelResponseError,
+    ModelUnavailableError,
+)
+
+if TYPE_CHECKING:
+    from agentorchestra.models.manager import Resolved
+
+OPENAI_ADDRESS = "https://api.openai.com/v1"
+
+_LONGEST = 200  # characters of what a server said
+_KEYLIKE = re.compile(r"\b(?:sk|pk|rk|key|gsk|xai|AIza)[-_][\w*.-]{6,}")
+_TAG = re.compile(r"<[^>]*>")
+
+
+class Unreadable(Exception):
+    """Raised inside models/ for an answer that is none; the first argument is what the server said."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Who was asked, for sentences.
+
+    Attributes:
+        model: the canonical name.
+        address: where, without credentials or query.
+        section: where its address is configured.
+        key_env: the variable the key came from, "" where none was sent.
+        key: its value, never shown.
+        own_address: whether it is not the provider's own server.
+    """
+
+    model: str
+    address: str
+    section: str
+    key_env: str
+    key: str | None
+    own_address: bool
+
+    @classmethod
+    def of(cls, resolved: Resolved) -> Target:
+        """The target of a resolved model."""
+        own = resolved.address is not None
+        section = f"[models.{resolved.name}]" if resolved.in_settings else "OPENAI_BASE_URL" if own else ""
+        address = resolved.address or (OPENAI_ADDRESS if resolved.provider.startswith("openai") else "")
+        address = shown_address(address) if address else resolved.provider
+        return cls(resolved.profile.model, address, section, resolved.key_env, resolved.key, own)
+
+    def __str__(self) -> str:
+        return f"{self.model} at {self.address}"
+
+    @property
+    def key_advice(self) -> str:
+        """What to do about a refused key."""
+        if self.key_env:
+            return f"check the key in {self.key_env}"
+        if self.section.startswith("["):
+            return f"no key was sent: name its variable with api_key_env in {self.section}"
+        return "no key was sent: set OPENAI_API_KEY"
+
+    @property
+    def address_advice(self) -> str:
+        """What to do about a server that cannot be reached."""
+        if not self.own_address:
+            return "check the network connection"
+        where = f"base_url in {self.section}" if self.section.startswith("[") else self.section
+        return f"is the server running? check {where}"
+
+    @property
+    def profile_advice(self) -> str:
+        """Where the profile's values are."""
+        return f"in {self.section}" if self.section.startswith("[") else f"in a profile with model = {self.model!r}"
+
+    def said(self, value: object) -> str:
+        """What a server said, short and without secrets."""
+        text = _text(value)
+        text = " ".join(_TAG.sub(" ", text).split())
+        if self.key:
+            text = text.replace(self.key, "[key]")
+        text = _KEYLIKE.sub("[key]", text)
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
+
+
+def shown_address(address: str) -> str:
+    """An address without user, password and query, which may be credentials."""
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    try:
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        port = ""
+    return urlunsplit((parts.scheme, f"{host}{port}", parts.path.rstrip("/"), "", ""))
+
+
+def _text(value: object) -> str:
+    """The sentence inside an error's body."""
+    if isinstance(value, Mapping):
+        for name in ("message", "error", "detail", "msg"):
+            inner = value.get(name)
+            if inner:
+                return _text(inner)
+        return str(dict(value))
+    if isinstance(value, list) and value:
+        return _text(value[0])
+    return "" if value is None else str(value)
+
+
+def silent(target: Target, timeout_s: float) -> ModelError:
+    """The provider said nothing within the time limit."""
+    return ModelUnavailableError(
+        f"{target} did not answer within {timeout_s:g} s; is the server busy? raise timeout_s {target.profile_advice}"
+    )
+
+
+def of_status(
+    target: Target, status: int, body: object, *, retry_after_s: float | None = None, quota: bool = False
+) -> ModelError:
+    """The error for an HTTP status of 400 and above.
+
+    Args:
+        target: who was asked.
+        status: the HTTP status.
+        body: what the server said.
+        retry_after_s: how long it asks to wait.
+        quota: the account is used up: waiting does not help.
+    """
+    said = target.said(body)
+    told = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+    if status in (401, 403):
+        return ModelAuthError(f"{target} refused the credentials ({told}); {target.key_advice}")
+    if quota or status == 402:
+        return ModelRequestError(f"{target} says that the account is used up ({told}); add credit or use another model")
+    if status == 429:
+        wait = f"; it asks to wait {retry_after_s:g} s" if retry_after_s is not None else ""
+        return ModelRateLimitError(
+            f"{target} is limiting the rate of requests ({told}){wait}; try again later or run fewer tasks at once",
+            retry_after_s=retry_after_s,
+        )
+    if status >= 500 or status == 408:
+        return ModelUnavailableError(
+            f"{target} failed ({told}); try again later: a resumed run goes on from here", retry_after_s=retry_after_s
+        )
+    if status == 404:
+        where = f" and {target.address_advice.removeprefix('is the server running? ')}" if target.own_address else ""
+        return ModelRequestError(f"{target} does not know this model or path ({told}); check the model's name{where}")
+    return ModelRequestError(f"{target} refused the request ({told}); change what it names, or use another model")
+
+
+def unreachable(target: Target, reason: object) -> ModelError:
+    """No connection, or one that broke before an answer."""
+    return ModelUnavailableError(
+        f"{target} cannot be reached ({target.said(reason) or 'no connection'}); {target.address_advice}"
+    )
+
+
+def broken_off(target: Target, reason: object) -> ModelError:
+    """The connection broke after the request was sent."""
+    return ModelUnavailableError(
+        f"{target} broke the connection off before the answer was complete ({target.said(reason) or 'closed'}); "
+        "try again: a resumed run goes on from here"
+    )
+
+
+def unreadable(target: Target, reason: object) -> ModelError:
+    """An answer that is not one."""
+    advice = (
+        f"check that {target.address} is an OpenAI-compatible API" if target.own_address else "try again or use another"
+    )
+    return ModelResponseError(f"{target} gave an answer that cannot be read ({target.said(reason)}); {advice}")
+
+
+def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
+    """The error for whatever a provider's library raised.
+
+    Returns:
+        The error, and whether the request may have been served and paid nevertheless.
+    """
+    from pydantic_ai import exceptions as raised
+
+    if isinstance(exc, Unreadable):
+        return unreadable(target, exc.args[0]), False
+    if isinstance(exc, raised.ModelHTTPError):
+        quota = isinstance(exc, raised.ModelQuotaExceededError)
+        error = of_status(target, exc.status_code, exc.body, retry_after_s=exc.retry_after, quota=quota)
+        return error, exc.in_stream
+    if isinstance(exc, raised.ModelConnectionError):
+        return _transport(exc, target)
+    if isinstance(exc, raised.ModelAPIError):
+        return _api(exc, target)
+    if isinstance(exc, raised.UnexpectedModelBehavior):
+        return unreadable(target, exc.message), False
+    if isinstance(exc, raised.UserError):
+        return ModelRequestError(f"{target} cannot be asked this way ({target.said(exc.message)})"), False
+    if isinstance(exc, OSError | EOFError) or _is_transport(exc):
+        return _transport(exc, target)
+    return unreadable(target, f"{type(exc).__name__}: {exc}"), False
+
+
+def _api(exc: Any, target: Target) -> tuple[ModelError, bool]:
+    """An error without a status: inside a stream, or a body that could not be decoded."""
+    if _is_transport(exc.__cause__):
+        return _transport(exc, target)
+    if exc.body is not None and exc.in_stream:
+        return broken_off(target, exc.body), True
+    return unreadable(target, exc.message), exc.in_stream
+
+
+def _is_transport(exc: BaseException | None) -> bool:
+    import httpx2
+
+    return isinstance(exc, httpx2.TransportError | httpx2.StreamError)
+
+
+def _transport(exc: BaseException, target: Target) -> tuple[ModelError, bool]:
+    """No connection at all, or one that broke: only then the request may have been paid."""
+    import httpx2
+
+    chain: list[BaseException] = []
+    link: BaseException | None = exc
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    reason = next((text for one in reversed(chain) if (text := str(one).strip())), type(exc).__name__)
+    never = (
+        httpx2.ConnectError,
+        httpx2.PoolTimeout,
+        httpx2.ProxyError,
+        httpx2.UnsupportedProtocol,
+        ConnectionRefusedError,
+    )
+    if any(isinstance(one, never) for one in chain):
+        return unreachable(target, reason), False
+    sent = (httpx2.ReadError, httpx2.ReadTimeout, httpx2.RemoteProtocolError, ConnectionResetError, httpx2.WriteError)
+    if any(isinstance(one, sent) or type(one).__name__ == "ServerDisconnectedError" for one in chain):
+        return broken_off(target, reason), True
+    return unreachable(target, reason), False
+
+
+__all__ = [
+    "OPENAI_ADDRESS",
+    "Target",
+    "Unreadable",
+    "broken_off",
+    "of_status",
+    "shown_address",
+    "silent",
+    "translate",
+    "unreachable",
+    "unreadable",
+]

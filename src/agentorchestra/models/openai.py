@@ -1,0 +1,94 @@
+"""The client for real providers: OpenAI-compatible servers by address, and whatever else pydantic-ai speaks to.
+
+Importing this module imports no provider. The library (a second of imports) comes with the first request, in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError
+from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.models.client import Media, OnDelta, with_usage
+from agentorchestra.models.failures import Target, silent, translate
+from agentorchestra.models.prices import most_usage, price_of
+from agentorchestra.models.providers import PROVIDERS
+
+if TYPE_CHECKING:
+    from agentorchestra.models.manager import Resolved
+    from agentorchestra.models.wire import Wire
+
+
+class PydanticAIClient:
+    """A `ModelClient` over pydantic-ai's model layer.
+
+    Args:
+        resolved: the model with its key looked up; ModelManager makes it.
+    """
+
+    def __init__(self, resolved: Resolved) -> None:
+        self.name = resolved.profile.model
+        self.profile = resolved.profile
+        self.native_tools = resolved.profile.tools
+        self._resolved = resolved
+        self._target = Target.of(resolved)
+        self._wire: Wire | None = None
+        self._making = asyncio.Lock()
+
+    async def request(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None = None) -> ModelResponse:
+        """One answer, streamed if somebody listens; see ModelClient."""
+        timeout_s = request.settings.timeout_s
+        # The library's own limit counts the silence between two pieces: a server that trickles would never end.
+        limit = asyncio.timeout(timeout_s)
+        try:
+            wire = self._wire or await self._connect()
+            async with limit:
+                return await wire.ask(request, media=media, on_delta=on_delta)
+        except AgentOrchestraError:
+            raise
+        except Exception as exc:
+            if limit.expired():
+                raise with_usage(silent(self._target, timeout_s), _at_most(request)) from None
+            error, uncertain = translate(exc, self._target)
+            raise (with_usage(error, _at_most(request)) if uncertain else error) from exc
+
+    def price(self, usage: Usage) -> float | None:
+        """By the profile's price, else the published one; None when there is neither."""
+        return price_of(self.profile, usage, address=self._resolved.address)
+
+    async def aclose(self) -> None:
+        """Close the connections; idempotent."""
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            await wire.aclose()
+
+    async def _connect(self) -> Wire:
+        async with self._making:
+            if self._wire is None:
+                made = await asyncio.to_thread(_make, self._resolved)
+                await made.open()
+                self._wire = made
+            return self._wire
+
+
+def _make(resolved: Resolved) -> Wire:
+    try:
+        from agentorchestra.models.wire import Wire
+
+        return Wire(resolved)
+    except ImportError as exc:
+        extra = PROVIDERS[resolved.provider].extra if resolved.provider in PROVIDERS else "openai"
+        raise MissingExtraError(
+            f"model {resolved.name!r} needs a package that is not installed ({exc.name or exc}); "
+            f'run: pip install "pydantic-ai-slim[{extra}]"'
+        ) from exc
+
+
+def _at_most(request: ModelRequest) -> Usage:
+    """What a request may have cost that reached the provider and brought no answer: its bound (docs/door.md)."""
+    return most_usage(request).model_copy(update={"requests": 0})
+
+
+__all__ = ["PydanticAIClient"]

@@ -1,0 +1,445 @@
+"""Our messages in pydantic-ai's, and back. The only module that imports a provider's library; import it lazily.
+
+Three measures keep a request cheap (docs: two thirds of the processor time of a request went into them): messages and
+tools go past the SDK's walk over its own types, tool schemas are transformed once, and connections use aiohttp.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit, omit
+from openai.resources.chat import AsyncChat
+from openai.resources.chat.completions import AsyncCompletions
+from pydantic import JsonValue
+from pydantic_ai import messages as theirs
+from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.profiles import merge_profile
+from pydantic_ai.profiles.openai import OpenAIModelProfile
+from pydantic_ai.providers import Provider, infer_provider_class
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.settings import ModelSettings as TheirSettings
+from pydantic_ai.tools import ToolDefinition
+
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.content import MediaBlock
+from agentorchestra.core.ids import canonical_json
+from agentorchestra.core.messages import FinishReason, Message, ModelRequest, ModelResponse, ToolCall, ToolSchema
+from agentorchestra.core.settings import ModelProfile
+from agentorchestra.models.client import Media, OnDelta
+from agentorchestra.models.failures import OPENAI_ADDRESS, Unreadable
+from agentorchestra.models.prices import estimate_input_tokens, estimate_text_tokens, is_loopback
+from agentorchestra.models.providers import FAMILIES, PROVIDERS
+from agentorchestra.models.render import render_block, render_message
+
+if TYPE_CHECKING:
+    from agentorchestra.models.manager import Resolved
+
+CONNECT_TIMEOUT_S = 15.0
+
+_FINISH: dict[str | None, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "content_filter",
+    "tool_call": "tool_calls",
+    "error": "error",
+}
+_SENDABLE = ("image/", "application/pdf", "audio/wav", "audio/x-wav", "audio/mpeg", "audio/mp3", "text/")
+
+
+# --- measure 1: past the SDK's walk ---------------------------------------------------------------------------------
+
+
+class _PlainCompletions(AsyncCompletions):
+    """Hands messages and tools over as they are: the body on the wire is the same.
+
+    The SDK walks both against its types on every request; at twenty steps that is most of a request's time.
+    """
+
+    async def create(self, *, messages: Any, tools: Any = omit, extra_body: Any = None, **rest: Any) -> Any:
+        body = {**(extra_body or {}), "messages": messages}
+        if not isinstance(tools, Omit):
+            body["tools"] = tools
+        return _checked(await super().create(messages=[], extra_body=body, **rest))
+
+
+def _checked(answer: Any) -> Any:
+    """The answer, if it can be one: the library takes whatever a server says for a completion and fails later."""
+    if isinstance(answer, AsyncStream):
+        kind = answer.response.headers.get("content-type", "").partition(";")[0].strip()
+        if kind in ("text/html", "application/json"):
+            raise Unreadable(f"{kind} in place of a stream of events")
+    elif isinstance(answer, str):
+        raise Unreadable(f"no JSON but {answer[:200]!r}" if answer else "nothing at all")
+    elif not getattr(answer, "choices", None):
+        error = (getattr(answer, "model_extra", None) or {}).get("error")
+        raise Unreadable(error or "it holds no choices")
+    return answer
+
+
+class _PlainChat(AsyncChat):
+    @cached_property
+    def completions(self) -> AsyncCompletions:
+        return _PlainCompletions(self._client)
+
+
+class PlainOpenAI(AsyncOpenAI):
+    """The SDK's client with the cheaper `chat.completions.create`."""
+
+    @cached_property
+    def chat(self) -> AsyncChat:
+        return _PlainChat(self)
+
+
+# --- measure 2: tool schemas once -----------------------------------------------------------------------------------
+
+
+class Tools:
+    """Tool definitions by digest, and what the model makes of each, transformed once.
+
+    Definitions handed out here are never changed, so the same objects serve every request.
+    """
+
+    _MOST = 4_096
+
+    def __init__(self, model: Model) -> None:
+        self._definitions: dict[str, ToolDefinition] = {}
+        self._customized: dict[int, tuple[ToolDefinition, ToolDefinition]] = {}
+        self._customize = model.customize_request_parameters
+        # The library asks the instance, so the memory applies to whatever class infer_model chose.
+        model.customize_request_parameters = self.customize  # type: ignore[method-assign]
+
+    def definition(self, tool: ToolSchema) -> ToolDefinition:
+        """The definition of a tool; strict mode is off because it changes what a schema means."""
+        found = self._definitions.get(tool.digest)
+        if found is None:
+            if len(self._definitions) >= self._MOST:
+                self._definitions.clear()
+                self._customized.clear()
+            found = self._definitions[tool.digest] = ToolDefinition(
+                name=tool.name,
+                description=tool.description,
+                parameters_json_schema=tool.parameters,
+                strict=False,
+            )
+        return found
+
+    def customize(self, model_request_parameters: ModelRequestParameters) -> ModelRequestParameters:
+        """What `Model.customize_request_parameters` gives, each tool transformed only the first time it is seen."""
+        parameters = model_request_parameters
+        new = [tool for tool in parameters.function_tools if id(tool) not in self._customized]
+        if new:
+            made = self._customize(dataclasses.replace(parameters, function_tools=new)).function_tools
+            # The tool itself is kept beside the result: its id cannot be given to another object.
+            self._customized.update({id(tool): (tool, one) for tool, one in zip(new, made, strict=True)})
+        rest = self._customize(dataclasses.replace(parameters, function_tools=[]))
+        return dataclasses.replace(
+            rest, function_tools=[self._customized[id(tool)][1] for tool in parameters.function_tools]
+        )
+
+
+# --- the wire -------------------------------------------------------------------------------------------------------
+
+
+class Wire:
+    """A model of pydantic-ai, asked once per `ask`.
+
+    Args:
+        resolved: the model with its key.
+    """
+
+    def __init__(self, resolved: Resolved) -> None:
+        self._profile = resolved.profile
+        self._name = resolved.profile.model
+        self._http: httpx2.AsyncClient | None = None
+        self._model = self._build(resolved)
+        self._tools = Tools(self._model)
+
+    async def open(self) -> None:
+        """Take the provider's connections into use."""
+        await self._model.__aenter__()
+
+    async def aclose(self) -> None:
+        """Close them."""
+        await self._model.__aexit__(None, None, None)
+        if self._http is not None:
+            await self._http.aclose()
+
+    async def ask(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None) -> ModelResponse:
+        """One answer; raises whatever the library raises."""
+        messages = await to_theirs(request.messages, media=media, profile=self._profile)
+        parameters = ModelRequestParameters(function_tools=[self._tools.definition(tool) for tool in request.tools])
+        settings = _settings(request)
+        if on_delta is None:
+            answer = await model_request(
+                self._model, messages, model_settings=settings, model_request_parameters=parameters
+            )
+        else:
+            async with model_request_stream(
+                self._model, messages, model_settings=settings, model_request_parameters=parameters
+            ) as stream:
+                async for event in stream:
+                    piece = _piece(event)
+                    if piece:
+                        on_delta(piece)
+                answer = stream.get()
+        return to_ours(answer, request, name=self._name)
+
+    def _build(self, resolved: Resolved) -> Model:
+        entry = PROVIDERS.get(resolved.provider)
+        spoken = resolved.provider in ("openai", "openai-chat")
+        if spoken or (resolved.address is not None and (entry is None or entry.compatible)):
+            return self._compatible(resolved)
+        return infer_model(f"{resolved.provider}:{resolved.model}", lambda name: _provider(name, resolved))
+
+    def _compatible(self, resolved: Resolved) -> Model:
+        """An OpenAI-compatible server, OpenAI's own included."""
+        address = resolved.address or OPENAI_ADDRESS
+        self._http = DefaultAioHttpClient(
+            # No proxy stands between this process and its own machine, whatever the environment says.
+            trust_env=not is_loopback(address),
+            # Small servers close an idle connection after five seconds; a request sent just then would be lost.
+            limits=httpx2.Limits(
+                max_connections=1_000,
+                max_keepalive_connections=100,
+                keepalive_expiry=30.0 if resolved.address is None else 3.0,
+            ),
+        )
+        client = PlainOpenAI(base_url=address, api_key=resolved.key or "no-key", http_client=self._http, max_retries=0)
+        profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+        if resolved.address is not None:
+            # Set for OpenAI's account, and no other server's business.
+            client.organization = client.project = None
+            if not resolved.model.startswith(tuple(FAMILIES)):
+                profile["openai_chat_supports_max_completion_tokens"] = False
+        provider = OpenAIProvider(openai_client=client)
+        return OpenAIChatModel(
+            resolved.model,
+            provider=provider,
+            profile=merge_profile(provider.model_profile(resolved.model), profile),
+        )
+
+
+def _provider(name: str, resolved: Resolved) -> Provider[Any]:
+    """A provider with the key that was looked up, not the one in the process's environment."""
+    given: dict[str, Any] = {}
+    if resolved.key is not None:
+        given["api_key"] = resolved.key
+    if resolved.address is not None:
+        given["base_url"] = resolved.address
+    return infer_provider_class(name)(**given)
+
+
+def _settings(request: ModelRequest) -> TheirSettings:
+    ours = request.settings
+    settings = TheirSettings(
+        max_tokens=ours.max_tokens,
+        max_retries=0,
+        # The time limit of the whole request is the client's; this one only must not come first.
+        timeout=httpx2.Timeout(ours.timeout_s + 5.0, connect=min(CONNECT_TIMEOUT_S, ours.timeout_s)),
+    )
+    if request.tools and ours.tool_choice != "auto":
+        settings["tool_choice"] = ours.tool_choice
+    if ours.temperature is not None:
+        settings["temperature"] = ours.temperature
+    if ours.top_p is not None:
+        settings["top_p"] = ours.top_p
+    if ours.seed is not None:
+        settings["seed"] = ours.seed
+    return settings
+
+
+def _piece(event: Any) -> str:
+    if isinstance(event, theirs.PartStartEvent) and isinstance(event.part, theirs.TextPart):
+        return event.part.content
+    if isinstance(event, theirs.PartDeltaEvent) and isinstance(event.delta, theirs.TextPartDelta):
+        return event.delta.content_delta
+    return ""
+
+
+# --- ours to theirs -------------------------------------------------------------------------------------------------
+
+
+async def to_theirs(messages: Sequence[Message], *, media: Media, profile: ModelProfile) -> list[theirs.ModelMessage]:
+    """Our messages as pydantic-ai's. Text is written by render.py, as for every model."""
+    result: list[theirs.ModelMessage] = []
+    parts: list[theirs.ModelRequestPart] = []
+    shown: list[theirs.UserContent] = []  # media that tools returned: they follow the tools' texts
+    names: dict[str, str] = {}
+
+    def end_results() -> None:
+        if shown:
+            parts.append(theirs.UserPromptPart(content=list(shown)))
+            shown.clear()
+
+    def end_request() -> None:
+        end_results()
+        if parts:
+            result.append(theirs.ModelRequest(parts=list(parts)))
+            parts.clear()
+
+    for message in messages:
+        if message.role == "assistant":
+            end_request()
+            answer = _answer(message)
+            names.update({call.id: call.name for call in message.tool_calls})
+            if answer.parts:
+                result.append(answer)
+        elif message.role == "tool":
+            call_id = message.tool_call_id or ""
+            parts.append(
+                theirs.ToolReturnPart(
+                    tool_name=message.name or names.get(call_id, "tool"),
+                    content=render_message(message),
+                    tool_call_id=call_id,
+                    outcome="failed" if message.is_error else "success",
+                )
+            )
+            for block in message.content:
+                if isinstance(block, MediaBlock) and _sent(block, profile):
+                    shown.extend([render_block(block), await _binary(block, media)])
+        elif message.role == "system":
+            end_results()
+            parts.append(theirs.SystemPromptPart(content=render_message(message)))
+        else:
+            end_results()
+            parts.append(theirs.UserPromptPart(content=await _user_content(message, media, profile)))
+    end_request()
+    return result
+
+
+def _answer(message: Message) -> theirs.ModelResponse:
+    parts: list[theirs.ModelResponsePart] = []
+    text = render_message(message)
+    if text:
+        parts.append(theirs.TextPart(content=text))
+    for call in message.tool_calls:
+        # Arguments that were no object go back as an object: servers refuse a conversation that holds any other.
+        parts.append(theirs.ToolCallPart(tool_name=call.name, args=call.arguments, tool_call_id=call.id))
+    return theirs.ModelResponse(parts=parts)
+
+
+async def _user_content(message: Message, media: Media, profile: ModelProfile) -> str | list[theirs.UserContent]:
+    sent = [block for block in message.content if isinstance(block, MediaBlock) and _sent(block, profile)]
+    if not sent:
+        return render_message(message)
+    content: list[theirs.UserContent] = []
+    lines: list[str] = []
+    for block in message.content:
+        lines.append(render_block(block))
+        if isinstance(block, MediaBlock) and _sent(block, profile):
+            content.extend(["\n".join(lines), await _binary(block, media)])
+            lines = []
+    if lines:
+        content.append("\n".join(lines))
+    return content
+
+
+def _sent(block: MediaBlock, profile: ModelProfile) -> bool:
+    """Whether a medium goes along; one that does not is still named in the text."""
+    blind = "vision" in profile.model_fields_set and not profile.vision
+    if blind and not block.media_type.startswith(("audio/", "text/")):
+        return False
+    return block.media_type.startswith(_SENDABLE)
+
+
+async def _binary(block: MediaBlock, media: Media) -> theirs.UserContent:
+    data = await media(block.sha256)
+    if block.media_type.startswith("text/"):
+        return data.decode("utf-8", "replace")
+    return theirs.BinaryContent(data=data, media_type=block.media_type)
+
+
+# --- theirs to ours -------------------------------------------------------------------------------------------------
+
+
+def to_ours(answer: theirs.ModelResponse, request: ModelRequest, *, name: str) -> ModelResponse:
+    """An answer in our types, under the name the model was asked for by."""
+    text: list[str] = []
+    thinking: list[str] = []
+    calls: list[ToolCall] = []
+    for part in answer.parts:
+        if isinstance(part, theirs.TextPart):
+            text.append(part.content)
+        elif isinstance(part, theirs.ThinkingPart):
+            thinking.append(part.content)
+        elif isinstance(part, theirs.ToolCallPart):
+            calls.append(
+                ToolCall(id=_clean(part.tool_call_id), name=_clean(part.tool_name), arguments=_arguments(part.args))
+            )
+    refusal = (answer.provider_details or {}).get("refusal")
+    if isinstance(refusal, str) and not text:
+        text.append(refusal)
+    reason = _FINISH.get(answer.finish_reason, "other")
+    said = _clean("".join(text))
+    return ModelResponse(
+        text=said,
+        thinking=_clean("\n".join(thinking)),
+        tool_calls=tuple(calls),
+        finish_reason="tool_calls" if calls and reason == "stop" else reason,
+        model=name,
+        usage=_usage(answer, request, said, calls),
+    )
+
+
+def _arguments(args: Any) -> dict[str, JsonValue] | str:
+    """The arguments as an object, or the raw text when they are none."""
+    if args is None or args == "":
+        return {}
+    if isinstance(args, str):
+        try:
+            args = json.loads(args, parse_constant=_refuse)
+        except ValueError:
+            return _clean(args)
+    if not isinstance(args, dict):
+        return _clean(json.dumps(args, ensure_ascii=False))
+    try:
+        text = canonical_json(args)
+    except (ValueError, TypeError):
+        return _clean(str(args))
+    cleaned = _clean(text)
+    found: dict[str, JsonValue] = args if cleaned == text else json.loads(cleaned)
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _clean(text: str) -> str:
+    """The text without lone surrogates, which JSON can escape but nothing can store."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _usage(answer: theirs.ModelResponse, request: ModelRequest, said: str, calls: list[ToolCall]) -> Usage:
+    """Tokens by class; estimated for servers that do not count, so that budgets hold there too."""
+    given = answer.usage
+    if not given.input_tokens and not given.output_tokens:
+        written = said + "".join(call.name + str(call.arguments) for call in calls)
+        return Usage(
+            requests=1,
+            input_tokens=estimate_input_tokens(request),
+            output_tokens=min(estimate_text_tokens(written), request.settings.max_tokens),
+        )
+    return Usage(
+        requests=1,
+        input_tokens=given.input_tokens,
+        cache_read_tokens=given.cache_read_tokens,
+        cache_write_tokens=given.cache_write_tokens,
+        output_tokens=given.output_tokens,
+        reasoning_tokens=given.details.get("reasoning_tokens", 0),
+    )
+
+
+__all__ = ["PlainOpenAI", "Tools", "Wire", "to_ours", "to_theirs"]
