@@ -17,12 +17,11 @@ import click
 
 from agentorchestra.cli.output import OutputError, emit_json, one_line, say
 from agentorchestra.core.errors import AgentOrchestraError, UsageError
-from agentorchestra.core.spec import RunStatus, exit_code
 
 DEBUG_VARIABLE = "AGENTORCHESTRA_DEBUG"
 USAGE = 2
 FAILED = 1
-CANCELLED = exit_code(RunStatus.CANCELLED)
+CANCELLED = 130
 
 
 class Unfinished(Exception):
@@ -78,12 +77,12 @@ def _report(exc: BaseException, *, as_json: bool) -> int:
         return USAGE
     code, sentence = _sentence(exc)
     kind = "Interrupted" if code == CANCELLED else type(exc).__name__
-    status = RunStatus.CANCELLED if code == CANCELLED else RunStatus.FAILED
+    status = "cancelled" if code == CANCELLED else "failed"
     say(f"error: {sentence}")
     if hint:
         say(hint)
     if as_json and not isinstance(exc, OutputError):
-        about: dict[str, Any] = {"status": status.value, "error": sentence, "error_type": kind}
+        about: dict[str, Any] = {"status": status, "error": sentence, "error_type": kind}
         if run_id:
             about["run_id"] = run_id
         try:

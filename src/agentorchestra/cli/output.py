@@ -9,9 +9,10 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus, exit_code
+if TYPE_CHECKING:  # every way in imports this module: `--help` has no need of pydantic
+    from agentorchestra.core.spec import Question, RunResult
 
 WORKSPACE_VARIABLE = "AGENTORCHESTRA_WORKSPACE"
 
@@ -118,6 +119,8 @@ def summary_line(result: RunResult) -> str:
 
 def print_result(result: RunResult, folder: Path, *, as_json: bool) -> int:
     """Print a result and what to do next; the exit code."""
+    from agentorchestra.core.spec import exit_code
+
     if as_json:
         emit_json(result.model_dump(mode="json"))
     else:
@@ -130,7 +133,7 @@ def _result_lines(result: RunResult) -> list[str]:
     lines: list[str] = []
     if result.answer:
         lines += [result.answer, ""]
-    if result.report and result.report != result.answer:
+    if result.report and result.report not in (result.answer, _trouble(result)):
         lines += [result.report, ""]
     if result.sources:
         lines.append("Sources:")
@@ -147,15 +150,23 @@ def _result_lines(result: RunResult) -> list[str]:
 
 
 def _print_next(result: RunResult, folder: Path, *, as_json: bool) -> None:
+    from agentorchestra.core.spec import FINAL, RunStatus
+
     if result.status is RunStatus.WAITING:
         print_questions(result.questions, result.run_id, folder)
         if not result.questions:
             say(f"the run waits: {result.error or 'nothing is open'}")
         return
-    if result.error:
-        say(f"error: {one_line(result.error, 2000)}")
+    trouble = _trouble(result)
+    if trouble:
+        say(f"error: {one_line(trouble, 2000)}")
     if result.status not in FINAL and not as_json:
         say(f"to go on: {command('resume', result.run_id, folder)}")
+
+
+def _trouble(result: RunResult) -> str:
+    """Why the run did not come to its end; a failed agent says it in its report."""
+    return result.error or (result.report if result.status == "failed" else "")
 
 
 def print_questions(questions: tuple[Question, ...], run_id: str, folder: Path) -> None:

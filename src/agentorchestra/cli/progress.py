@@ -48,6 +48,8 @@ class Progress:
         body = notice.event.body
         match notice.event.type:
             case "started":
+                if notice.event.branch == "/":
+                    return None  # the top agent itself: its steps are shown
                 return self._begun(body["effect"], notice.actor)
             case "completed":
                 return self._completed(body, notice.actor)
