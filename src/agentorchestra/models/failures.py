@@ -16,6 +16,7 @@ from agentorchestra.core.errors import (
     ModelResponseError,
     ModelUnavailableError,
 )
+from agentorchestra.models.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from agentorchestra.models.manager import Resolved
@@ -55,7 +56,9 @@ class Target:
     def of(cls, resolved: Resolved) -> Target:
         """The target of a resolved model."""
         own = resolved.address is not None
-        section = f"[models.{resolved.name}]" if resolved.in_settings else "OPENAI_BASE_URL" if own else ""
+        entry = PROVIDERS.get(resolved.provider)
+        in_settings = resolved.in_settings and (resolved.profile.base_url is not None or not own)
+        section = f"[models.{resolved.name}]" if in_settings else entry.address_env if entry is not None and own else ""
         address = resolved.address or (OPENAI_ADDRESS if resolved.provider.startswith("openai") else "")
         address = shown_address(address) if address else resolved.provider
         return cls(resolved.profile.model, address, section, resolved.key_env, resolved.key, own)

@@ -17,7 +17,6 @@ from agentorchestra.models.prices import is_loopback, price_of
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
 
 _PROBE = Usage(requests=1, input_tokens=1_000, output_tokens=1_000)
-_ADDRESS_ENV = "OPENAI_BASE_URL"
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class ModelManager:
 
     Args:
         settings: the profiles.
-        environ: where keys are looked up (and OPENAI_BASE_URL, as the provider's own tools do).
+        environ: where keys are looked up (and addresses such as OPENAI_BASE_URL, as the provider's own tools do).
         extra: clients by name, e.g. scripted ones. They belong to whoever made them and are not closed here.
     """
 
@@ -179,8 +178,8 @@ class ModelManager:
         address = profile.base_url
         if address is not None:
             _check_address(name, address)
-        if address is None and provider in ("openai", "openai-chat", "openai-responses"):
-            address = self._environ.get(_ADDRESS_ENV) or None
+        elif entry is not None:
+            address = self._environ.get(entry.address_env) or entry.address
         key_env, key = self._key(name, profile, provider, address)
         return Resolved(name, profile, in_settings, provider, model, address, key_env, key)
 
@@ -213,7 +212,8 @@ class ModelManager:
         if resolved.provider == "offline":
             from agentorchestra.models.offline import OfflineModel
 
-            return cast("ModelClient", OfflineModel())
+            made = OfflineModel(profile=resolved.profile) if resolved.in_settings else OfflineModel()
+            return cast("ModelClient", made)
         from agentorchestra.models.openai import PydanticAIClient
 
         return PydanticAIClient(resolved)

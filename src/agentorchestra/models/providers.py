@@ -17,6 +17,8 @@ class ProviderEntry:
         extra: the extra of pydantic-ai-slim that installs it.
         price_id: the name in the price list.
         compatible: speaks OpenAI's chat protocol, so `base_url` may point anywhere.
+        address_env: the environment variable that may hold the server's address.
+        address: the usual address, for servers that run on the user's own machine.
     """
 
     key_envs: tuple[str, ...]
@@ -24,6 +26,8 @@ class ProviderEntry:
     extra: str = "openai"
     price_id: str = ""
     compatible: bool = True
+    address_env: str = ""
+    address: str | None = None
 
     @property
     def installed(self) -> bool:
@@ -38,14 +42,16 @@ def _own(key_envs: tuple[str, ...], module: str, extra: str, price_id: str) -> P
     return ProviderEntry(key_envs, module, extra, price_id, compatible=False)
 
 
-def _same(price_id: str, *key_envs: str) -> ProviderEntry:
-    return ProviderEntry(key_envs, price_id=price_id)
+def _same(price_id: str, *key_envs: str, address_env: str = "", address: str | None = None) -> ProviderEntry:
+    return ProviderEntry(key_envs, price_id=price_id, address_env=address_env, address=address)
 
 
 PROVIDERS: dict[str, ProviderEntry] = {
-    "openai": _same("openai", "OPENAI_API_KEY"),
-    "openai-chat": _same("openai", "OPENAI_API_KEY"),
-    "openai-responses": _own(("OPENAI_API_KEY",), "openai", "openai", "openai"),
+    "openai": _same("openai", "OPENAI_API_KEY", address_env="OPENAI_BASE_URL"),
+    "openai-chat": _same("openai", "OPENAI_API_KEY", address_env="OPENAI_BASE_URL"),
+    "openai-responses": ProviderEntry(
+        ("OPENAI_API_KEY",), price_id="openai", compatible=False, address_env="OPENAI_BASE_URL"
+    ),
     "anthropic": _own(("ANTHROPIC_API_KEY",), "anthropic", "anthropic", "anthropic"),
     "google": _own(("GOOGLE_API_KEY", "GEMINI_API_KEY"), "google.genai", "google", "google"),
     "google-cloud": _own((), "google.genai", "google", "google"),
@@ -61,12 +67,12 @@ PROVIDERS: dict[str, ProviderEntry] = {
     "fireworks": _same("fireworks", "FIREWORKS_API_KEY"),
     "moonshotai": _same("moonshotai", "MOONSHOTAI_API_KEY"),
     "nebius": _same("nebius", "NEBIUS_API_KEY"),
-    "ollama": _same("ollama"),
+    "ollama": _same("ollama", address_env="OLLAMA_BASE_URL", address="http://127.0.0.1:11434/v1"),
     "openrouter": _same("openrouter", "OPENROUTER_API_KEY"),
     "ovhcloud": _same("ovhcloud", "OVHCLOUD_API_KEY"),
     "sambanova": _same("sambanova", "SAMBANOVA_API_KEY"),
     "together": _same("together", "TOGETHER_API_KEY"),
-    "vllm": _same("vllm"),
+    "vllm": _same("vllm", address_env="VLLM_BASE_URL", address="http://127.0.0.1:8000/v1"),
     "zai": _same("zai", "ZAI_API_KEY"),
 }
 """Providers by the name before the colon."""

@@ -67,14 +67,15 @@ class _PlainCompletions(AsyncCompletions):
         body = {**(extra_body or {}), "messages": messages}
         if not isinstance(tools, Omit):
             body["tools"] = tools
-        return _checked(await super().create(messages=[], extra_body=body, **rest))
+        return await _checked(await super().create(messages=[], extra_body=body, **rest))
 
 
-def _checked(answer: Any) -> Any:
+async def _checked(answer: Any) -> Any:
     """The answer, if it can be one: the library takes whatever a server says for a completion and fails later."""
     if isinstance(answer, AsyncStream):
         kind = answer.response.headers.get("content-type", "").partition(";")[0].strip()
         if kind in ("text/html", "application/json"):
+            await answer.close()
             raise Unreadable(f"{kind} in place of a stream of events")
     elif isinstance(answer, str):
         raise Unreadable(f"no JSON but {answer[:200]!r}" if answer else "nothing at all")
