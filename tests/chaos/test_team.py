@@ -1,0 +1,199 @@
+"""A team killed with SIGKILL at every point of every effect, and resumed by the command line in a fresh process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.events import Event
+from tests.chaos import team_model
+from tests.chaos.support import effect_keys, kill_points, only_run, python, read_log
+
+CLI = ("-m", "agentorchestra.cli")
+PROGRAM = Path(__file__).with_name("team_program.py")
+
+NOTES = {"/1.react/3.team/1.left#2": "left", "/1.react/3.team/2.right#2": "right", "/1.react#6": "top"}
+LOOKUPS = {"/1.react/3.team/1.left#4", "/1.react/3.team/2.right#4", "/1.react#7"}
+KEYS = {
+    "/#1",
+    *(f"/1.react#{n}" for n in range(1, 11)),
+    "/1.react/3.team#1",
+    "/1.react/3.team#2",
+    *(f"/1.react/3.team/{side}#{n}" for side in ("1.left", "2.right") for n in range(1, 7)),
+}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[team_model.Served]:
+    async with team_model.Served() as made:
+        yield made
+
+
+@dataclass
+class Case:
+    """One run in a folder of its own; its model's name tells its requests from those of the others."""
+
+    folder: Path
+    server: team_model.Served
+    run: str = ""
+
+    def lay_out(self) -> None:
+        """The user's program, its settings, an empty workspace."""
+        self.folder.mkdir(parents=True)
+        shutil.copy(PROGRAM, self.folder / "app.py")
+        settings = [
+            'app = "app:workspace"',
+            'model = "team"',
+            "[models.team]",
+            f'model = "{self.folder.name}"',
+            f'base_url = "{self.server.base_url}"',
+            'api_key_env = ""',
+        ]
+        (self.folder / "agentorchestra.toml").write_text("\n".join(settings))
+
+    async def cli(self, *words: str, kill_at: str = "") -> tuple[str, list[dict[str, Any]]]:
+        """A command in a fresh process; what it printed, and the requests it made."""
+        before = len(self.server.bodies)
+        whole = (*CLI, *words, "--workspace", self.folder / "ws", "--json")
+        printed = await asyncio.to_thread(python, whole, kill_at=kill_at)
+        seen = [body for body in self.server.bodies[before:] if body["model"] == self.folder.name]
+        return printed, seen
+
+    async def log(self) -> list[Event]:
+        """The log as it stands."""
+        if not self.run:
+            self.run = await only_run(self.folder / "ws")
+        return await read_log(self.folder / "ws", self.run)
+
+    def lines(self, name: str) -> list[list[str]]:
+        """What a tool wrote: key and argument of each time it ran."""
+        path = self.folder / name
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _effects(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
+    return {e.span: e.body["effect"] for e in events if e.span and e.body.get("effect")}
+
+
+def _outcomes(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
+    return {e.span: e.body["outcome"] for e in events if e.span and e.type == "completed"}
+
+
+def _answered(events: Sequence[Event]) -> set[str]:
+    """The requests whose answers the log holds."""
+    kinds = {key: effect["kind"] for key, effect in _effects(events).items()}
+    return {
+        team_model.answered(outcome["value"])
+        for key, outcome in _outcomes(events).items()
+        if kinds[key] == "RequestModel"
+    }
+
+
+async def check(case: Case, points: Sequence[str], *, replay: bool = False) -> None:
+    """Run, killed at each point in turn, then resumed to the end: nothing is lost, done, asked or paid twice."""
+    case.lay_out()
+    asked: list[dict[str, Any]] = []
+    known: set[str] = set()
+    for phase in range(len(points) + 1):
+        words = ("run", team_model.TASK) if phase == 0 else ("resume", case.run)
+        point = points[phase] if phase < len(points) else ""
+        printed, seen = await case.cli(*words, kill_at=point)
+        now = {team_model.digest(body) for body in seen}
+        assert len(now) == len(seen), f"{points}: asked twice by one process"
+        assert not now & known, f"{points}: a request was asked although its answer is recorded"
+        again = Counter(team_model.actor_of(body) for body in seen if body in asked)
+        assert max(again.values(), default=0) <= 1, f"{points}: {again} requests repeated"
+        asked += seen
+        events = await case.log()
+        known = _answered(events)
+    result = json.loads(printed)
+    assert result["status"] == "completed", (points, result)
+    assert effect_keys(events) == KEYS, points
+    completed = Counter(event.span for event in events if event.type == "completed")
+    assert completed == dict.fromkeys(KEYS, 1), points
+    expected = team_model.ANSWER
+    notes = case.lines("notes.txt")
+    assert max(Counter(key for key, _ in notes).values()) == 1, (points, notes)
+    outcomes = _outcomes(events)
+    for key, x in NOTES.items():
+        if outcomes[key].get("status") == "uncertain":
+            expected = expected.replace(f"noted {x}", team_model.UNCERTAIN)
+        else:
+            assert [key, x] in notes, points  # what is said to be done was done
+    assert result["answer"] == expected, points
+    lookups = Counter(key for key, _ in case.lines("lookups.txt"))
+    assert set(lookups) == LOOKUPS and max(lookups.values()) <= len(points) + 1, (points, lookups)
+    if replay:
+        await case.cli("replay", case.run)
+    shutil.rmtree(case.folder)
+
+
+async def grid(folder: Path, server: team_model.Served, cases: Sequence[Sequence[str]], *, replay: bool) -> None:
+    """Two at a time."""
+    gate = asyncio.Semaphore(2)
+
+    async def one(number: int, points: Sequence[str]) -> None:
+        async with gate:
+            await check(Case(folder / f"case-{number}", server), points, replay=replay)
+
+    async with asyncio.TaskGroup() as group:
+        for number, points in enumerate(cases):
+            group.create_task(one(number, points))
+
+
+SLICE = [
+    ("after_mark:/#1",),
+    ("in_record:/1.react#2",),
+    ("before:/1.react/3.team#1",),
+    ("after:/1.react/3.team/1.left#1",),
+    ("after:/1.react/3.team/2.right#2",),
+    ("in_record:/1.react/3.team/1.left#4",),
+    ("after_record:/1.react/3.team/2.right#6",),
+    ("in_record:/1.react#3", "after:/1.react#6"),
+    ("after_mark:/1.react/3.team/2.right#3", "after_mark:/1.react/3.team/2.right#3"),
+    ("in_mark:/1.react#9",),
+    ("in_record:/#1",),
+]
+
+
+async def test_a_team_survives_being_killed(tmp_path: Path, server: team_model.Served) -> None:
+    await grid(tmp_path, server, SLICE, replay=True)
+
+
+async def _clean(folder: Path, server: team_model.Served) -> list[str]:
+    case = Case(folder / "clean", server)
+    case.lay_out()
+    printed, seen = await case.cli("run", team_model.TASK)
+    assert json.loads(printed)["answer"] == team_model.ANSWER
+    assert len(seen) == 9
+    events = await case.log()
+    assert effect_keys(events) == KEYS
+    return kill_points(events)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+async def test_a_team_survives_being_killed_at_every_point(tmp_path: Path, server: team_model.Served) -> None:
+    points = await _clean(tmp_path, server)
+    print(f"{len(KEYS)} effects, {len(points)} points")
+    await grid(tmp_path, server, [(point,) for point in points], replay=False)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+async def test_a_team_survives_being_killed_twice(tmp_path: Path, server: team_model.Served) -> None:
+    """The second kill hits the resume: at the same effect, and further on."""
+    points = await _clean(tmp_path, server)
+    pairs = [(point, later) for point, later in zip(points[::7], points[10::7], strict=False)]
+    marks = [point for point in points if point.startswith("after_mark") and point.partition(":")[2] not in NOTES]
+    pairs += [(point, point) for point in marks]
+    print(f"{len(pairs)} pairs of points")
+    await grid(tmp_path, server, pairs, replay=False)
