@@ -445,7 +445,7 @@ class Workspace(Generic[Deps]):
         )
         outcome = await root.perform(agent_effect(spec, root))
         if outcome.value is None:
-            return AgentResult(status=RunStatus.FAILED, report=outcome.error or "")
+            raise AgentOrchestraError(outcome.error or f"{manifest.system} gave no result")
         return AgentResult.model_validate(outcome.value)
 
     async def stream(self, task: str, **options: Any) -> AsyncIterator[Notice]:

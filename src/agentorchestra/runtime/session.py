@@ -588,14 +588,20 @@ class Session(Generic[Deps]):
             await child.let_spawned_finish()
             raise
         except (AgentOrchestraError, ReplayEnd) as exc:
-            if isinstance(exc, DoorError | ModelError | StoreError | ReplayEnd):
+            if isinstance(exc, DoorError | ModelError | StoreError | ReplayEnd) or self._is_top(effect):
                 raise
             return failed("error", str(exc), error_type=type(exc).__name__)
         except Exception as exc:  # a handler's bug is the effect's failure, never the run's
+            if self._is_top(effect):
+                raise
             return failed("error", f"{effect.name} failed: {type(exc).__name__}: {exc}", error_type=type(exc).__name__)
         finally:
             await child.end_spawned()
         return outcome
+
+    def _is_top(self, effect: Effect) -> bool:
+        """Whether an effect is the run's top agent: its failure is the run's, and a resume enters it again."""
+        return self.parent is None and effect.kind is EffectKind.INVOKE_AGENT
 
     def _interruption(self, exc: BaseException, child: Session[Any]) -> EffectInterrupted:
         return EffectInterrupted(
