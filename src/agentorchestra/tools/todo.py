@@ -1,14 +1,15 @@
-"""`todo`: the plan of a run, with the planning tool's actions and fields (001, sec. 3.2) and todo's (000, app. D.1).
+"""`todo`: the plans of a run, with the actions of the planning tool (001, sec. 3.2) and of todo (000, app. D.1).
 
-Plans live in the run's state (`ctx.vars`) and nowhere else: two runs never share one. The tool is pure in the door's
-sense: what it changes is recorded with its outcome and applied on every hit, so executing it again after a crash
-starts from the same state and gives the same result.
+Plans live in the run's state (`ctx.vars`) and nowhere else, so two runs never share one. The tool is pure in the
+door's sense: what it changes is recorded with its outcome and applied on every hit, so executing it again after a
+crash starts from the same state and gives the same result. Several calls of one decision run in listed order.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, JsonValue
 
@@ -19,8 +20,10 @@ from agentorchestra.tea.tool import tool
 StepStatus = Literal["not_started", "in_progress", "completed", "blocked"]
 Action = Literal["create", "update", "list", "get", "set_active", "mark_step", "delete", "add", "clear", "complete"]
 
-_MARKS = {"not_started": "[ ]", "in_progress": "[→]", "completed": "[✓]", "blocked": "[!]"}
+_MARKS: dict[StepStatus, str] = {"not_started": "[ ]", "in_progress": "[→]", "completed": "[✓]", "blocked": "[!]"}
 _VAR = "todo"
+_FIRST = "plan"
+"""What a plan without a name is called."""
 
 
 class PlanStep(BaseModel):
@@ -32,10 +35,47 @@ class PlanStep(BaseModel):
 
 
 class Plan(BaseModel):
-    """A plan."""
+    """A plan: a name, what it is for, and its steps in order."""
 
-    title: str = ""
+    name: str
+    title: str
     steps: list[PlanStep] = []
+
+    def revise(self, texts: list[str]) -> None:
+        """Other steps; those that stay keep their status and notes."""
+        left = list(self.steps)
+        revised = []
+        for text in texts:
+            kept = next((step for step in left if step.text == text), None)
+            if kept is not None:
+                left.remove(kept)
+            revised.append(kept or PlanStep(text=text))
+        self.steps = revised
+
+    def step(self, index: int | None) -> PlanStep:
+        """The step with this number."""
+        if not self.steps:
+            raise ToolError(f"plan {self.name!r} has no steps; add some first")
+        if index is None or not 0 <= index < len(self.steps):
+            given = "missing" if index is None else index
+            raise ToolError(f"step_index is {given}; plan {self.name!r} has the steps 0 to {len(self.steps) - 1}")
+        return self.steps[index]
+
+    @property
+    def progress(self) -> str:
+        """How far it is: `Title - 1/3 (33%), 2 not_started, ...`."""
+        counts = Counter(step.status for step in self.steps)
+        done, total = counts["completed"], len(self.steps)
+        percent = round(100 * done / total) if total else 0
+        return f"{self.title} - {done}/{total} ({percent}%), " + ", ".join(f"{counts[s]} {s}" for s in _MARKS)
+
+    def render(self) -> str:
+        """The progress, and a line for each step."""
+        lines = [f"Plan {self.name!r}: {self.progress}"]
+        for index, step in enumerate(self.steps):
+            notes = f" ({step.notes})" if step.notes else ""
+            lines.append(f"{index}. {_MARKS[step.status]} {step.text}{notes}")
+        return "\n".join(lines)
 
 
 class Plans(BaseModel):
@@ -44,12 +84,48 @@ class Plans(BaseModel):
     plans: dict[str, Plan] = {}
     active: str | None = None
 
+    @classmethod
+    def of(cls, state: Mapping[str, JsonValue]) -> Self:
+        """The plans in a run's state."""
+        return cls.model_validate(state.get(_VAR) or {})
 
-def _load(vars_: Mapping[str, JsonValue]) -> Plans:
-    return Plans.model_validate(vars_.get(_VAR) or {})
+    def find(self, name: str | None, action: str, *, fall_back: bool = True) -> Plan:
+        """The named plan; without a name the active one, where the action may fall back to it."""
+        wanted = name or (self.active if fall_back else None)
+        known = ", ".join(self.plans) or "none yet; create one"
+        if wanted is None:
+            raise ToolError(f"{action} needs a plan_id; the plans: {known}")
+        if wanted not in self.plans:
+            raise ToolError(f"there is no plan {wanted!r}; the plans: {known}")
+        return self.plans[wanted]
+
+    def create(self, name: str, title: str | None, steps: list[str]) -> Plan:
+        """A new plan, active from now on."""
+        if name in self.plans:
+            raise ToolError(f"there is a plan {name!r} already; update it, delete it first, or choose another plan_id")
+        self.plans[name] = Plan(name=name, title=title or name, steps=[PlanStep(text=text) for text in steps])
+        self.active = name
+        return self.plans[name]
+
+    def delete(self, plan: Plan) -> str:
+        """Forget a plan; no other one becomes active by itself."""
+        del self.plans[plan.name]
+        if self.active != plan.name:
+            return f"Plan {plan.name!r} is deleted."
+        self.active = None
+        left = f"; set_active one of: {', '.join(self.plans)}" if self.plans else ""
+        return f"Plan {plan.name!r} is deleted. No plan is active{left}."
+
+    def overview(self) -> str:
+        """A line for each plan."""
+        lines = [
+            f"- {plan.name}{' (active)' if plan.name == self.active else ''}: {plan.progress}"
+            for plan in self.plans.values()
+        ]
+        return "\n".join(lines) or "There are no plans yet; create one."
 
 
-@tool(effect="read")
+@tool(effect="pure", thread=False, sequential=True)
 def todo(
     ctx: RunContext[Any],
     action: Action,
@@ -73,58 +149,41 @@ def todo(
         step_status: not_started, in_progress, completed or blocked.
         step_notes: What is worth knowing about the step.
     """
-    state = _load(ctx.vars)
-    said = _act(state, action, plan_id, title, steps, step_index, step_status, step_notes)
-    if action not in ("list", "get"):
-        ctx.vars[_VAR] = state.model_dump(mode="json")
+    plans = Plans.of(ctx.vars)
+    if action == "list":
+        return plans.overview()
+    if action == "get":
+        return plans.find(plan_id, action).render()
+    if action == "create" or (action == "add" and not plans.plans):
+        said = plans.create(plan_id or _FIRST, title, _texts(steps)).render()
+    elif action == "delete":
+        said = plans.delete(plans.find(plan_id, action, fall_back=False))
+    else:
+        plan = plans.find(plan_id, action, fall_back=action != "set_active")
+        if action == "set_active":
+            plans.active = plan.name
+        elif action == "update":
+            if title is None and steps is None:
+                raise ToolError("update needs a title or steps")
+            plan.title = title or plan.title
+            if steps is not None:
+                plan.revise(_texts(steps))
+        elif action == "add":
+            plan.steps += [PlanStep(text=text) for text in _texts(steps)]
+        elif action == "clear":
+            plan.steps = []
+        else:
+            _mark(plan.step(step_index), "completed" if action == "complete" else step_status, step_notes)
+        said = plan.render()
+    ctx.vars[_VAR] = plans.model_dump(mode="json")
     return said
 
 
-def _act(
-    state: Plans,
-    action: Action,
-    plan_id: str | None,
-    title: str | None,
-    steps: list[str] | None,
-    step_index: int | None,
-    step_status: StepStatus | None,
-    step_notes: str | None,
-) -> str:
-    if action == "list":
-        lines = [
-            f"- {name}{' (active)' if name == state.active else ''}: {_progress(p)}" for name, p in state.plans.items()
-        ]
-        return "\n".join(lines) or "There are no plans yet; create one."
-    if action == "create":
-        return _create(state, plan_id or "plan", title, steps)
-    if action == "add" and not state.plans:
-        return _create(state, plan_id or "plan", title, steps)
-    name, plan = _find(state, plan_id, action)
-    if action == "set_active":
-        state.active = name
-    elif action == "delete":
-        del state.plans[name]
-        state.active = next(iter(state.plans), None) if state.active == name else state.active
-        return f"Plan {name!r} is deleted."
-    elif action == "update":
-        if title is None and steps is None:
-            raise ToolError("update needs a title or steps")
-        plan.title = plan.title if title is None else title
-        if steps is not None:
-            kept = {step.text: step for step in plan.steps}
-            plan.steps = [kept.get(text, PlanStep(text=text)) for text in _texts(steps)]
-    elif action == "add":
-        plan.steps += [PlanStep(text=text) for text in _texts(steps)]
-    elif action == "clear":
-        plan.steps = []
-    elif action in ("mark_step", "complete"):
-        step = _step(plan, name, step_index)
-        status = "completed" if action == "complete" else step_status
-        if status is None and step_notes is None:
-            raise ToolError("mark_step needs step_status (not_started, in_progress, completed, blocked) or step_notes")
-        step.status = step.status if status is None else status
-        step.notes = step.notes if step_notes is None else step_notes
-    return _show(name, plan)
+def _mark(step: PlanStep, status: StepStatus | None, notes: str | None) -> None:
+    if status is None and notes is None:
+        raise ToolError(f"mark_step needs step_status ({', '.join(_MARKS)}) or step_notes")
+    step.status = status or step.status
+    step.notes = step.notes if notes is None else notes
 
 
 def _texts(steps: list[str] | None) -> list[str]:
@@ -134,49 +193,10 @@ def _texts(steps: list[str] | None) -> list[str]:
     return texts
 
 
-def _create(state: Plans, name: str, title: str | None, steps: list[str] | None) -> str:
-    if name in state.plans:
-        raise ToolError(f"there is a plan {name!r} already; update it, delete it first, or choose another plan_id")
-    plan = Plan(title=title or name, steps=[PlanStep(text=text) for text in _texts(steps)])
-    state.plans[name] = plan
-    state.active = name
-    return _show(name, plan)
-
-
-def _find(state: Plans, plan_id: str | None, action: str) -> tuple[str, Plan]:
-    name = plan_id or (None if action in ("set_active", "delete") else state.active)
-    known = ", ".join(state.plans) or "none yet; create one"
-    if name is None:
-        raise ToolError(f"{action} needs a plan_id; the plans: {known}")
-    if name not in state.plans:
-        raise ToolError(f"there is no plan {name!r}; the plans: {known}")
-    return name, state.plans[name]
-
-
-def _step(plan: Plan, name: str, index: int | None) -> PlanStep:
-    if index is None or not 0 <= index < len(plan.steps):
-        raise ToolError(f"step_index is {index}; plan {name!r} has the steps 0 to {len(plan.steps) - 1}")
-    return plan.steps[index]
-
-
-def _progress(plan: Plan) -> str:
-    done = sum(step.status == "completed" for step in plan.steps)
-    total = len(plan.steps)
-    percent = round(100 * done / total) if total else 0
-    counts = {status: sum(step.status == status for step in plan.steps) for status in _MARKS}
-    return f"{plan.title} - {done}/{total} ({percent}%), " + ", ".join(f"{n} {status}" for status, n in counts.items())
-
-
-def _show(name: str, plan: Plan) -> str:
-    lines = [f"Plan {name!r}: {_progress(plan)}"]
-    for index, step in enumerate(plan.steps):
-        lines.append(f"{index}. {_MARKS[step.status]} {step.text}" + (f" ({step.notes})" if step.notes else ""))
-    return "\n".join(lines)
-
-
-def render_todo(vars_: Mapping[str, JsonValue]) -> str:
+def render_todo(state: Mapping[str, JsonValue]) -> str:
     """The active plan for the prompt, "" where there is none."""
-    state = _load(vars_)
-    if state.active is None or state.active not in state.plans:
-        return ""
-    return _show(state.active, state.plans[state.active])
+    plans = Plans.of(state)
+    return plans.plans[plans.active].render() if plans.active is not None else ""
+
+
+__all__ = ["Plan", "PlanStep", "Plans", "render_todo", "todo"]
