@@ -122,7 +122,9 @@ class ToolHandler:
         Raises:
             DoorError, ModelError, StoreError: passed on, they concern the run.
         """
-        tool = self._tools(effect.name)
+        # An agent's own tools (`done` with its answer's schema) are kept by its session, the parent of the call's.
+        own: dict[str, Tool] = getattr(getattr(ctx, "parent", None), "own_tools", {})
+        tool = own.get(effect.name) or self._tools(effect.name)
         if tool is None:
             return failed("mistake", f"no tool {effect.name!r} is registered in this workspace")
         # Again, though effect_for did: the tool may have changed since, and arguments may have been redacted.
@@ -240,8 +242,14 @@ class _Stopped(Exception):
 
 
 def _trust(tool: Tool, effect: Effect) -> Trust:
-    """What comes from outside is untrusted; the rest is as trusted as what led to the call, at most `agent`."""
-    return Trust.UNTRUSTED if tool.tags & _OUTSIDE else lowest(effect.lowest_trust, Trust.AGENT)
+    """What comes from outside is untrusted; what is computed is as trusted as what led to the call, at most `agent`.
+
+    A tool that does not say what it touches, and one that performs effects, may bring anything from outside.
+    """
+    declared = bool(tool.tags) or tool.mode is Mode.PURE
+    if tool.tags & _OUTSIDE or tool.mode is Mode.COMPOSITE or not declared:
+        return Trust.UNTRUSTED
+    return lowest(effect.lowest_trust, Trust.AGENT)
 
 
 def _value(result: ToolResult, trust: Trust) -> JsonValue:

@@ -23,10 +23,10 @@ from typing_extensions import TypedDict
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.ids import canonical_json, sha256_text
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.json_schema import schema_problems
 
 _SECTION = re.compile(r"^[ \t]*(?:\w[\w ]*:[ \t]*$|:\w+|-{3,}[ \t]*$)", re.MULTILINE)
 _SHOWN = 80
+_LONGEST = 300
 _MOST_PROBLEMS = 5
 
 
@@ -187,7 +187,8 @@ def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[s
 
 def _adapter(fields: dict[str, Any], shown: dict[str, Any]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
     # A TypedDict takes any parameter name and leaves out what was not given: the function's own defaults apply.
-    made: Any = TypedDict("Arguments", fields)  # type: ignore[misc]
+    make: Any = TypedDict  # a checker cannot follow fields that are known at run time only
+    made = make("Arguments", fields)
     made.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
     adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(made)
     parameters = adapter.json_schema(schema_generator=_Schema)
@@ -212,7 +213,7 @@ def _hints(
         annotation = parameter.annotation
         if annotation is inspect.Parameter.empty:
             continue
-        holder = types.new_class("holder", (), {}, lambda ns, n=parameter.name, a=annotation: _annotate(ns, n, a))
+        holder = type("holder", (), {"__annotations__": {parameter.name: annotation}})
         try:
             hints[parameter.name] = typing.get_type_hints(holder, home, local, include_extras=True)[parameter.name]
         except Exception as exc:
@@ -224,10 +225,6 @@ def _hints(
                 f"({type(exc).__name__}: {exc}); import or define it in the module, not only for type checkers"
             ) from None
     return hints
-
-
-def _annotate(namespace: dict[str, Any], name: str, annotation: Any) -> None:
-    namespace["__annotations__"] = {name: annotation}
 
 
 def _is_context(hint: Any) -> bool:
@@ -318,9 +315,9 @@ def parse_arguments(arguments: dict[str, Any] | str, name: str) -> tuple[dict[st
         try:
             value = json.loads(arguments) if arguments.strip() else {}
         except ValueError as exc:
-            return {}, f"the arguments of {name} are not a JSON object: {_short(arguments)} ({exc})"
+            return {}, f"the arguments of {name} are not a JSON object: {_cut(arguments)} ({exc})"
     if not isinstance(value, dict):
-        return {}, f"the arguments of {name} are not a JSON object: {_short(arguments)}"
+        return {}, f"the arguments of {name} are not a JSON object: {_cut(arguments)}"
     try:
         canonical_json(value)
     except (ValueError, TypeError, RecursionError) as exc:
@@ -376,22 +373,36 @@ def kind_of(schema: Any, definitions: Mapping[str, Any], depth: int = 0) -> str:
     return " | ".join(kind) if isinstance(kind, list) else str(kind)
 
 
-def unknown_argument(name: str, parameters: dict[str, Any]) -> str:
-    """`unknown 'x'`, with the name that was probably meant."""
-    close = difflib.get_close_matches(name, list(parameters.get("properties", {})), n=1)
-    return f"unknown {name!r}" + (f", did you mean {close[0]!r}" if close else "")
+def schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
+    """What is wrong with a JSON value, measured by a JSON schema; nothing when it fits."""
+    import jsonschema  # here: it is needed only where a schema comes from elsewhere
+    import referencing
+
+    # An empty registry: references to other documents are never fetched.
+    validator = jsonschema.Draft202012Validator(schema, registry=referencing.Registry())
+    try:
+        errors = sorted(validator.iter_errors(value), key=lambda error: [str(part) for part in error.absolute_path])
+    except referencing.exceptions.Unresolvable as exc:
+        return [f"the schema refers to {exc.ref!r}, which is not in it"]
+    problems = []
+    for error in errors:
+        best = jsonschema.exceptions.best_match([error])  # of several forms, the one that came nearest
+        place = ".".join(str(part) for part in best.absolute_path)
+        message = best.message if len(best.message) <= _LONGEST else f"{best.message[: _LONGEST - 1]}…"
+        problems.append(f"{place}: {message}" if place else message)
+    return problems
 
 
 def _problems(exc: ValidationError, parameters: dict[str, Any]) -> list[str]:
     problems = []
     for error in exc.errors(include_url=False, include_context=False):
         place = ".".join(str(part) for part in error["loc"]) or "arguments"
-        if error["type"] == "missing":
-            problems.append(f"missing {place!r}")
-        elif error["type"] == "extra_forbidden":
-            problems.append(unknown_argument(place, parameters) if len(error["loc"]) == 1 else f"unknown {place!r}")
-        else:
-            problems.append(f"{place}: {error['msg']} (got {_short(error['input'])})")
+        got = "" if error["type"] == "missing" else f" (got {_short(error['input'])})"
+        hint = ""
+        if error["type"] == "extra_forbidden" and len(error["loc"]) == 1:
+            close = difflib.get_close_matches(place, list(parameters.get("properties", {})), n=1)
+            hint = f", did you mean {close[0]!r}?" if close else ""
+        problems.append(f"{place}: {error['msg']}{got}{hint}")
     return problems
 
 
@@ -403,6 +414,11 @@ def _short(value: Any) -> str:
     except (TypeError, ValueError, RecursionError):
         text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _cut(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 # -- identity ----------------------------------------------------------------------------------------------------------
@@ -437,6 +453,6 @@ __all__ = [
     "parse_arguments",
     "read_docstring",
     "read_signature",
+    "schema_problems",
     "source_of",
-    "unknown_argument",
 ]

@@ -71,8 +71,8 @@ class ToolResult:
     Attributes:
         content: a JSON value, a pydantic model, a dataclass, a block or a list of blocks.
         artifacts: files it produced (`await ctx.artifact(...)`).
-        trust: how far the content may be trusted, where the tool knows it better than the rule: results of reading
-            tools are untrusted, others are as trusted as what was in view, at most `agent`.
+        trust: how far the content may be trusted, where the tool knows better than the rule: what is computed is as
+            trusted as what was in view, at most `agent`; what reads, performs effects or does not say is untrusted.
         sources: where the content came from.
         cost_usd: what the call did cost; without it, a tool with `max_cost_usd` is taken to have cost that.
     """

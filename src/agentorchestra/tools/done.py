@@ -1,107 +1,167 @@
-"""`done`: how every agent finishes, with its answer, status and sources."""
+"""`done`: how every agent finishes - with its answer, status, report and sources, and a structured output if asked."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from pydantic.json_schema import JsonSchemaValue
+from pydantic import BaseModel, Field, JsonValue
 
-from agentorchestra.core.errors import ToolError
+from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import Citation
-from agentorchestra.tea.tool import Tool, tool
+from agentorchestra.tea.signatures import schema_problems
+from agentorchestra.tea.tool import Tool, Traits, tool, tool_from_schema
+
+Status = Literal["completed", "partial", "blocked"]
+Validator = Callable[[JsonValue], list[str]]
+"""What is wrong with an output, a phrase each."""
 
 
 class SourceArgument(BaseModel):
     """A quote and where it stands."""
-
-    model_config = ConfigDict(extra="ignore")
 
     source: str = Field(description="Name of the file, or address.")
     place: str = Field(default="", description='Where in it: "line 12", "p. 3", "B7".')
     quote: str = Field(default="", description="The words, verbatim.")
 
 
-def done_tool(output_schema: JsonSchemaValue | None = None) -> Tool[..., Any]:
-    """The tool for one agent.
+@tool(effect="pure", thread=False)
+def done(
+    answer: str,
+    status: Status = "completed",
+    report: str = "",
+    sources: list[SourceArgument] | None = None,
+    output: JsonValue = None,
+) -> dict[str, JsonValue]:
+    """Finish the task with the final answer. Call it alone, as the last call.
 
     Args:
-        output_schema: JSON schema of a structured answer; then `output` must fit it.
+        answer: The answer, complete and in the language of the task.
+        status: completed if the task is fulfilled, partial if something is missing, blocked if nothing worked.
+        report: A longer account, where one was asked for.
+        sources: The quotes the answer stands on, with their places.
+        output: The structured answer.
     """
+    cited = [Citation(source=one.source, place=one.place, quote=one.quote) for one in sources or ()]
+    return {
+        "status": status,
+        "answer": answer.strip(),
+        "output": output,
+        "report": report,
+        "sources": [one.model_dump(mode="json") for one in cited],
+    }
 
-    @tool(effect="read")
-    def done(
-        answer: str = "",
-        status: Literal["completed", "partial", "blocked"] = "completed",
-        report: str = "",
-        sources: list[SourceArgument] | None = None,
-        output: JsonValue = None,
-    ) -> dict[str, Any]:
-        """Finish the task with the final answer.
 
-        Args:
-            answer: The answer, in the language of the task.
-            status: completed if the task is fulfilled, partial if something is missing, blocked if nothing worked.
-            report: A longer account, where one was asked for.
-            sources: The quotes the answer stands on, with their places.
-            output: The structured answer, when a format was given.
-        """
-        if output_schema is not None and (output is not None or status == "completed"):
-            problem = check_schema(output, output_schema)
-            if problem is not None:
-                raise ToolError(f"`output` does not fit the format that was asked for: {problem}; correct it")
-        if not answer.strip() and output is None:
-            raise ToolError("the answer is empty; give the best answer you have, or say that there is none and why")
-        cited = [Citation(source=s.source, place=s.place, quote=s.quote) for s in sources or ()]
-        return {
-            "status": status,
-            "answer": answer.strip(),
-            "output": output,
-            "report": report,
-            "sources": [one.model_dump(mode="json") for one in cited],
-        }
+def done_tool(output_schema: dict[str, Any] | None = None, validator: Validator | None = None) -> Tool[..., Any]:
+    """The tool `done` of one agent. Its value has the fields of core's AgentResult.
 
+    What does not fit is a mistake that the agent can correct: an empty answer, and with a schema an `output` that does
+    not fit. With a schema the text may be left out; `blocked` and `partial` may then come without an output.
+
+    Args:
+        output_schema: JSON schema of a structured answer.
+        validator: checks the output instead of the schema.
+
+    Raises:
+        ToolDefinitionError: if the schema is none.
+    """
+    parameters = _parameters(output_schema)
+
+    def check(arguments: dict[str, Any]) -> list[str]:
+        problems = []
+        output = arguments.get("output")
+        plain = {name: value for name, value in arguments.items() if name != "output"}
+        if output_schema is not None and (output is not None or plain.get("status", "completed") == "completed"):
+            # A whole answer needs its output; a failed one may have none, but not a wrong one.
+            found = validator(output) if validator is not None else schema_problems(output, output_schema)
+            problems += [f"`output` does not fit the format that was asked for: {problem}" for problem in found]
+        _, sentence = done.validate({"answer": "", **plain})
+        if sentence is not None:
+            problems.append(sentence.removeprefix("done: ").partition(". Its arguments:")[0])
+        elif (output is None or output_schema is None) and not str(plain.get("answer", "")).strip():
+            problems.append(
+                "answer: it is empty; give the best answer you have, or say that there is none and why, "
+                "with status partial or blocked"
+            )
+        return problems
+
+    def finish(**arguments: Any) -> dict[str, JsonValue]:
+        if output_schema is None:
+            arguments.pop("output", None)  # nobody asked for one
+        typed, _ = done.validate({"answer": "", **arguments})
+        return done(**(typed or {}))
+
+    return tool_from_schema(
+        finish,
+        ToolSchema(name="done", description=done.description, parameters=parameters),
+        effect="pure",
+        check=check,
+        source=done.content_hash,
+        traits=Traits(thread=False, cut=False),  # the answer is the run's result: it is never cut
+    )
+
+
+def _parameters(output_schema: dict[str, Any] | None) -> dict[str, Any]:
+    """The arguments' schema with the user's schema in the place of `output`."""
+    parameters = dict(done.schema.parameters)
+    properties = {name: schema for name, schema in parameters["properties"].items() if name != "output"}
+    parameters["properties"] = properties
     if output_schema is None:
-        return _without_output(done)
-    return _with_output(done, output_schema)
-
-
-def _schema(
-    one: Tool[..., Any], properties: dict[str, Any], required: list[str], defs: dict[str, Any]
-) -> Tool[..., Any]:
-    import dataclasses
-
-    parameters = {**one.schema.parameters, "properties": properties, "required": required}
-    if defs:
-        parameters["$defs"] = defs
-    schema = ToolSchema(name=one.name, description=one.description, parameters=parameters)
-    return dataclasses.replace(one, schema=schema)
-
-
-def _without_output(one: Tool[..., Any]) -> Tool[..., Any]:
-    properties = {k: v for k, v in one.schema.parameters["properties"].items() if k != "output"}
-    return _schema(one, properties, ["answer"], dict(one.schema.parameters.get("$defs", {})))
-
-
-def _with_output(one: Tool[..., Any], wanted: dict[str, Any]) -> Tool[..., Any]:
-    """The schema the user asked for, in place of `output`; its definitions move to the top."""
-    inner = dict(wanted)
-    defs = {**one.schema.parameters.get("$defs", {}), **inner.pop("$defs", {})}
-    inner["description"] = "The structured answer, in the format that was asked for."
-    properties = {**one.schema.parameters["properties"], "output": inner}
-    return _schema(one, properties, ["output"], defs)
-
-
-def check_schema(value: JsonValue, schema: dict[str, Any]) -> str | None:
-    """Why a value does not fit a JSON schema, None if it does."""
+        return parameters
     import jsonschema
 
-    error = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(value))
-    if error is None:
-        return None
-    place = ".".join(str(part) for part in error.absolute_path) or "output"
-    return f"{place}: {error.message[:300]}"
+    try:
+        jsonschema.Draft202012Validator.check_schema(output_schema)
+    except jsonschema.exceptions.SchemaError as exc:
+        raise ToolDefinitionError(
+            f"the output schema is no JSON schema: {exc.message}; give e.g. what pydantic's model_json_schema() returns"
+        ) from None
+    inner, definitions = _moved(output_schema, set(parameters.get("$defs", {})))
+    properties["output"] = {**inner, "description": "The structured answer, in the format that was asked for."}
+    if definitions:
+        parameters["$defs"] = {**parameters.get("$defs", {}), **definitions}
+    parameters["required"] = ["output"]
+    return parameters
 
 
-__all__ = ["check_schema", "done_tool"]
+def _moved(schema: dict[str, Any], taken: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema with its definitions taken out, for a place inside another one; names that are taken get a new one."""
+    definitions = schema.get("$defs", {})
+    names = {name: f"Output{name}" if name in taken else name for name in definitions}
+    inner = {key: value for key, value in schema.items() if key not in ("$defs", "$schema", "$id")}
+    if "#" in _references(schema):
+        # It refers to itself as a whole: the whole becomes a definition.
+        names["#"] = "Output"
+        moved = {"Output": _renamed(inner, names)}
+        inner = {"$ref": "#/$defs/Output"}
+    else:
+        moved = {}
+        inner = _renamed(inner, names)
+    return inner, {**moved, **{names[name]: _renamed(one, names) for name, one in definitions.items()}}
+
+
+def _references(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+        return own.union(*(_references(item) for item in value.values()))
+    return set().union(*map(_references, value)) if isinstance(value, list) else set()
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_renamed(item, names) for item in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _renamed(item, names) for key, item in value.items()}
+    ref = value.get("$ref")
+    if isinstance(ref, str):
+        head, _, rest = ref.removeprefix("#/$defs/").partition("/")
+        if ref == "#" and "#" in names:
+            found["$ref"] = f"#/$defs/{names['#']}"
+        elif ref.startswith("#/$defs/") and head in names:
+            found["$ref"] = f"#/$defs/{names[head]}" + (f"/{rest}" if rest else "")
+    return found
+
+
+__all__ = ["Status", "Validator", "done_tool"]
