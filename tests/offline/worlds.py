@@ -17,9 +17,9 @@ from pathlib import Path
 
 from fpdf import FPDF
 
-_ONSETS = [*"bcdfghklmnprstvwz", "br", "dr", "fl", "gr", "kl", "pr", "sk", "st", "tr"]
-_VOWELS = [*"aeiou", "ai", "ou"]
-_CODAS = [*"lmnrstx", "nd", "rk"]
+_ONSETS: list[str] = [*"bcdfghklmnprstvwz", "br", "dr", "fl", "gr", "kl", "pr", "sk", "st", "tr"]
+_VOWELS: list[str] = [*"aeiou", "ai", "ou"]
+_CODAS: list[str] = [*"lmnrstx", "nd", "rk"]
 _MONTHS = ("January", "March", "April", "June", "July", "October", "December")
 
 
@@ -101,7 +101,7 @@ class Words:
             f"{self.rng.randrange(1100, 980_000):,}",
             f"{self.rng.uniform(2, 90):.2f}",
         )
-        return self.rng.choice(numbers)
+        return str(self.rng.choice(numbers))
 
     def date(self) -> str:
         """A day of a year that no fact uses as a key."""

@@ -270,6 +270,14 @@ def _decide(view: _View) -> _Decision:
     question = rules.parse_question(view.task, view.files)
     if not view.files and not view.contents:
         return _without_files(view)
+    if not question.terms and not question.place:
+        return _finish(
+            view,
+            "I cannot answer this: the task names nothing that could be looked up in the files.",
+            (),
+            "no term to look for",
+            status="blocked",
+        )
     if question.place and (decision := _at_place(view, question)) is not None:
         return decision
     direct = rules.best(question, view.contents)
@@ -409,9 +417,7 @@ def _at_place(view: _View, question: rules.Question) -> _Decision | None:
 def _combine(view: _View, operation: rules.Operation, left: rules.Found, right: rules.Found) -> _Decision:
     expression = rules.operate(operation, left.value, right.value)
     if expression is None:
-        return _finish(
-            view, f"{left.answer} {right.answer}", (left, right), "both facts were found, but not as numbers"
-        )
+        return _finish(view, f"{left.answer}; {right.answer}", (left, right), "both facts were found")
     made = view.made("python")
     memory = f"{left.value} at {left.source} {left.place}; {right.value} at {right.source} {right.place}."
     if not made and "python" in view.tools and not view.last:

@@ -19,6 +19,8 @@ from typing import Literal
 
 from agentorchestra.models.offline_words import (
     ASKING,
+    CATEGORIES,
+    ENGLISH,
     FUNCTION,
     GERMAN,
     IRREGULAR,
@@ -153,6 +155,12 @@ _PLACE = re.compile(
     r"|(?:cell|cells|zelle)\s+(?P<cell>[A-Z]{1,3}\d+(?::[A-Z]{1,3}\d+)?))\b",
     re.IGNORECASE,
 )
+# "according to the report": names the file without its name.
+_SOURCE_PHRASE = re.compile(
+    r"\b(?:according to|as stated in|as described in|laut) (?:the|this|that|our|dem|der) [a-zß-ÿ]+(?: in| of)?"
+    r"\s*(?=[,?.]|$)",
+    re.IGNORECASE,
+)
 _QUESTION_MARK = re.compile(r"[^.!?\n]*(?:[.!](?!\s)[^.!?\n]*)*\?")
 
 
@@ -163,6 +171,7 @@ def parse_question(task: str, files: Sequence[str]) -> Question:
     named = [name for name in files if name.lower() in task.lower()]
     for name in sorted(named, key=len, reverse=True):
         text = re.sub(re.escape(name), " ", text, flags=re.IGNORECASE)
+    text = _SOURCE_PHRASE.sub(" ", text)
     place = ""
     if match := _PLACE.search(text):
         if match["cell"]:
@@ -178,7 +187,7 @@ def parse_question(task: str, files: Sequence[str]) -> Question:
 def _terms(text: str) -> tuple[Term, ...]:
     words = tokens(text)
     lowered = [word.lower() for word in words]
-    german = sum(word in GERMAN for word in lowered) > sum(word in FUNCTION and word not in GERMAN for word in lowered)
+    german = sum(word in GERMAN for word in lowered) > sum(word in ENGLISH for word in lowered)
     capitals = sum(word[:1].isupper() for word in words)
     shouting = capitals > 0.7 * len(words) and len(words) > 4  # Title Case: capitals say nothing
     found: dict[str, Term] = {}
@@ -190,8 +199,11 @@ def _terms(text: str) -> tuple[Term, ...]:
                 continue
         if not any(char.isalnum() for char in word):
             continue
-        if index > 0 and lowered[index - 1] == "how" and bare in ("large", "big", "great"):
+        before = lowered[index - 1] if index else ""
+        if before == "how" and bare in ("large", "big", "great"):
             continue  # asks for a size without saying of what kind
+        if before in ("which", "what") and bare in CATEGORIES:
+            continue  # says what the answer is; the document need not
         kind: TermKind = "word"
         if any(char.isdigit() for char in word):
             kind = "number"
@@ -282,10 +294,24 @@ def best(question: Question, contents: Iterable[RenderedContent]) -> Found | Non
         if question.place and not _within(content.place, question.place):
             continue
         cells = parse_row(content)
-        one = _in_row(question, content, cells) if cells else _in_text(question, content)
-        if one is not None:
-            found.append(replace(one, score=(*one.score, -order)))
+        if cells:
+            candidates = [_in_row(question, content, cells)]
+        else:
+            candidates = [_in_text(question, piece) for piece in _pieces(content)]
+        found.extend(replace(one, score=(*one.score, -order)) for one in candidates if one is not None)
     return max(found, key=lambda one: one.score, default=None)
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-ZÀ-Þ0-9•])|\n\s*\n")
+
+
+def _pieces(content: RenderedContent) -> list[RenderedContent]:
+    """A long piece of reading as its sentences, each verbatim; what is short already as it is."""
+    if len(content.text) <= 600:
+        return [content]
+    bounds = [0, *(match.end() for match in _SENTENCE_END.finditer(content.text)), len(content.text)]
+    texts = (content.text[start:end].strip() for start, end in pairwise(bounds))
+    return [content.model_copy(update={"text": text}) for text in texts if text]
 
 
 def missing(question: Question, contents: Iterable[RenderedContent]) -> list[str]:
@@ -308,6 +334,8 @@ def _names_file(term: Term, ref: str) -> bool:
 
 
 def _in_text(question: Question, content: RenderedContent) -> Found | None:
+    if content.text.rstrip().endswith("?"):
+        return None  # a question, such as a heading of an FAQ, is no answer
     words = keys_of(content.text)
     positions: list[int] = []
     exact = 0
@@ -409,16 +437,23 @@ def _target(
     question: Question, cells: list[Cell], keyed: dict[int, set[str]], naming: dict[str, list[int]]
 ) -> int | None:
     """The column asked for: -1 for the whole row, None when the row does not answer."""
+    asked = {key(word) for word in tokens(question.text)} - FUNCTION
     free = [i for i in range(len(cells)) if i not in keyed]
+    # "In what year did it invest 40.29?" names the column of its own key: that asks for nothing.
+    naming = {term: columns for term, columns in naming.items() if not all(i in keyed for i in columns)}
     named: dict[int, int] = {}
     for columns in naming.values():
         for i in columns:
             named[i] = named.get(i, 0) + 1
+    if not naming:  # words such as "value" and "year" ask for something in most questions, and for a column in some
+        named = {i: 1 for i in free if set(_header_words(cells[i].header)) & asked}
     candidates = [i for i in free if i in named]
     if candidates:
 
         def fit(i: int) -> tuple[float, float]:
-            return named[i], named[i] / max(1, len(_header_words(cells[i].header)))
+            words = _header_words(cells[i].header)
+            held = sum(any(same_word(word, one) for one in asked) for word in words)
+            return named[i], held / max(1, len(words))
 
         target = max(candidates, key=fit)
         # Every word that names a column must name this one or one that picks the row: "gold output" is not in
@@ -426,9 +461,8 @@ def _target(
         if any(target not in columns and not any(i in keyed for i in columns) for columns in naming.values()):
             return None
         return target
-    if naming:  # only columns of the key were named: "which country ..." with the country given
-        columns = [i for columns in naming.values() for i in columns]
-        return columns[0] if columns[0] not in keyed else None
+    if naming:
+        return None
     wanted = {"date": ("year", "date", "day", "jahr", "datum"), "name": ("name", "person", "by")}.get(
         question.wants, ()
     )
@@ -440,7 +474,7 @@ def _target(
 
 # --- two values and an operation ------------------------------------------------------------------------------------
 
-Operation = Literal["difference", "sum", "ratio", "average"]
+Operation = Literal["difference", "sum", "ratio", "average", "both"]
 
 _OPERATIONS: tuple[tuple[Operation, str], ...] = (
     (
@@ -461,19 +495,20 @@ _JOINT = re.compile(r"\b(?:and|than|versus|vs\.?|to|und|als)\b", re.IGNORECASE)
 
 
 def split_question(question: Question) -> tuple[Operation, Question, Question] | None:
-    """A question about two values, as an operation and a question for each; None for any other."""
+    """A question about two values, as an operation and a question for each; None for any other.
+
+    Without an operation only numbers are taken apart ("in 1950 and 1951"): two names may well be meant together.
+    """
     low = question.text.lower()
     operation = next((name for name, pattern in _OPERATIONS if re.search(pattern, low)), None)
-    if operation is None:
-        return None
     terms = [term for term in question.terms if term.key not in _OPERATION_WORDS]
     for joint in _JOINT.finditer(question.text):
         before = [key(word) for word in tokens(question.text[: joint.start()])]
         after = [key(word) for word in tokens(question.text[joint.end() :])]
         left, right = _alternatives(before, after, terms)
-        if left and right:
+        if left and right and (operation or left[0].kind == "number"):
             return (
-                operation,
+                operation or "both",
                 replace(question, terms=tuple(t for t in terms if t not in right), wants=""),
                 replace(question, terms=tuple(t for t in terms if t not in left), wants=""),
             )
@@ -508,7 +543,7 @@ def _alternatives(before: list[str], after: list[str], terms: list[Term]) -> tup
 def operate(operation: Operation, a: str, b: str) -> str | None:
     """The expression for two values, None when one is not a number."""
     left, right = plain_number(a), plain_number(b)
-    if left is None or right is None:
+    if operation == "both" or left is None or right is None:
         return None
     whole = all(re.fullmatch(r"[+-]?\d+", number) for number in (left, right))
     body = {
@@ -544,13 +579,18 @@ _WORD_OPERATORS = (
     (r"\bmodulo\b|\bmod\b", "%"),
     (r"(?<=\d)\s*[xX]\s*(?=\d)", "*"),
 )
-_ARITHMETIC_WORDS = FUNCTION | ASKING | {"calculation", "expression", "equal", "equals", "berechne", "rechne", "ergibt"}
+_ARITHMETIC_LIST = """
+what is are the a an of and by with how much please can could you me give tell calculate compute evaluate find work out
+value result number answer exact calculation expression equal equals add subtract do does it be i need
+was ist sind wie viel bitte berechne rechne ergibt das die der von und mit
+"""
+_ARITHMETIC_WORDS = frozenset(_ARITHMETIC_LIST.split())
 
 
 def arithmetic(task: str) -> str | None:
     """The Python expression of a task that is nothing but arithmetic, None for any other."""
     text = re.sub(r"(?<=\d),(?=\d{3}(?:\D|$))", "", task)
-    text = text.strip().rstrip("?!.= \n")
+    text = re.sub(r"(?<=\w)['’]s\b", " ", text).strip().rstrip("?!.= \n")
     for pattern, sign in _WORD_OPERATORS:
         text = re.sub(pattern, f" {sign} ", text, flags=re.IGNORECASE)
     share = rf"({_NUM})\s*(?:%|percent|per cent|prozent)\s*(?:of|von)\s*({_NUM})"

@@ -53,7 +53,17 @@ speed; hot temperature; big large size; expensive price cost costs; start begin 
 found established founded; locate situate located situated; inhabitant inhabitants population; employee employees staff;
 boss head; author writer; buy purchase; finish complete end; car automobile; film movie; yearly annual annually; monthly
 month; daily day; weekly week; percent percentage; pupil student; doctor physician; maximum max; minimum min; average
-mean;
+mean; live lives living inhabitants population residents; people inhabitants population residents; born birth;
+author wrote written; marry married wife husband spouse; relocate move; acquire buy purchase;
+construct build built erect;
+"""
+
+# After "which" or "what" these say what the answer is: "in which city ...".
+_CATEGORY = """
+city town village country state river lake sea person man woman company firm organisation organization institution
+language colour color month weekday street place region county province district island mountain continent material
+metal animal plant building station newspaper magazine club school university party nation
+stadt ort land fluss person firma sprache farbe monat
 """
 
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
@@ -69,8 +79,12 @@ def _groups(text: str) -> dict[str, frozenset[str]]:
     return found
 
 
-GERMAN = frozenset(_FUNCTION_DE.split())
-FUNCTION = frozenset(_FUNCTION.split()) | GERMAN
+_ENGLISH = frozenset(_FUNCTION.split())
+FUNCTION = _ENGLISH | frozenset(_FUNCTION_DE.split())
+GERMAN = FUNCTION - _ENGLISH - {"die", "war", "hat", "man", "also"}
+"""Words that tell German from English."""
+ENGLISH = _ENGLISH - frozenset(_FUNCTION_DE.split())
+CATEGORIES = frozenset(_CATEGORY.split())
 ASKING = frozenset(_ASKING.split())
 IRREGULAR = _groups(_IRREGULAR)
 SYNONYMS = _groups(_SYNONYMS)
