@@ -69,6 +69,11 @@ class BudgetNode:
             yield node
             node = node.parent
 
+    def _reserves(self) -> tuple[BudgetNode, ...]:
+        """The nodes whose final reserve is this agent's: its own, and for the top agent the root's."""
+        top = self.parent is not None and self.parent.parent is None
+        return (self, self.parent) if top and self.parent is not None else (self,)
+
     def _used(self, resource: str) -> float:
         if resource == "active_s":
             return self._active() if self._active is not None else 0.0
@@ -81,6 +86,7 @@ class BudgetNode:
             BudgetShort: if it cannot fit.
         """
         fits = True
+        mine = self._reserves()
         for node in self.chain():
             for resource in _RESOURCES:
                 limit = getattr(node.limits, resource)
@@ -88,8 +94,8 @@ class BudgetNode:
                     continue
                 used = node._used(resource)
                 own = float(getattr(bound, resource))
-                # The final reserve of an ancestor is never this agent's to spend.
-                kept = 0.0 if final and node is self else float(getattr(node.final_reserve, resource))
+                # The final reserve of another agent is never this one's to spend.
+                kept = 0.0 if final and node in mine else float(getattr(node.final_reserve, resource))
                 # Only decisions start by the clock: a call that is already decided runs until the limit itself.
                 if own <= 0 and not (resource == "active_s" and (decision or final)):
                     continue
@@ -121,7 +127,8 @@ class BudgetNode:
             BudgetShort: if spent plus the bound exceeds a limit.
         """
         if decision and not final:
-            self.final_reserve = bound
+            for node in self._reserves():
+                node.final_reserve = bound
         while not self._check(bound, final=final, decision=decision):
             self._changed.clear()
             await self._changed.wait()
@@ -129,10 +136,6 @@ class BudgetNode:
         for node in self.chain():
             node.held = node.held + bound
         return hold
-
-    def final_only(self) -> None:
-        """From here on this agent keeps no reserve: it has given its answer."""
-        self.final_reserve = Bound()
 
     def notify(self) -> None:
         """Wake whoever waits for holds to be settled."""
