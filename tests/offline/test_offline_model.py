@@ -78,8 +78,7 @@ async def test_the_answer_has_file_place_and_quote() -> None:
 
 async def test_without_native_calls_they_stand_in_the_json() -> None:
     described = "\n".join(
-        f'<tool name="{tool.name}">\nArguments (JSON schema): {json.dumps(tool.parameters)}\n</tool>'
-        for tool in ALL
+        f'<tool name="{tool.name}">\nArguments (JSON schema): {json.dumps(tool.parameters)}\n</tool>' for tool in ALL
     )
     task = task_message(QUESTION, [REF])
     base = (system(f"<available_tools>\n{described}\n</available_tools>"), task)
