@@ -1,38 +1,70 @@
-"""Prompts are Markdown files with front matter, versioned as components; a workspace's file replaces a packaged one."""
+"""Prompts are Markdown files with front matter, versioned as components; a workspace's file replaces a packaged one.
+
+    ---
+    name: task
+    version: 1.0.0
+    description: The first user message of an agent.
+    variables: [task, files]
+    ---
+    <task>
+    {{ task }}
+    </task>
+
+The body is a Jinja2 template. Equal values render to equal text: there is no clock, no chance and no file in it. Values
+are inserted as they are and never read as templates themselves.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agentorchestra.core.errors import PromptError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.spec import Pinned
 
-_FENCE = "---\n"
+if TYPE_CHECKING:
+    import jinja2
+
+_FENCE = "---"
+_FIELDS = ("name", "version", "description", "variables")
+_VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
 
-class _Resource(Protocol):
-    """A file or folder: pathlib's and importlib.resources' common part."""
+class Resource(Protocol):
+    """A file or folder: what pathlib and importlib.resources have in common."""
 
     @property
-    def name(self) -> str: ...
-    def iterdir(self) -> Any: ...
-    def is_dir(self) -> bool: ...
-    def read_text(self, encoding: str) -> str: ...
+    def name(self) -> str:
+        """The last part of its path."""
+        ...
+
+    def iterdir(self) -> Iterable[Any]:
+        """What a folder holds."""
+        ...
+
+    def is_file(self) -> bool:
+        """Whether it is a file."""
+        ...
+
+    def read_text(self, encoding: str) -> str:
+        """A file's text."""
+        ...
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt template.
+    """A prompt.
 
     Attributes:
         name, version, description: from its front matter.
         variables: what `render` must be given.
-        body: the Jinja2 template.
+        template: the body, a Jinja2 template.
         content_hash: hex SHA-256 of the file's text.
     """
 
@@ -40,11 +72,16 @@ class Prompt:
     version: str
     description: str
     variables: tuple[str, ...]
-    body: str
+    template: str
     content_hash: str
 
+    @property
+    def component(self) -> str:
+        """`name@version`."""
+        return f"{self.name}@{self.version}"
+
     def render(self, **values: Any) -> str:
-        """The prompt's text. Values are inserted as they are: text from outside is never read as a template.
+        """The prompt's text, without white space around it.
 
         Raises:
             PromptError: for a missing or unknown variable, or a template that fails.
@@ -59,78 +96,158 @@ class Prompt:
         import jinja2
 
         try:
-            return str(_compiled(self.body).render(**values)).strip()
-        except jinja2.TemplateError as exc:
+            return _compiled(self.template).render(**values).strip()
+        except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as exc:
             raise PromptError(f"prompt {self.name!r} cannot be rendered: {exc}; correct its file") from None
 
 
-@functools.lru_cache(maxsize=256)
-def _compiled(body: str) -> Any:
+@functools.lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
     import jinja2
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     environment = ImmutableSandboxedEnvironment(
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
     )
-    return environment.from_string(body)
+    # What would make two renderings differ.
+    environment.filters.pop("random", None)
+    environment.globals.pop("lipsum", None)
+    return environment
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(template: str) -> jinja2.Template:
+    return _environment().from_string(template)
 
 
 def parse_prompt(text: str, *, where: str) -> Prompt:
     """A prompt from the text of its file.
 
+    Args:
+        text: front matter and template.
+        where: the file, for messages.
+
     Raises:
-        PromptError: if the front matter is missing, is not YAML, or lacks a field; or the template does not parse.
+        PromptError: if the front matter is missing, is not YAML, lacks a field or has a wrong one; if the template
+            does not parse or uses a variable that is not declared.
     """
     import jinja2
+    import jinja2.meta
     import yaml
 
-    head, separator, body = text.removeprefix(_FENCE).partition("\n" + _FENCE)
-    if not text.startswith(_FENCE) or not separator:
-        raise PromptError(f"{where} has no front matter; begin it with ---, name:, version:, ---")
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    if lines[0].rstrip() != _FENCE or _FENCE not in (line.rstrip() for line in lines[1:]):
+        raise PromptError(f"{where} has no front matter; begin it with the lines ---, name: ..., version: 1.0.0, ---")
+    end = next(number for number, line in enumerate(lines) if number and line.rstrip() == _FENCE)
     try:
-        fields = yaml.safe_load(head)
+        fields = yaml.safe_load("\n".join(lines[1:end]))
     except yaml.YAMLError as exc:
-        raise PromptError(f"the front matter of {where} is not YAML: {str(exc).splitlines()[0]}") from None
-    if not isinstance(fields, dict) or not fields.get("name") or not fields.get("version"):
-        raise PromptError(f"the front matter of {where} lacks name or version")
+        raise PromptError(f"the front matter of {where} is not YAML: {' '.join(str(exc).split())}") from None
+    if not isinstance(fields, dict):
+        raise PromptError(f"the front matter of {where} is not a list of fields; it needs name: and version:")
+    name, version, variables = _checked(fields, where)
+    template = "\n".join(lines[end + 1 :])
     try:
-        _compiled(body)
+        used = jinja2.meta.find_undeclared_variables(_environment().parse(template))
+        _compiled(template)
+    except jinja2.TemplateSyntaxError as exc:
+        raise PromptError(
+            f"{where} is not a template: {exc.message}, line {exc.lineno + end + 1}; correct it"
+        ) from None
     except jinja2.TemplateError as exc:
         raise PromptError(f"{where} is not a template: {exc}; correct it") from None
-    return Prompt(
-        name=str(fields["name"]),
-        version=str(fields["version"]),
-        description=str(fields.get("description", "")),
-        variables=tuple(str(one) for one in fields.get("variables") or ()),
-        body=body,
-        content_hash=sha256_text(text),
-    )
+    undeclared = sorted(used - set(variables) - set(_environment().globals))
+    if undeclared:
+        raise PromptError(
+            f"{where} uses {', '.join(undeclared)}, which it does not declare; "
+            f"its variables: {', '.join(variables) or 'none'}"
+        )
+    description = str(fields.get("description") or "")
+    return Prompt(name, version, description, variables, template, sha256_text(text))
+
+
+def _checked(fields: dict[Any, Any], where: str) -> tuple[str, str, tuple[str, ...]]:
+    unknown = sorted(str(one) for one in fields if one not in _FIELDS)
+    if unknown:
+        raise PromptError(
+            f"the front matter of {where} has the unknown field {unknown[0]!r}; it has {_listed(_FIELDS)}"
+        )
+    for field in ("name", "version"):
+        if not fields.get(field):
+            raise PromptError(f"the front matter of {where} has no {field}; add e.g. {field}: {_EXAMPLES[field]}")
+    name, version = str(fields["name"]), str(fields["version"])
+    if not _NAME.fullmatch(name):
+        raise PromptError(f"{where} has the name {name!r}; use letters, digits, '_' and '-'")
+    if not _VERSION.fullmatch(version):
+        raise PromptError(f"{where} has the version {version!r}; versions look like 1.2.0")
+    variables = fields.get("variables") or []
+    if not isinstance(variables, list) or not all(isinstance(one, str) and one.isidentifier() for one in variables):
+        raise PromptError(f"the variables of {where} are {variables!r}; give a list of names: variables: [task, files]")
+    return name, version, tuple(variables)
+
+
+_EXAMPLES = {"name": "task", "version": "1.0.0"}
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+def load_prompt(file: Resource) -> Prompt:
+    """A prompt from a file: a path, or a resource of a package.
+
+    Raises:
+        PromptError: if it cannot be read or is no prompt, or if its name is not the file's.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise PromptError(f"the prompt {file} cannot be read: {exc}") from None
+    prompt = parse_prompt(text, where=str(file))
+    if file.name != f"{prompt.name}.md":
+        raise PromptError(
+            f"{file} names its prompt {prompt.name!r}; name the file {prompt.name}.md, or the prompt after it"
+        )
+    return prompt
 
 
 class PromptLibrary:
-    """Packaged prompts, and the workspace's own in their place.
+    """Packaged prompts, and the workspace's own in their place. Files are read once, when the library is made.
 
     Args:
-        packaged: folders of `*.md` files.
-        overrides: the workspace's folder of prompts; a file there replaces the packaged prompt of its name.
+        packaged: folders of `NAME.md` files; of two with one name, the later holds.
+        overrides: the workspace's folder of prompts; a file there replaces the packaged prompt of its name, and may
+            use that one's variables, or is a new prompt.
+
+    Raises:
+        PromptError: for a file that is no prompt, or an override with other variables than it is given.
     """
 
-    def __init__(self, packaged: Sequence[Any], overrides: Path | None = None) -> None:
+    def __init__(self, packaged: Sequence[Resource], overrides: Path | None = None) -> None:
         self._prompts: dict[str, Prompt] = {}
         for folder in packaged:
-            self._read(folder)
+            self._prompts |= {prompt.name: prompt for prompt in _in_folder(folder)}
         if overrides is not None and overrides.is_dir():
-            self._read(overrides)
+            for prompt in _in_folder(overrides):
+                self._override(prompt, overrides)
 
-    def _read(self, folder: _Resource) -> None:
-        for entry in sorted(folder.iterdir(), key=lambda one: str(one.name)):
-            if not entry.name.endswith(".md") or entry.is_dir():
-                continue
-            try:
-                prompt = parse_prompt(entry.read_text(encoding="utf-8"), where=str(entry))
-            except (OSError, UnicodeDecodeError) as exc:
-                raise PromptError(f"{entry} cannot be read: {exc}") from None
-            self._prompts[prompt.name] = prompt
+    def _override(self, prompt: Prompt, folder: Path) -> None:
+        replaced = self._prompts.get(prompt.name)
+        if replaced is not None:
+            more = sorted(set(prompt.variables) - set(replaced.variables))
+            if more:
+                raise PromptError(
+                    f"{folder / prompt.name}.md uses {', '.join(more)}, which this prompt is not given; "
+                    f"its variables: {', '.join(replaced.variables) or 'none'}"
+                )
+            # It may ignore some of what it is given.
+            prompt = replace(prompt, variables=replaced.variables)
+        self._prompts[prompt.name] = prompt
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every prompt's name, sorted."""
+        return tuple(sorted(self._prompts))
 
     def get(self, name: str) -> Prompt:
         """A prompt by name.
@@ -141,11 +258,20 @@ class PromptLibrary:
         try:
             return self._prompts[name]
         except KeyError:
-            raise PromptError(f"no prompt {name!r}; the prompts: {', '.join(sorted(self._prompts))}") from None
+            raise PromptError(f"no prompt {name!r}; the prompts: {', '.join(self.names) or 'none'}") from None
 
     def pins(self) -> dict[str, Pinned]:
         """Name -> version and content hash, for the manifest."""
         return {
-            name: Pinned(version=one.version, content_hash=one.content_hash)
-            for name, one in sorted(self._prompts.items())
+            name: Pinned(version=self._prompts[name].version, content_hash=self._prompts[name].content_hash)
+            for name in self.names
         }
+
+
+def _in_folder(folder: Resource) -> list[Prompt]:
+    files = [entry for entry in folder.iterdir() if entry.name.endswith(".md") and entry.is_file()]
+    # README.md tells people about the folder, it is no prompt.
+    return [load_prompt(file) for file in sorted(files, key=lambda one: str(one.name)) if file.name != "README.md"]
+
+
+__all__ = ["Prompt", "PromptLibrary", "Resource", "load_prompt", "parse_prompt"]
