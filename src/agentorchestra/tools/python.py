@@ -1,35 +1,63 @@
 """`python`: snippets in Monty, an interpreter without files, network or environment.
 
-No callbacks are given to it, so it cannot touch anything: the tool is pure and may be executed again freely.
+Nothing is handed to it that reaches outside, its clock stands at the run's time and its chance comes from the run's
+seed. So a call is pure: executed again after a crash it gives the same result.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from agentorchestra.core.errors import ToolError
+from agentorchestra.core.protocols import RunContext
 from agentorchestra.tea.tool import Tool, tool
 
-MAX_SECONDS = 10.0
-MAX_MEMORY = 256_000_000
-MAX_RECURSION = 500
-MAX_PRINTED = 100_000
-MAX_PROCESSES = 4
+_MODULES = (
+    "base64, bisect, collections, copy, csv, dataclasses, datetime, decimal, functools, hashlib, itertools, json, "
+    "math, random, re, time, tomllib, typing, unicodedata"
+)
+_LONGEST_ERROR = 4_000
+_QUEUE_S = 600.0  # the limits below end a program; this one ends the wait for a free interpreter
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one program may use.
+
+    Attributes:
+        seconds: of computing.
+        memory: bytes of its heap.
+        depth: nested calls.
+        printed: characters of output that are kept.
+        processes: interpreters that run at the same time; further calls wait.
+    """
+
+    seconds: float = 10.0
+    memory: int = 256_000_000
+    depth: int = 500
+    printed: int = 100_000
+    processes: int = 4
 
 
 class PythonTool:
-    """The tool and its pool of interpreters, started with the first call and closed with the workspace."""
+    """The tool and its pool of interpreters, started with the first call and closed with the workspace.
 
-    def __init__(self) -> None:
+    Attributes:
+        tool: what a model calls.
+    """
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
         self._pool: Any = None
-        self._entered: Any = None
         self._lock = asyncio.Lock()
         self.tool: Tool[..., Any] = self._make()
 
     def _make(self) -> Tool[..., Any]:
-        @tool(effect="read", timeout_s=MAX_SECONDS + 20)
-        async def python(code: str) -> str:
+        @tool(effect="pure", timeout_s=_QUEUE_S)
+        async def python(ctx: RunContext[Any], code: str) -> str:
             """Run Python code and get what it prints and the value of its last expression.
 
             For arithmetic, dates, text and data given in the code. It has no files, network or packages; class
@@ -38,76 +66,105 @@ class PythonTool:
             Args:
                 code: The program.
             """
-            return await self._run(code)
+            return await self.run(code, now=ctx.now, seed=ctx.random.getrandbits(32))
 
         return python
 
-    async def _start(self) -> Any:
-        async with self._lock:
-            if self._pool is None:
-                from pydantic_monty import AsyncMonty
+    async def run(self, code: str, *, now: datetime, seed: int) -> str:
+        """What the program prints and the value of its last expression.
 
-                self._entered = AsyncMonty(max_processes=MAX_PROCESSES)
-                self._pool = await self._entered.__aenter__()
-            return self._pool
+        Args:
+            code: the program.
+            now: what its clock shows, from the beginning to the end.
+            seed: of its `random`.
 
-    async def _run(self, code: str) -> str:
+        Raises:
+            ToolError: for a program that fails or exceeds a limit, with what it printed until then.
+        """
         if not code.strip():
             raise ToolError("the code is empty; give a program, e.g. print(2 + 2)")
         from pydantic_monty import MontyError
 
-        pool = await self._start()
-        printed = _Printed()
-        limits = {
-            "max_feed_duration_secs": MAX_SECONDS,
-            "max_memory": MAX_MEMORY,
-            "max_recursion_depth": MAX_RECURSION,
-        }
+        printed = _Text(self._limits.printed)
+        session = (await self._started()).checkout(
+            limits={
+                "max_feed_duration_secs": self._limits.seconds,
+                "max_memory": self._limits.memory,
+                "max_recursion_depth": self._limits.depth,
+            },
+            os_policy={"datetime": now, "sleep": "zero", "random_start": {"seed": seed}},
+        )
         try:
-            async with pool.checkout(limits=limits) as session:
-                value = await session.feed_run(code, print_callback=printed.take)
+            async with session as interpreter:
+                value = await interpreter.feed_run(code, print_callback=lambda _, text: printed.add(text))
         except MontyError as exc:
-            shown = exc.display() if hasattr(exc, "display") else str(exc)
-            raise ToolError(f"{printed.text()}{_explained(shown)}") from None
-        text = printed.text()
+            raise ToolError(_failure(exc, printed.text())) from None
         if value is not None:
-            text += repr(value)
-        return text.rstrip("\n") or "(no output)"
+            printed.add(repr(value))
+        return printed.text().rstrip("\n") or "(no output)"
+
+    async def _started(self) -> Any:
+        async with self._lock:
+            if self._pool is None:
+                from pydantic_monty import AsyncMonty
+
+                pool = AsyncMonty(max_processes=self._limits.processes)
+                await pool.__aenter__()
+                self._pool = pool
+            return self._pool
 
     async def aclose(self) -> None:
         """End the interpreters; idempotent."""
-        entered, self._entered, self._pool = self._entered, None, None
-        if entered is not None:
-            await entered.__aexit__(None, None, None)
+        async with self._lock:
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                await pool.__aexit__(None, None, None)
 
 
-class _Printed:
-    """What a program printed, up to a limit."""
+class _Text:
+    """Text up to a number of characters, and how much more there was."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         self._parts: list[str] = []
-        self._left = MAX_PRINTED
+        self._left = most
         self._dropped = 0
 
-    def take(self, stream: str, text: str) -> None:
-        """One piece."""
-        kept = text[: max(0, self._left)]
+    def add(self, text: str) -> None:
+        """One piece more."""
+        kept = text[: self._left]
         self._left -= len(kept)
         self._dropped += len(text) - len(kept)
         if kept:
             self._parts.append(kept)
 
     def text(self) -> str:
-        """Everything kept, with a note about the rest."""
-        note = f"\n[{self._dropped} further characters were printed]\n" if self._dropped else ""
+        """What was kept, with a note about the rest."""
+        note = f"\n[{self._dropped:,} further characters left out]" if self._dropped else ""
         return "".join(self._parts) + note
 
 
-def _explained(message: str) -> str:
+def _failure(error: Any, printed: str) -> str:
+    """What was printed before the error, the error with its line, and what to do about a part that is missing."""
+    shown = str(error.display() if hasattr(error, "display") else error).strip()
     hint = ""
-    if "No module named" in message or "not yet support" in message or "not supported" in message:
-        hint = "\nThis interpreter lacks that part of Python; write it with plain functions and the builtins."
-    return f"{message.strip()}{hint}"
+    if "No module named" in shown:
+        hint = f"\nThe modules it has: {_MODULES}."
+    elif "not yet support" in shown or "not supported in this environment" in shown:
+        hint = "\nThis interpreter lacks that; write it with plain functions, lists, dicts and the values in the code."
+    before = _end_of(printed)
+    return f"{before}{_ends_of(shown)}{hint}"
 
 
-__all__ = ["PythonTool"]
+def _end_of(printed: str) -> str:
+    if len(printed) > _LONGEST_ERROR:
+        printed = f"[...]{printed[-_LONGEST_ERROR:]}"
+    return printed if not printed or printed.endswith("\n") else f"{printed}\n"
+
+
+def _ends_of(error: str) -> str:
+    """Beginning and end: the first line that failed, and what was wrong."""
+    half = _LONGEST_ERROR // 2
+    return error if len(error) <= _LONGEST_ERROR else f"{error[:half]}\n[...]\n{error[-half:]}"
+
+
+__all__ = ["Limits", "PythonTool"]
