@@ -15,7 +15,7 @@ from agentorchestra.models.client import ModelClient
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.testing import LoopbackModelServer, ServerScript
 
-KEY = "sk-secret-0123456789"
+KEY = "loc4l-secret-0123456789"  # unlike any provider's, so that no pattern finds it
 
 
 async def no_media(sha256: str) -> bytes:
