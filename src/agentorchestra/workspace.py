@@ -17,9 +17,10 @@ from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Any, Generic, Literal, Self
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+from typing_extensions import TypeVar
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.clock import Clock, SystemClock
@@ -62,7 +63,7 @@ from agentorchestra.runtime.policy import DefaultPolicy
 from agentorchestra.runtime.run import Asker, Run, Services, current_budget, make_result, open_questions, wait_for
 from agentorchestra.runtime.session import Session
 
-Deps = TypeVar("Deps")
+Deps = TypeVar("Deps", default=Any)
 
 DEFAULT_FOLDER = ".agentorchestra"
 SETTINGS_FILE = "agentorchestra.toml"

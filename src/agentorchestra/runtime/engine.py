@@ -43,6 +43,10 @@ def is_dead(owner: Owner) -> bool:
         return False
 
 
+_DRIVEN_HERE: set[str] = set()
+"""Runs driven by any engine of this process: the owner in the log is the process, so it cannot tell them apart."""
+
+
 @dataclass
 class _Driven:
     epoch: int
@@ -82,9 +86,9 @@ class LocalEngine:
         Raises:
             FencedError: if another live process drives it.
         """
-        job = await self._store.job(run)
-        if run in self._driven:
+        if run in _DRIVEN_HERE:
             raise FencedError(f"run {run} is already being driven by this process; wait for it or cancel it")
+        job = await self._store.job(run)
         epoch = None
         # This process asking again, without driving it, means that an earlier attempt of its own ended.
         if job is not None and job.owner is not None and (is_dead(job.owner) or job.owner == self.owner):
@@ -105,6 +109,7 @@ class LocalEngine:
         task = asyncio.ensure_future(drive(epoch))
         driven = _Driven(epoch, task)
         self._driven[run] = driven
+        _DRIVEN_HERE.add(run)
         if self._keeper is None or self._keeper.done():
             self._keeper = asyncio.create_task(self._keep())
         try:
@@ -118,6 +123,7 @@ class LocalEngine:
             raise
         finally:
             del self._driven[run]
+            _DRIVEN_HERE.discard(run)
             if not driven.lost:
                 await asyncio.shield(self._store.release(run, epoch))
             if not self._driven:
