@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from agentorchestra.core.budget import Usage
-from agentorchestra.core.errors import BudgetError, MissingExtraError, MissingKeyError, UnknownModelError
+from agentorchestra.core.errors import BudgetError, MissingKeyError, UnknownModelError
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import price_of
@@ -58,17 +58,6 @@ def test_a_missing_key_names_its_variable_and_the_command(name: str, variable: s
     assert f"model {name!r} needs a key" in str(caught.value) and f"export {variable}=..." in str(caught.value)
     with pytest.raises(MissingKeyError):
         manager.client(name)
-
-
-def test_a_missing_package_is_told_with_the_command() -> None:
-    pytest.importorskip("pydantic_ai")
-    try:
-        import anthropic  # type: ignore[import-not-found,unused-ignore]  # noqa: F401
-    except ImportError:
-        with pytest.raises(MissingExtraError, match=r'pip install "pydantic-ai-slim\[anthropic\]"'):
-            ModelManager(SETTINGS, {"ANTHROPIC_API_KEY": "x"}).check("anthropic:claude-sonnet-4-5")
-    else:
-        pytest.skip("the package anthropic is installed, so its absence cannot be seen")
 
 
 def test_what_can_be_asked_passes_and_is_made_once() -> None:

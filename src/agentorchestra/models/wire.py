@@ -178,6 +178,9 @@ class Wire:
         messages = await to_theirs(request.messages, media=media, profile=self._profile)
         parameters = ModelRequestParameters(function_tools=[self._tools.definition(tool) for tool in request.tools])
         settings = _settings(request)
+        if self._http is None:
+            # Our own client has it already, and would be copied for every request.
+            settings["max_retries"] = 0
         if on_delta is None:
             answer = await model_request(
                 self._model, messages, model_settings=settings, model_request_parameters=parameters
@@ -242,7 +245,6 @@ def _settings(request: ModelRequest) -> TheirSettings:
     ours = request.settings
     settings = TheirSettings(
         max_tokens=ours.max_tokens,
-        max_retries=0,
         # The time limit of the whole request is the client's; this one only must not come first.
         timeout=httpx2.Timeout(ours.timeout_s + 5.0, connect=min(CONNECT_TIMEOUT_S, ours.timeout_s)),
     )
@@ -394,19 +396,16 @@ def _arguments(args: Any) -> dict[str, JsonValue] | str:
     """The arguments as an object, or the raw text when they are none."""
     if args is None or args == "":
         return {}
-    if isinstance(args, str):
-        try:
-            args = json.loads(args, parse_constant=_refuse)
-        except ValueError:
-            return _clean(args)
-    if not isinstance(args, dict):
-        return _clean(json.dumps(args, ensure_ascii=False))
+    raw = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
     try:
-        text = canonical_json(args)
-    except (ValueError, TypeError):
-        return _clean(str(args))
+        value = json.loads(raw, parse_constant=_refuse)
+        text = canonical_json(value)
+    except ValueError:  # no JSON, or a number that JSON does not have
+        return _clean(raw)
+    if not isinstance(value, dict):
+        return _clean(raw)
     cleaned = _clean(text)
-    found: dict[str, JsonValue] = args if cleaned == text else json.loads(cleaned)
+    found: dict[str, JsonValue] = value if cleaned == text else json.loads(cleaned)
     return found
 
 
