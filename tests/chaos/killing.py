@@ -26,6 +26,9 @@ MARK_POINTS = ("in_mark", "after_mark")
 POINTS = ("before", "after", "in_record", "after_record")
 """Before and after the handler executes, inside the commit of the completed row, and as soon as it is durable."""
 
+END = "run_ended"
+"""In place of a key: `in_mark:run_ended` and `after_mark:run_ended` are the commit of the end of the job."""
+
 KILL_AT = "KILL_AT"
 
 
@@ -38,36 +41,35 @@ def die() -> NoReturn:
 class KillingStore(SqliteStore):
     """Dies in the writer thread, in or after the commit that holds the row."""
 
-    def __init__(self, folder: Path, point: str, key: EffectKey) -> None:
+    def __init__(self, folder: Path, point: str, key: EffectKey | None) -> None:
         super().__init__(folder)
         self._point = point
         self._key = key
-        self._attempt: int | None = None
+        self._type = END if key is None else "started" if point in MARK_POINTS else "completed"
+        self._met: NewEvent | None = None
 
     def append(
         self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
     ) -> Future[tuple[int, ...]]:
         """Watch for the row."""
-        wanted = "started" if self._point in MARK_POINTS else "completed"
-        met = False
         for event in events:
-            if event.type == wanted and (event.branch, event.n) == self._key:
-                self._attempt, met = event.attempt, True
+            if event.type == self._type and self._key in (None, (event.branch, event.n)):
+                self._met = event
         future = super().append(run, epoch, events, status=status)
-        if met and self._point in ("after_mark", "after_record"):
+        if self._met is not None and self._met in events and self._point in ("after_mark", "after_record"):
             # Registered before anybody awaits it: nothing in the process has seen the row when it dies.
             future.add_done_callback(lambda _: die())
         return future
 
     def before_commit(self, runs: list[str]) -> None:
         """Die if the row is in this transaction."""
-        if self._attempt is None or self._point not in ("in_mark", "in_record"):
+        if self._met is None or self._point not in ("in_mark", "in_record"):
             return
         assert self._connection is not None
-        type_ = "started" if self._point == "in_mark" else "completed"
+        # The run's own events have their sequence for a number: the newest one is meant.
         found = self._connection.exec_driver_sql(
-            "SELECT 1 FROM events WHERE branch = ? AND n = ? AND attempt = ? AND type = ?",
-            (self._key.branch, self._key.n, self._attempt, type_),
+            "SELECT 1 FROM events WHERE branch = ? AND coalesce(?, n) = n AND attempt = ? AND type = ?",
+            (self._met.branch, self._met.n, self._met.attempt, self._met.type),
         ).first()
         if found is not None:
             die()
@@ -76,7 +78,7 @@ class KillingStore(SqliteStore):
 class KillingHandler:
     """Dies around the execution of the effect."""
 
-    def __init__(self, inner: Handler, point: str, key: EffectKey) -> None:
+    def __init__(self, inner: Handler, point: str, key: EffectKey | None) -> None:
         self._inner = inner
         self._point = point
         self._key = key
@@ -114,7 +116,7 @@ def hooks(folder: Path) -> tuple[SqliteStore, Wrap]:
         return SqliteStore(folder), lambda handlers: handlers
     point, _, text = where.partition(":")
     assert point in MARK_POINTS + POINTS, where
-    key = EffectKey.parse(text)
+    key = None if text == END else EffectKey.parse(text)
 
     def wrap(handlers: dict[EffectKind, Handler]) -> dict[EffectKind, Handler]:
         return {kind: KillingHandler(handler, point, key) for kind, handler in handlers.items()}

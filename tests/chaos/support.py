@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from agentorchestra.core.events import Event
@@ -37,12 +38,22 @@ def start(
     )
 
 
-def python(words: Sequence[str | Path], *, kill_at: str = "", cwd: Path | None = None, **environ: str) -> str:
-    """Run it to its end; what it printed. It must die by SIGKILL if it was to be killed, else end well."""
+def python(
+    words: Sequence[str | Path], *, kill_at: str = "", code: int = 0, cwd: Path | None = None, **environ: str
+) -> str:
+    """Run it to its end; what it printed. It must die by SIGKILL if it was to be killed, else end with this code."""
     process = start(words, kill_at=kill_at, cwd=cwd, **environ)
     out, err = process.communicate(timeout=100)
-    assert process.returncode == (KILLED if kill_at else 0), (kill_at, process.returncode, out, err)
+    assert process.returncode == (KILLED if kill_at else code), (kill_at, process.returncode, out, err)
     return out
+
+
+def until(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
+    """Look again and again; the time limit of the test is the only one. The process must live meanwhile."""
+    while not condition():
+        if process is not None and process.poll() is not None:
+            raise AssertionError(f"it ended with {process.returncode}: {process.communicate()}")
+        time.sleep(0.02)
 
 
 async def read_log(folder: Path, run: str) -> list[Event]:

@@ -62,7 +62,7 @@ class Case:
     async def cli(self, *words: str, kill_at: str = "") -> tuple[str, list[dict[str, Any]]]:
         """A command in a fresh process; what it printed, and the requests it made."""
         before = len(self.server.bodies)
-        whole = (*CLI, *words, "--workspace", self.folder / "ws", "--json")
+        whole: list[str | Path] = [*CLI, *words, "--workspace", self.folder / "ws", "--json"]
         printed = await asyncio.to_thread(python, whole, kill_at=kill_at)
         seen = [body for body in self.server.bodies[before:] if body["model"] == self.folder.name]
         return printed, seen
