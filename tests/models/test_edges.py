@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.content import MediaBlock, TextBlock, Trust
+from agentorchestra.core.errors import ModelRateLimitError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import Message, ModelResponse, ToolCall, user
 from agentorchestra.core.settings import ModelProfile
@@ -94,3 +95,15 @@ def test_prices_are_of_providers_not_of_this_machine() -> None:
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("7", 7.0), ("0.5", 0.5), ("soon", None), ("-3", None), ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0)],
+)
+async def test_how_long_a_provider_asks_to_wait(header: str, seconds: float | None) -> None:
+    reply = ServerReply(status=429, headers={"Retry-After": header}, body=b'{"error": {"message": "slow down"}}')
+    async with serving(lambda body: reply) as (_, client):
+        with pytest.raises(ModelRateLimitError) as caught:
+            await client.request(asking(), media=no_media)
+    assert caught.value.retry_after_s == seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -199,7 +200,7 @@ def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
         return unreadable(target, exc.args[0]), False
     if isinstance(exc, raised.ModelHTTPError):
         quota = isinstance(exc, raised.ModelQuotaExceededError)
-        error = of_status(target, exc.status_code, exc.body, retry_after_s=exc.retry_after, quota=quota)
+        error = of_status(target, exc.status_code, exc.body, retry_after_s=_retry_after(exc), quota=quota)
         return error, exc.in_stream
     if isinstance(exc, raised.ModelConnectionError):
         return _transport(exc, target)
@@ -212,6 +213,17 @@ def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
     if isinstance(exc, OSError | EOFError) or _is_transport(exc):
         return _transport(exc, target)
     return unreadable(target, f"{type(exc).__name__}: {exc}"), False
+
+
+def _retry_after(exc: Any) -> float | None:
+    """Seconds the provider asks to wait; the library reads whole seconds and dates, some servers send fractions."""
+    if exc.retry_after is not None:
+        return float(exc.retry_after)
+    try:
+        seconds = float((exc.headers or {}).get("retry-after", ""))
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < math.inf else None
 
 
 def _api(exc: Any, target: Target) -> tuple[ModelError, bool]:
