@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from tests.offline.driver import Reply, run_offline
+from tests.offline.driver import Reply
 from tests.offline.worlds import Case, make_world
 
+from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tools.files.passages import quote_stands
 from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.readers import Document, read_document_sync
+from agentorchestra.workspace import Workspace
 
 Ask = Callable[[str, Sequence[Path]], Awaitable[Reply]]
 
@@ -21,13 +23,15 @@ SEEDS = (11, 23, 42)
 
 
 @pytest.fixture
-def ask(tmp_path: Path) -> Ask:
-    """Asks a question about files as a run would."""
+async def ask(tmp_path: Path) -> AsyncIterator[Ask]:
+    """Asks a question about files: a run of a workspace, as a user has it."""
+    async with Workspace(tmp_path / "ws", store=MemoryStore()) as ws:
 
-    async def asking(question: str, files: Sequence[Path]) -> Reply:
-        return await run_offline(question, files, tmp_path / "run")
+        async def asking(question: str, files: Sequence[Path]) -> Reply:
+            result = await ws.run(question, files=files, model="offline", system="react")
+            return Reply(answer=result.answer, status=result.status.value, sources=result.sources)
 
-    return asking
+        yield asking
 
 
 def problem(case: Case, reply: Reply, documents: Mapping[str, Document]) -> str:

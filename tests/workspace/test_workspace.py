@@ -234,9 +234,8 @@ async def test_files_are_kept_with_the_run(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x.txt").write_text(f"The word is {folder}.")
-    model = ScriptedModel(
-        [decide(calls=[call("read_file", name="x.txt"), call("read_file", name="x-2.txt")]), decide(calls=[call("done", answer="both")])]
-    )  # fmt: skip
+    both = [call("read_file", name="x.txt"), call("read_file", name="x-2.txt")]
+    model = ScriptedModel([decide(calls=both), decide(calls=[call("done", answer="both")])])
     async with Workspace(tmp_path / "ws") as ws:
         run_id, _ = await ws.create("Which?", files=[tmp_path / "a/x.txt", tmp_path / "b/x.txt"], model=model)
         (tmp_path / "a/x.txt").unlink()

@@ -7,7 +7,7 @@ from html import escape, unescape
 
 from pydantic import BaseModel, ConfigDict
 
-from agentorchestra.core.content import Block, MediaBlock, TextBlock, Trust
+from agentorchestra.core.content import Block, MediaBlock, Trust
 from agentorchestra.core.messages import Message
 
 _CLOSE = re.compile(r"<(/?)content\b", re.IGNORECASE)
@@ -36,7 +36,7 @@ def render_message(message: Message) -> str:
     """The text of a message as every model sees it. A model's own words stand without a tag."""
     if message.role == "assistant":
         return message.text
-    return "\n".join(render_block(block) for block in message.content if isinstance(block, TextBlock | MediaBlock))
+    return "\n".join(render_block(block) for block in message.content)
 
 
 class RenderedContent(BaseModel):

@@ -82,6 +82,8 @@ def build_agent(spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str
     instances = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
     toolset = AgentToolset(tools, instances, role=spec.role)
     model = spec.model or session.model
+    if any(node.limits.cost_usd is not None for node in session.node.chain()):
+        kit.models.require_price(model)  # dollars cannot be held for a model without a price
     client = kit.models.client(model)
     profile = client.profile
     names = {tool.name for tool in tools}

@@ -1,0 +1,64 @@
+"""The examples of the documentation run as they stand."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentorchestra.core.settings import ModelProfile, PolicySettings, Settings
+from agentorchestra.workspace import load_settings
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def _blocks(language: str) -> list[tuple[str, str]]:
+    return [
+        (page.name, match[2]) for page in PAGES for match in BLOCK.finditer(page.read_text()) if match[1] == language
+    ]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with the examples beside it, as in a clone."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("page", "code"), _blocks("python"))
+def test_python_examples_run(place: Path, page: str, code: str) -> None:
+    done = subprocess.run([sys.executable, "-c", code], cwd=place, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, f"{page}: {done.stderr}"
+    assert done.stdout.strip() or "print(" not in code
+
+
+@pytest.mark.parametrize(("page", "text"), _blocks("console"))
+def test_console_examples_run(place: Path, page: str, text: str) -> None:
+    commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
+    assert commands
+    for command in commands:
+        line = command.replace("agentorchestra", f"{sys.executable} -m agentorchestra", 1)
+        done = subprocess.run(line, cwd=place, shell=True, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, f"{page}: {command}: {done.stderr}"
+
+
+@pytest.mark.parametrize(("page", "text"), _blocks("toml"))
+def test_settings_examples_fit(tmp_path: Path, page: str, text: str) -> None:
+    (tmp_path / "agentorchestra.toml").write_text(text)
+    assert load_settings(tmp_path / "ws").models, page
+
+
+@pytest.mark.parametrize("model", [Settings, ModelProfile, PolicySettings])
+def test_every_setting_is_documented(model: type[Settings]) -> None:
+    page = (ROOT / "docs" / "settings.md").read_text()
+    for name in model.model_fields:
+        assert f"`{name}`" in page, f"docs/settings.md does not name {name}"
+    known = {*Settings.model_fields, *ModelProfile.model_fields}
+    for name in re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE):
+        assert name in known, f"docs/settings.md names {name}, which is no setting"
