@@ -52,7 +52,10 @@ class Arguments(Protocol):
 
 
 class _Schema(GenerateJsonSchema):
-    """Without the titles that pydantic derives from names: they cost tokens and say nothing new."""
+    """Without the titles that pydantic derives from names: they cost tokens and say nothing new.
+
+    Those of definitions are left out by `_adapter`.
+    """
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Never."""
@@ -148,9 +151,7 @@ def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[s
     if is_method:
         found = found[1:]
     hints = _hints(function, found, name, namespace)
-    context = next((p.name for p in found if _is_context(hints.get(p.name))), None)
-    if context is None and found and found[0].name == "ctx":
-        context = "ctx"
+    context = _context(found, hints, name)
     description, described = read_docstring(inspect.getdoc(function) or "")
     fields: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
@@ -168,8 +169,10 @@ def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[s
             continue
         hint = hints.get(parameter.name, inspect.Parameter.empty)
         if hint is inspect.Parameter.empty:
+            example = "ctx: RunContext[Any] for the run's context" if parameter.name == "ctx" else None
             raise ToolDefinitionError(
-                f"parameter {parameter.name!r} of tool {name!r} has no type; write e.g. {parameter.name}: str"
+                f"parameter {parameter.name!r} of tool {name!r} has no type; "
+                f"write {example or f'e.g. {parameter.name}: str'}"
             )
         if parameter.name in described and not _has_description(hint):
             hint = typing.Annotated[hint, Field(description=described[parameter.name])]
@@ -194,6 +197,9 @@ def _adapter(fields: dict[str, Any], shown: dict[str, Any]) -> tuple[TypeAdapter
     parameters = adapter.json_schema(schema_generator=_Schema)
     parameters.pop("title", None)
     parameters.setdefault("properties", {})
+    for definition, one in parameters.get("$defs", {}).items():
+        if one.get("title") == definition:
+            del one["title"]
     for parameter, value in shown.items():
         parameters["properties"][parameter]["default"] = value
     return adapter, parameters
@@ -227,10 +233,22 @@ def _hints(
     return hints
 
 
+def _context(found: list[inspect.Parameter], hints: Mapping[str, Any], name: str) -> str | None:
+    """The parameter that takes the context: by its annotation, or a first one called `ctx`."""
+    contexts = [parameter.name for parameter in found if _is_context(hints.get(parameter.name))]
+    if len(contexts) > 1:
+        raise ToolDefinitionError(f"tool {name!r} takes the context twice: {' and '.join(contexts)}; one is enough")
+    if not contexts and found and found[0].name == "ctx":
+        return "ctx"
+    return contexts[0] if contexts else None
+
+
 def _is_context(hint: Any) -> bool:
     origin = typing.get_origin(hint)
     if origin is typing.Annotated:
         return _is_context(typing.get_args(hint)[0])
+    if origin in (typing.Union, types.UnionType):
+        return any(_is_context(one) for one in typing.get_args(hint))
     return (origin or hint) is RunContext
 
 

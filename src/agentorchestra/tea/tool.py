@@ -310,7 +310,7 @@ def tool(
                 "its __call__ method), and name= where it has no name"
             )
         chosen = _checked_name(chosen)
-        if inspect.isasyncgenfunction(plain):
+        if inspect.isasyncgenfunction(plain) or inspect.isgeneratorfunction(plain):
             raise ToolDefinitionError(f"tool {chosen!r} yields its results; return them as one list")
         tags, mode = _mode(chosen, effect, idempotent)
         traits = Traits(
