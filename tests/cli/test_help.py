@@ -94,7 +94,7 @@ def test_no_command_shows_the_help_and_is_wrong_usage(folder: Folder) -> None:
         (["run", "x", "--on-ask", "maybe"], "'maybe' is not one of 'wait', 'deny'"),
         (["run", "x", "--label", "none"], "Invalid value for '--label': 'none' is not of the form name=value"),
         (["run", "x", "--label", "=v"], "Invalid value for '--label': '=v' is not of the form name=value"),
-        (["run", "x", "--workspace", ""], "Invalid value for '--workspace': the folder's name is empty"),
+        (["run", "x", "--workspace", ""], "the folder's name is empty"),
         (["run", "x", "--file", ""], "the name is empty"),
         (["runs", "--limit", "0"], "0 is not in the range x>=1"),
     ],

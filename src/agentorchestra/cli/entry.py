@@ -62,6 +62,8 @@ def main(args: Sequence[str] | None = None) -> int:
         code = cli.main(words, prog_name="agentorchestra", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except BaseException as exc:
+        if isinstance(exc, SystemExit) and isinstance(exc.__context__, BrokenPipeError):
+            return 0  # click printed a help text that nobody reads any more
         if debug and not isinstance(exc, click.ClickException):
             traceback.print_exc()
         return _report(exc, as_json=_wants_json(words))

@@ -67,6 +67,7 @@ class TerminalAsker:
                 return True
             if line.strip().lower() in _NO:
                 reason = (await read_line("Reason (may be empty): ") or "").strip()
+                # With "no" in front, no reason can be read as a yes.
                 return f"no: {reason}" if reason else False
 
     async def _answered_elsewhere(self, key: str) -> None:

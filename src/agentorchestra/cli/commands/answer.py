@@ -114,10 +114,7 @@ def deny(run: str, reason: str, question: str | None, no_resume: bool, as_json: 
     """
     return _settle(
         run,
-        # With "no" in front, no reason can be read as a yes.
-        lambda workspace, run_id: workspace.deny(
-            run_id, reason=f"no: {reason.strip()}" if reason.strip() else "", question=question, by=_BY
-        ),
+        lambda workspace, run_id: workspace.deny(run_id, reason=reason, question=question, by=_BY),
         no_resume=no_resume,
         as_json=as_json,
         folder=folder,

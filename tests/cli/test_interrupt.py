@@ -1,0 +1,80 @@
+"""Ctrl-C: the run is cancelled, the log is intact, no traceback."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.cli.support import Folder, wait_until
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_cancels_the_run(app: Folder, number: signal.Signals) -> None:
+    with app.start("run", "PLAN sleep") as started:
+        wait_until((app.path / "slow.txt").exists)
+        started.process.send_signal(number)
+        done = started.end(seconds=20)
+    assert done.code == 130
+    (run_id,) = app.ids()
+    assert done.out.splitlines()[-1].startswith(f"cancelled, {run_id}, ")
+    assert f"to go on: agentorchestra resume {run_id}" in done.err
+    found = app.assert_readable()
+    assert found["run"]["status"] == "cancelled"
+    assert found["events"][-1]["type"] == "run_ended"
+
+
+def test_ctrl_c_with_json_is_one_object(app: Folder) -> None:
+    with app.start("run", "PLAN nap", "--json") as started:
+        wait_until((app.path / "slow.txt").exists)
+        started.interrupt()
+        done = started.end(seconds=20)
+    assert done.code == 130
+    assert done.json["status"] == "cancelled"
+    assert done.json["run_id"] == app.ids()[0]
+    (app.path / "slow.txt").unlink()
+    with app.start("resume", "last", "--json") as again:
+        wait_until((app.path / "slow.txt").exists)
+        again.interrupt()
+        assert again.end(seconds=20).code == 130
+    whole = app.run("resume", "last", "--json")
+    assert whole.code == 0
+    assert whole.json["answer"] == "The tools said: slept"
+    assert whole.json["steps"] == 2
+
+
+def test_ctrl_c_twice_ends_the_process_at_once(app: Folder) -> None:
+    source = (app.path / "app.py").read_text()
+    stubborn = source.replace("await asyncio.sleep(seconds)", "import time\n    time.sleep(4)").replace(
+        "async def slow", "def slow"
+    )
+    app.write("app.py", stubborn)
+    with app.start("run", "PLAN nap") as started:
+        wait_until((app.path / "slow.txt").exists)
+        started.interrupt()
+        started.wait_for("stopping (once more ends it at once)")
+        started.interrupt()
+        done = started.end(seconds=20)
+    assert done.code == 130
+    app.assert_readable()
+    assert app.run("resume", "last", "--json").json["status"] == "completed"
+
+
+def test_ctrl_c_at_any_time_leaves_no_traceback(app: Folder) -> None:
+    """From before the first import to after the last line."""
+    for delay in (0.05, 0.15, 0.3, 0.45, 0.6, 0.8, 1.1):
+        with app.start("run", "PLAN escape", "--json") as started:
+            try:
+                started.process.wait(delay)
+            except Exception:
+                started.interrupt()
+            out, err = started.process.communicate(timeout=30)
+        code = started.process.returncode
+        if code == -signal.SIGINT or "KeyboardInterrupt" in err:
+            # Python itself was still starting: no line of this package had run.
+            assert delay < 0.4, err
+            continue
+        assert code in (0, 130), (code, out, err)
+        assert "Traceback" not in err
+    for run_id in app.ids():
+        app.assert_readable(run_id)

@@ -1,0 +1,186 @@
+"""Servers that fail: a sentence, exit code 1, a log that can be read, and a resume once the server is well."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from agentorchestra.testing import (
+    LoopbackModelServer,
+    Reply,
+    ServerReply,
+    call,
+    garbage,
+    html,
+    http_error,
+    silence,
+)
+from tests.cli.support import Folder
+
+SETTINGS = """
+model = "local"
+[models.local]
+model = "test-model"
+base_url = "{address}"
+api_key_env = "LOCAL_KEY"
+timeout_s = 1.0
+max_attempts = 2
+"""
+KEY = {"LOCAL_KEY": "sk-very-secret-key"}
+
+
+class Provider:
+    """A server in a thread: it answers well, or in the way it is told to fail.
+
+    Attributes:
+        failure: how it fails, None while it is well.
+        server: the server.
+    """
+
+    def __init__(self, failure: ServerReply | None = None) -> None:
+        self.failure = failure
+        self.server = LoopbackModelServer(self._answer)
+        self._ready = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
+
+    def _answer(self, body: dict[str, Any]) -> Reply | ServerReply:
+        return self.failure or call("done", answer=f"asked for {body['model']}")
+
+    async def _serve(self) -> None:
+        async with self.server:
+            self._ready.set()
+            await self._stop.wait()
+
+    @contextmanager
+    def running(self) -> Iterator[Provider]:
+        """Serve while the context is open."""
+        self._thread.start()
+        try:
+            assert self._ready.wait(30)
+            yield self
+        finally:
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(30)
+            self._loop.close()
+
+
+def use(folder: Folder, address: str, more: str = "") -> None:
+    folder.environment.update(KEY)
+    folder.write("agentorchestra.toml", SETTINGS.format(address=address) + more)
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind", "requests"),
+    [
+        (http_error(401, "no such key"), "ModelAuthError", 1),
+        (http_error(404, "no such model"), "ModelRequestError", 1),
+        (http_error(429, "slow down", retry_after_s=0), "ModelRateLimitError", 2),
+        (http_error(500, "we are broken"), "ModelUnavailableError", 2),
+        (garbage(), "ModelResponseError", 2),
+        (html(), "ModelResponseError", 2),
+        (silence(), "ModelUnavailableError", 2),
+        (ServerReply(drop=True), "ModelUnavailableError", 2),
+    ],
+    ids=["401", "404", "429", "500", "garbage", "html", "silence", "drop"],
+)
+def test_a_server_that_fails(folder: Folder, failure: ServerReply, kind: str, requests: int) -> None:
+    with Provider(failure).running() as provider:
+        use(folder, provider.server.base_url)
+        done = folder.run("run", "Say something", "--json")
+        assert done.code == 1
+        assert done.json["status"] == "failed"
+        assert done.json["error"] == done.error
+        assert done.json["run_id"] == folder.ids()[0]
+        assert done.json["error_type"] == kind
+        assert provider.server.count == requests
+        found = folder.assert_readable()
+        assert found["run"]["status"] == "failed"
+        failed = [event for event in found["events"] if event["type"] == "attempt_failed"]
+        assert len(failed) == requests
+        assert KEY["LOCAL_KEY"] not in str(found) + done.out + done.err
+        provider.failure = None
+        again = folder.run("resume", "last", "--json")
+        assert again.code == 0
+        assert again.json["answer"] == "asked for test-model"
+        assert again.json["cost_usd"] is None
+        assert folder.run("replay", "last").code == 0
+
+
+def test_progress_names_failed_attempts(folder: Folder) -> None:
+    with Provider(http_error(500, "we are broken")).running() as provider:
+        use(folder, provider.server.base_url)
+        done = folder.run("run", "Say something")
+    assert done.code == 1
+    attempts = [line for line in done.err.splitlines() if line.startswith("  attempt failed: ")]
+    assert len(attempts) == 2
+    assert "; trying again in " in attempts[0]
+    assert f"to go on: agentorchestra resume {folder.ids()[0]}" in done.err
+    assert done.out.splitlines()[-1].startswith("failed, run_")
+
+
+def test_a_server_that_cannot_be_reached(folder: Folder) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    use(folder, f"http://127.0.0.1:{port}/v1")
+    done = folder.run("run", "Say something", "--json")
+    assert done.code == 1
+    assert done.json["error_type"] == "ModelUnavailableError"
+    assert f"127.0.0.1:{port}" in done.error
+    folder.assert_readable()
+    with Provider().running() as provider:
+        use(folder, provider.server.base_url)
+        again = folder.run("resume", "last")
+    assert again.code == 0
+    assert again.out.splitlines()[0] == "asked for test-model"
+    assert ", cost unknown, " in again.out.splitlines()[-1]
+
+
+def test_a_missing_key_spends_nothing(folder: Folder) -> None:
+    with Provider().running() as provider:
+        use(folder, provider.server.base_url)
+        folder.environment.clear()
+        done = folder.run("run", "Say something", "--json")
+        assert done.code == 2
+        assert "LOCAL_KEY" in done.error
+        assert provider.server.count == 0
+        assert folder.ids() == []
+        # A run that was begun with a key is not resumed without one, and says so.
+        folder.environment.update(KEY)
+        assert folder.run("run", "Say something").code == 0
+
+
+def test_a_budget_needs_a_price(folder: Folder) -> None:
+    with Provider().running() as provider:
+        use(folder, provider.server.base_url)
+        done = folder.run("run", "Say something", "--budget-usd", "1")
+        assert done.code == 2
+        assert "the price of model 'local' is unknown" in done.error
+        use(folder, provider.server.base_url, "price = { input = 1, output = 2 }\n")
+        priced = folder.run("run", "Say something")
+        assert priced.code == 0
+        assert "budget: 1 US dollar by default for local; --budget-usd changes it" in priced.err
+        assert provider.server.count == 1
+
+
+def test_ctrl_c_while_a_server_is_silent(folder: Folder) -> None:
+    with Provider(silence()).running() as provider:
+        use(folder, provider.server.base_url)
+        settings = (folder.path / "agentorchestra.toml").read_text().replace("timeout_s = 1.0", "timeout_s = 60")
+        folder.write("agentorchestra.toml", settings)
+        with folder.start("run", "Say something") as started:
+            started.wait_for("step 1 (react)")
+            started.interrupt()
+            done = started.end(seconds=20)
+        assert done.code == 130
+        assert folder.assert_readable()["run"]["status"] == "cancelled"
+        provider.failure = None
+        assert folder.run("resume", "last").code == 0
