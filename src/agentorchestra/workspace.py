@@ -26,18 +26,20 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.clock import Clock, SystemClock
 from agentorchestra.core.effects import Effect, EffectKind
 from agentorchestra.core.errors import (
-    AgentOrchestraError,
+    AgentFailedError,
     AnswerError,
     AppError,
     BudgetError,
     EmptyTaskError,
     FencedError,
     FileInputError,
+    OutputError,
     SettingsError,
     UnknownComponentError,
     UnknownModelError,
     UnknownRunError,
     WorkspaceNotWritableError,
+    WorkspaceStateError,
 )
 from agentorchestra.core.events import Answered, BudgetRaised, Event, RunCreated, RunEnded, Told, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
@@ -161,6 +163,7 @@ class Workspace(Generic[Deps]):
             return
         from agentorchestra.models.manager import ModelManager
         from agentorchestra.runtime.store import SqliteStore
+        from agentorchestra.tea.handlers import ToolHandler
         from agentorchestra.tea.prompts import PromptLibrary
         from agentorchestra.tools.registry import builtin_tools
 
@@ -178,6 +181,10 @@ class Workspace(Generic[Deps]):
         self.tools: dict[str, Any] = dict(self._builtin.tools)
         for one in self._given_tools:
             self._register(one)
+        # One for all runs: it bounds the threads in which plain functions run.
+        self._tool_handler = ToolHandler(
+            self._find_tool, max_result_chars=self.settings.max_result_chars, timeout_s=self.settings.tool_timeout_s
+        )
         self._temporary = None
         if self._given_store is not None and not self.folder.exists():
             # A workspace without a folder of its own still needs a place for the files of its runs.
@@ -204,6 +211,7 @@ class Workspace(Generic[Deps]):
         await self.engine.close()
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tool_handler.aclose()
         await self._builtin.aclose()
         await self.models.aclose()
         await self.store.close()
@@ -446,7 +454,7 @@ class Workspace(Generic[Deps]):
         )
         outcome = await root.perform(agent_effect(spec, root))
         if outcome.value is None:
-            raise AgentOrchestraError(outcome.error or f"{manifest.system} gave no result")
+            raise AgentFailedError(outcome.error or f"{manifest.system} gave no result")
         return AgentResult.model_validate(outcome.value)
 
     async def stream(self, task: str, **options: Any) -> AsyncIterator[Notice]:
@@ -637,7 +645,7 @@ class Workspace(Generic[Deps]):
                 return await self.run(task, **options)
 
         if self._open:
-            raise AgentOrchestraError(
+            raise WorkspaceStateError(
                 "run_sync opens the workspace itself; inside `async with` use `await ws.run(...)`"
             )
         result: RunResult = _run_anywhere(work)
@@ -647,7 +655,7 @@ class Workspace(Generic[Deps]):
 
     def _need_open(self) -> None:
         if not self._open:
-            raise AgentOrchestraError("the workspace is not open; use `async with Workspace(dir) as ws:`")
+            raise WorkspaceStateError("the workspace is not open; use `async with Workspace(dir) as ws:`")
 
     async def _record(self, run_id: str) -> RunRecord:
         self._need_open()
@@ -672,13 +680,9 @@ class Workspace(Generic[Deps]):
 
     def _budget(self, model: str, given: Budget | None) -> Budget:
         budget = self.settings.budget.model_copy(update=(given or Budget()).model_dump(exclude_none=True))
-        priced = self.models.price_known(model)
-        if budget.cost_usd is not None and not priced:
-            raise BudgetError(
-                f"the price of model {model!r} is unknown, so a budget of {budget.cost_usd:g} US dollars cannot be "
-                f"held; give its price in {SETTINGS_FILE} ([models.NAME.price]), or limit tokens or steps instead"
-            )
-        if budget.cost_usd is None and priced and not self.models.free(model):
+        if budget.cost_usd is not None:
+            self.models.require_price(model)
+        elif self.models.price_known(model) and not self.models.free(model):
             budget = budget.model_copy(update={"cost_usd": DEFAULT_COST_USD})
         return budget
 
@@ -718,7 +722,7 @@ class Workspace(Generic[Deps]):
     def _services(self, policy: Policy | None) -> Services:
         from agentorchestra.models.handler import RequestModelHandler
         from agentorchestra.systems.kit import AgentHandler, Kit, agent_effect
-        from agentorchestra.tea.handlers import ToolHandler, effect_for
+        from agentorchestra.tea.handlers import effect_for
 
         kit = Kit(
             tools=self.tools,
@@ -731,11 +735,7 @@ class Workspace(Generic[Deps]):
         handlers: dict[EffectKind, Handler] = {
             **builtin_handlers(),
             EffectKind.REQUEST_MODEL: RequestModelHandler(self.models),
-            EffectKind.INVOKE_TOOL: ToolHandler(
-                self._find_tool,
-                max_result_chars=self.settings.max_result_chars,
-                timeout_s=self.settings.tool_timeout_s,
-            ),
+            EffectKind.INVOKE_TOOL: self._tool_handler,
             EffectKind.INVOKE_AGENT: agents,
             EffectKind.SPAWN: agents,
         }
@@ -790,7 +790,7 @@ class Workspace(Generic[Deps]):
             return result.model_copy(update={"output": TypeAdapter(output_type).validate_python(result.output)})
         except ValidationError as exc:
             first = exc.errors()[0]
-            raise AgentOrchestraError(
+            raise OutputError(
                 f"the answer of {result.run_id} does not fit {output_type.__name__}: {first['msg']} at {first['loc']}"
             ) from None
 

@@ -10,7 +10,6 @@ import pytest
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import (
-    AgentOrchestraError,
     AnswerError,
     AppError,
     BudgetError,
@@ -21,6 +20,7 @@ from agentorchestra.core.errors import (
     UnknownModelError,
     UnknownRunError,
     UnknownSystemError,
+    WorkspaceStateError,
 )
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
@@ -193,7 +193,7 @@ async def test_run_sync_works_with_and_without_a_loop(tmp_path: Path) -> None:
     result = await asyncio.to_thread(lambda: make().run_sync("What is 3 * 5?", model="offline"))
     assert result.answer.startswith("15")
     async with make() as ws:
-        with pytest.raises(AgentOrchestraError, match="run_sync opens the workspace itself"):
+        with pytest.raises(WorkspaceStateError, match="run_sync opens the workspace itself"):
             ws.run_sync("What is 1 + 1?", model="offline")
 
 

@@ -15,7 +15,8 @@
     │   ├── BudgetError                a budget that cannot be held
     │   ├── ToolDefinitionError        a tool without a usable signature
     │   ├── PromptError                a prompt file that cannot be read or rendered
-    │   └── AnswerError                an answer that fits no open question
+    │   ├── AnswerError                an answer that fits no open question
+    │   └── WorkspaceStateError        a workspace used closed, or opened twice
     ├── StoreError
     │   ├── WorkspaceNotWritableError
     │   ├── WorkspaceNewerError        made by a later version
@@ -38,6 +39,8 @@
     │   ├── ModelRequestError          other 4xx
     │   └── ScriptError                the scripted model met an unexpected or unused step
     ├── ToolError                      raised by a tool: becomes an observation
+    ├── AgentFailedError               the top agent ended without a result
+    ├── OutputError                    the answer does not fit the type that was asked for
     └── EventFormatError               an event of an unknown type or later version
 
 Every message names the bad value and what to do next.
@@ -108,6 +111,10 @@ class PromptError(UsageError):
 
 class AnswerError(UsageError):
     """An answer, approval or denial that fits no open question."""
+
+
+class WorkspaceStateError(UsageError):
+    """A workspace is used before it is open, or opened where it is open already."""
 
 
 class StoreError(AgentOrchestraError):
@@ -222,6 +229,14 @@ class ScriptError(ModelError):
 
 class ToolError(AgentOrchestraError):
     """Raise it in a tool to show the model a sentence without a traceback."""
+
+
+class AgentFailedError(AgentOrchestraError):
+    """The top agent ended without a result; the run fails and can be resumed."""
+
+
+class OutputError(AgentOrchestraError):
+    """The answer of a run does not fit `output_type`."""
 
 
 class EventFormatError(AgentOrchestraError):

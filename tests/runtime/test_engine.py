@@ -1,0 +1,132 @@
+"""Who drives which run: claims, proof of death, leases, lost runs, requests from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from agentorchestra.core.effects import Effect, Mode
+from agentorchestra.core.errors import FencedError
+from agentorchestra.core.protocols import Owner
+from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.runtime.engine import LocalEngine, is_dead, this_process
+from agentorchestra.runtime.run import Run
+from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.store import SqliteStore
+from tests.runtime.support import Bench, tool
+
+
+def test_death_is_proved_by_pid_and_start_time() -> None:
+    own = this_process()
+    assert not is_dead(own)
+    assert is_dead(own.model_copy(update={"started": own.started - 1000}))  # the pid was given to another process
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    owner = Owner(host=own.host, pid=child.pid, started=psutil.Process(child.pid).create_time())
+    assert not is_dead(owner)
+    child.kill()
+    child.wait()
+    assert is_dead(owner)
+    assert not is_dead(owner.model_copy(update={"host": "another-host"}))
+    assert child.stdin is not None
+    child.stdin.close()
+
+
+async def test_a_run_driven_by_a_live_process_is_refused_and_a_dead_owner_is_replaced(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await store.open()
+    bench = Bench(store, {})
+    await bench.create("run_1")
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    own = this_process()
+    other = Owner(host=own.host, pid=child.pid, started=psutil.Process(child.pid).create_time())
+    assert await store.claim("run_1", other, lease_s=60) == 1
+    engine = LocalEngine(store)
+    with pytest.raises(FencedError, match=rf"run run_1 is being driven by another process \(.*, pid {child.pid}\)"):
+        await engine.claim("run_1")
+    child.kill()
+    child.wait()
+    assert child.stdin is not None
+    child.stdin.close()
+    assert await engine.claim("run_1") == 2
+    await engine.close()
+    await store.close()
+
+
+async def test_a_run_that_was_taken_over_stops_here(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await store.open()
+    started = asyncio.Event()
+
+    async def slow(effect: Effect, ctx: Session[Any]) -> Any:
+        started.set()
+        await asyncio.sleep(60)
+
+    bench = Bench(store, {"slow": slow})
+    manifest = await bench.create("run_1")
+    engine = LocalEngine(store, lease_s=0.6)
+
+    async def drive(epoch: int) -> RunResult:
+        run = Run(bench.services, "run_1", manifest, await store.load("run_1"), epoch=epoch)
+        engine.attach(run)
+
+        async def main(root: Session[Any]) -> Any:
+            await root.perform(tool("slow", Mode.REPEATABLE))
+
+        return await run.drive(main)
+
+    task = asyncio.create_task(engine.submit("run_1", drive))
+    await started.wait()
+    thief = this_process().model_copy(update={"host": "another-host"})
+    assert await store.claim("run_1", thief, lease_s=60, expect_epoch=1) == 2
+    with pytest.raises(FencedError):
+        await task
+    assert engine.driving == ()
+    events = await store.load("run_1")
+    assert "run_ended" not in [event.type for event in events]  # a zombie writes nothing
+    await engine.close()
+    await store.close()
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_request_to_cancel_from_another_process_is_seen(tmp_path: Path) -> None:
+    store, other = SqliteStore(tmp_path), SqliteStore(tmp_path)
+    await store.open()
+    await other.open()
+    started = asyncio.Event()
+
+    async def slow(effect: Effect, ctx: Session[Any]) -> Any:
+        ctx.partial = {"memory": "half way"}
+        started.set()
+        await asyncio.sleep(60)
+
+    bench = Bench(store, {"slow": slow})
+    manifest = await bench.create("run_1")
+    engine = LocalEngine(store)
+
+    async def drive(epoch: int) -> RunResult:
+        run = Run(bench.services, "run_1", manifest, await store.load("run_1"), epoch=epoch)
+        engine.attach(run)
+
+        async def main(root: Session[Any]) -> Any:
+            await root.perform(tool("slow", Mode.REPEATABLE))
+
+        return await run.drive(main)
+
+    task = asyncio.create_task(engine.submit("run_1", drive))
+    await started.wait()
+    await LocalEngine(other).cancel("run_1", reason="enough", by="test")
+    result = await task
+    assert result.status is RunStatus.CANCELLED
+    interrupted = [event for event in await store.load("run_1") if event.type == "interrupted"]
+    assert [event.body["partial"] for event in interrupted] == [{"memory": "half way"}]
+    job = await store.job("run_1")
+    assert job is not None and job.owner is None  # released
+    await engine.close()
+    await store.close()
+    await other.close()

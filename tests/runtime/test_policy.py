@@ -1,0 +1,95 @@
+"""The shipped default policy, rule by rule (docs/door.md, "Policy and trust")."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.content import Trust
+from agentorchestra.core.effects import Effect, EffectKind, Provenance, Tag
+from agentorchestra.core.policy import PolicyView
+from agentorchestra.core.settings import PolicySettings
+from agentorchestra.runtime.policy import DefaultPolicy, links_in, normalise
+
+PAGE = Provenance(kind="web", ref="https://a.example/x", trust=Trust.UNTRUSTED)
+USER = Provenance(kind="task", trust=Trust.USER)
+
+
+def _effect(*tags: Tag, seen: tuple[Provenance, ...] = (USER, PAGE), name: str = "act", **arguments: Any) -> Effect:
+    return Effect(
+        kind=EffectKind.INVOKE_TOOL,
+        component=f"{name}@1.0.0",
+        arguments=arguments,
+        tags=frozenset(tags),
+        provenance=seen,
+    )
+
+
+def _decide(effect: Effect, task: str = "", *, links: set[str] | None = None, folder: Path | None = None) -> str:
+    view = PolicyView(user_content=(task,), links=lambda: frozenset(links or ()))
+    return DefaultPolicy(PolicySettings(allowed_hosts=("docs.example",)), folder=folder).decide(effect, view).action
+
+
+@pytest.mark.parametrize("tags", [(), (Tag.READ,), (Tag.EXECUTE,), (Tag.WRITE,), (Tag.READ, Tag.NETWORK)])
+def test_reading_sandboxed_execution_and_writing_inside_are_allowed(tags: tuple[Tag, ...]) -> None:
+    assert _decide(_effect(*tags, text="anything from a page")) == "allow"
+
+
+@pytest.mark.parametrize(
+    "tags", [(Tag.SEND,), (Tag.SPEND,), (Tag.EXECUTE, Tag.NETWORK), (Tag.WRITE, Tag.NETWORK), (Tag.READ, Tag.SEND)]
+)
+def test_sensitive_effects_ask_unless_the_argument_stems_from_the_user(tags: tuple[Tag, ...]) -> None:
+    effect = _effect(*tags, to="bob@b.example")
+    assert _decide(effect) == "ask"
+    assert _decide(effect, task="Write to  Bob@B.example, please.") == "allow"
+    assert _decide(_effect(*tags, seen=(USER,), to="bob@b.example")) == "allow"
+
+
+def test_every_leaf_of_the_arguments_counts_and_the_reason_names_them() -> None:
+    effect = _effect(Tag.SEND, mail={"to": ["ann@a.example", "eve@e.example"], "copies": 7, "draft": True})
+    verdict = DefaultPolicy().decide(effect, PolicyView(user_content=("send it to ann@a.example",)))
+    assert verdict.action == "ask"
+    assert verdict.arguments == {"mail.to[1]": Trust.UNTRUSTED, "mail.copies": Trust.UNTRUSTED}
+    assert "act (send) would act with mail.to[1], mail.copies not taken from your task" in verdict.reason
+    assert "web https://a.example/x" in verdict.reason
+
+
+def test_writing_outside_the_runs_folder(tmp_path: Path) -> None:
+    inside, outside = str(tmp_path / "out.txt"), "/etc/motd"
+    assert _decide(_effect(Tag.WRITE, path=inside), folder=tmp_path) == "allow"
+    assert _decide(_effect(Tag.WRITE, path="notes/out.txt"), folder=tmp_path) == "allow"
+    assert _decide(_effect(Tag.WRITE, path=outside), folder=tmp_path) == "ask"
+    assert _decide(_effect(Tag.WRITE, path="../../etc/motd"), folder=tmp_path) == "ask"
+    assert _decide(_effect(Tag.WRITE, path="~/.bashrc"), folder=tmp_path) == "ask"
+    assert _decide(_effect(Tag.WRITE, path=outside), task="put it into /etc/motd", folder=tmp_path) == "allow"
+    link = tmp_path / "link"
+    link.symlink_to("/etc")
+    assert _decide(_effect(Tag.WRITE, path=str(link / "motd")), folder=tmp_path) == "ask"
+
+
+def test_network_reads_need_an_address_that_was_seen() -> None:
+    address = "https://b.example/page?id=1"
+    effect = _effect(Tag.READ, Tag.NETWORK, url=address)
+    assert _decide(effect) == "ask"
+    assert _decide(effect, task=f"Read {address}.") == "allow"
+    assert _decide(effect, links={address}) == "allow"
+    assert _decide(_effect(Tag.READ, Tag.NETWORK, url="https://docs.example/any")) == "allow"
+    composed = _effect(Tag.READ, Tag.NETWORK, url=f"{address}&secret=42")
+    assert _decide(composed, task=f"Read {address}.") == "ask"
+
+
+def test_names_are_opened_and_closed_by_the_settings() -> None:
+    policy = DefaultPolicy(PolicySettings(allow=("mail",), deny=("shell",)))
+    assert policy.decide(_effect(Tag.SEND, name="mail", to="x@x.example"), PolicyView()).action == "allow"
+    denied = policy.decide(_effect(Tag.READ, name="shell"), PolicyView())
+    assert denied.action == "deny" and "'shell' is denied by the workspace's policy settings" in denied.reason
+
+
+def test_normalising_and_links() -> None:
+    assert normalise("  “Straße”\n 5. ") == normalise("“strasse” 5")
+    assert links_in("see (https://a.example/x), http://b.example/y?z=1.") == {
+        "https://a.example/x",
+        "http://b.example/y?z=1",
+    }
