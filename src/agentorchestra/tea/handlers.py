@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pydantic import JsonValue
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest
@@ -196,7 +196,6 @@ class ToolHandler:
         usage = Usage(cost_usd=cost) if cost else Usage()
         try:
             value = _value(result, trust)
-            canonical_json(value)
         except (PydanticSerializationError, TypeError, ValueError, RecursionError) as exc:
             return failed(
                 "error",
@@ -223,11 +222,9 @@ class ToolHandler:
         if len(text) <= self._max_chars:
             return value, ()
         is_text = blocks is not None or isinstance(value, str)
-        name = (
-            f"{str(ctx.key).strip('/').replace('/', '_').replace('#', '-')}-{tool.name}.{'txt' if is_text else 'json'}"
-        )
-        media_type = "text/plain; charset=utf-8" if is_text else "application/json"
-        ref = await ctx.artifact(name, text.encode("utf-8", "replace"), media_type)
+        suffix, media_type = ("txt", "text/plain; charset=utf-8") if is_text else ("json", "application/json")
+        name = ctx.key.path.strip("/").replace("/", "_")
+        ref = await ctx.artifact(f"{name}-{tool.name}.{suffix}", text.encode("utf-8", "replace"), media_type)
         note = (
             f"[cut: {len(text) - self._max_chars:,} of {len(text):,} characters left out; "
             f"the whole result is kept as the artifact {ref.name}]"
@@ -261,13 +258,23 @@ def _value(result: ToolResult, trust: Trust) -> JsonValue:
     if is_blocks and all(isinstance(block, TextBlock | MediaBlock) for block in content):
         blocks: list[Block] = [_capped(block, trust) for block in content]
     else:
-        value: JsonValue = to_jsonable_python(content, inf_nan_mode="strings", by_alias=True)
+        value = _json(content)
         if not result.sources:
             return value
         text = value if isinstance(value, str) else canonical_json(value)
         blocks = [TextBlock(text=text, source=result.sources[0], trust=trust)]
         return blocks_value([*blocks, *(_source_line(source, trust) for source in result.sources[1:])])
     return blocks_value([*blocks, *(_source_line(source, trust) for source in result.sources)])
+
+
+def _json(content: Any) -> JsonValue:
+    value: JsonValue = to_jsonable_python(content, by_alias=True)
+    try:
+        canonical_json(value)
+    except ValueError:
+        # Not a number, or infinite: JSON has no such numbers, a reader understands their names.
+        value = from_json(to_json(content, inf_nan_mode="strings", by_alias=True))
+    return value
 
 
 def _capped(block: Block, trust: Trust) -> Block:
