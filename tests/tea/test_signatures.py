@@ -293,6 +293,9 @@ def _two(a: RunContext[Any], b: RunContext[Any]) -> None: ...
 def _late(x: int, ctx) -> None: ...  # type: ignore[no-untyped-def]
 
 
+def _plain(x: int) -> None: ...
+
+
 def _yields(x: int) -> Any:
     yield x
 
@@ -312,3 +315,10 @@ def test_what_cannot_be_a_tool_says_what_to_change(function: Any, sentence: str)
     with pytest.raises(ToolDefinitionError) as caught:
         tool(function)
     assert sentence in str(caught.value)
+
+
+def test_a_tool_is_not_made_a_tool_again() -> None:
+    made = tool(_plain)
+    assert tool(made) is made
+    with pytest.raises(ToolDefinitionError, match=r"<Tool _plain@1\.0\.0 once> is a tool already; give"):
+        tool(effect="read")(made)

@@ -330,7 +330,13 @@ def tool(
 
     if function is not None:
         return make(function, namespace)
-    return lambda function: make(function, sys._getframe(1).f_locals)
+
+    def decorate(function: Callable[..., Any]) -> Tool[..., Any]:
+        if isinstance(function, Tool):
+            raise ToolDefinitionError(f"{function!r} is a tool already; give the arguments where it is defined")
+        return make(function, sys._getframe(1).f_locals)
+
+    return decorate
 
 
 def tool_from_schema(
