@@ -46,7 +46,7 @@ def note(x: str, ctx: RunContext[Deps]) -> str:
     return f"noted {x}"
 
 
-@tool(effect="read", idempotent=True)
+@tool(idempotent=True)
 async def lookup(word: str, ctx: RunContext[Deps]) -> str:
     """Look a word up.
 
