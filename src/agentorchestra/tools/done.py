@@ -32,7 +32,7 @@ def done(
     status: Status = "completed",
     report: str = "",
     sources: list[SourceArgument] | None = None,
-    output: JsonValue = None,
+    output: Any = None,
 ) -> dict[str, JsonValue]:
     """Finish the task with the final answer. Call it alone, as the last call.
 

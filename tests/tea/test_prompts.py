@@ -1,0 +1,183 @@
+"""Prompts: files, overrides, rendering."""
+
+from __future__ import annotations
+
+import importlib.resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentorchestra.core.errors import PromptError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.spec import Pinned
+from agentorchestra.tea.prompts import PromptLibrary, load_prompt, parse_prompt
+
+TASK = """---
+name: task
+version: 1.2.0
+description: What is asked.
+variables: [task, files]
+---
+<task>
+{{ task }}
+</task>
+{% for file in files %}
+- {{ file.name }}
+{% endfor %}
+"""
+PACKAGED = [importlib.resources.files("agentorchestra.systems") / "prompts"]
+
+
+def _file(folder: Path, name: str, text: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.md"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _text(body: str, variables: str = "[task]", name: str = "task") -> str:
+    return f"---\nname: {name}\nversion: 1.0.0\nvariables: {variables}\n---\n{body}"
+
+
+def _refused(text: str) -> str:
+    with pytest.raises(PromptError) as caught:
+        parse_prompt(text, where="task.md")
+    return str(caught.value)
+
+
+# -- one prompt --------------------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_and_its_parts(tmp_path: Path) -> None:
+    prompt = load_prompt(_file(tmp_path, "task", TASK))
+    assert (prompt.name, prompt.version, prompt.component) == ("task", "1.2.0", "task@1.2.0")
+    assert (prompt.description, prompt.variables) == ("What is asked.", ("task", "files"))
+    assert prompt.content_hash == sha256_text(TASK)
+    assert prompt.render(task="Sum?", files=[{"name": "a"}, {"name": "b"}]) == "<task>\nSum?\n</task>\n- a\n- b"
+
+
+@given(st.text() | st.sampled_from(["{{ 7 * 7 }}", "{% for x in y %}", "{# no #}", "{{ self }}", "<b>&amp;</b>"]))
+def test_values_are_inserted_and_never_rendered(value: str) -> None:
+    prompt = parse_prompt(_text("[{{ task }}]"), where="task.md")
+    assert prompt.render(task=value) == f"[{value}]"
+    assert prompt.render(task=value) == prompt.render(task=value)
+
+
+def test_line_endings_and_a_mark_at_the_beginning_do_not_matter() -> None:
+    prompt = parse_prompt("\ufeff" + TASK.replace("\n", "\r\n"), where="task.md")
+    assert prompt.render(task="a", files=[]) == "<task>\na\n</task>"
+
+
+def test_a_rule_in_the_body_is_text() -> None:
+    prompt = parse_prompt(_text("a\n---\nb", "[]"), where="task.md")
+    assert prompt.render() == "a\n---\nb"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "prompt 'task': 'files' is missing, 'task' is missing; its variables: task, files"),
+        ({"task": "", "files": [], "x": 1}, "prompt 'task': 'x' is unknown; its variables: task, files"),
+        ({"task": "", "files": 3}, "prompt 'task' cannot be rendered: 'int' object is not iterable; correct its file"),
+        ({"task": "", "files": [{}]}, "cannot be rendered: 'dict object' has no attribute 'name'"),
+    ],
+)
+def test_rendering_needs_its_variables(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(PromptError) as caught:
+        parse_prompt(TASK, where="task.md").render(**values)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "task.md has no front matter; begin it with the lines ---, name: ..., version: 1.0.0, ---"),
+        ("---\nname: task\n", "task.md has no front matter"),
+        ("---\nname: [\n---\n", "the front matter of task.md is not YAML"),
+        ("---\n- a\n---\n", "the front matter of task.md is not a list of fields"),
+        ("---\nversion: 1.0.0\n---\n", "the front matter of task.md has no name; add e.g. name: task"),
+        ("---\nname: task\n---\n", "has no version; add e.g. version: 1.0.0"),
+        ("---\nname: task\nversion: 1.0\n---\n", "task.md has the version '1.0'; versions look like 1.2.0"),
+        ("---\nname: a b\nversion: 1.0.0\n---\n", "task.md has the name 'a b'; use letters"),
+        ("---\nname: task\nversion: 1.0.0\nauthor: me\n---\n", "the unknown field 'author'; it has name, version"),
+        (_text("", "task"), "the variables of task.md are 'task'; give a list of names"),
+        (_text("", "[a b]"), "the variables of task.md are ['a b']"),
+        (_text("a\n{{ task"), "task.md is not a template: unexpected end of template"),
+        (_text("a\n{% if %}"), "line 7; correct it"),
+        (_text("{{ task | random }}"), "task.md is not a template: No filter named 'random'"),
+        (_text("{{ task }} {{ lipsum() }}"), "task.md uses lipsum, which it does not declare; its variables: task"),
+        (_text("{{ other }}", "[]"), "task.md uses other, which it does not declare; its variables: none"),
+    ],
+)
+def test_a_file_that_is_no_prompt(text: str, said: str) -> None:
+    assert said in _refused(text)
+
+
+@pytest.mark.parametrize("body", ["{{ task.__class__.__mro__ }}", "{{ ''.__class__.__base__.__subclasses__() }}"])
+def test_a_template_stays_inside(body: str) -> None:
+    with pytest.raises(PromptError, match="cannot be rendered"):
+        parse_prompt(_text(body), where="task.md").render(task="a")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match=r"none\.md cannot be read"):
+        load_prompt(tmp_path / "none.md")
+    (tmp_path / "bytes.md").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(PromptError, match=r"bytes\.md cannot be read"):
+        load_prompt(tmp_path / "bytes.md")
+    with pytest.raises(PromptError, match=r"names its prompt 'task'; name the file task\.md, or the prompt after it"):
+        load_prompt(_file(tmp_path, "job", TASK))
+
+
+# -- the library -------------------------------------------------------------------------------------------------------
+
+
+def test_the_packaged_prompts_load() -> None:
+    library = PromptLibrary(PACKAGED)
+    assert {"react", "task", "tail"} <= set(library.names)
+    assert list(library.pins()) == list(library.names)
+    assert library.pins()["task"] == Pinned(
+        version=library.get("task").version, content_hash=library.get("task").content_hash
+    )
+
+
+def test_an_unknown_name_gives_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match=r"no prompt 'tsk'; the prompts: react, .*task"):
+        PromptLibrary(PACKAGED).get("tsk")
+    with pytest.raises(PromptError, match=r"no prompt 'a'; the prompts: none"):
+        PromptLibrary([]).get("a")
+
+
+def test_a_workspaces_file_replaces_the_packaged_one(tmp_path: Path) -> None:
+    _file(tmp_path / "packaged", "task", TASK)
+    _file(tmp_path / "mine", "task", _text("Please: {{ task }}"))
+    _file(tmp_path / "mine", "new", _text("New.", "[]", name="new"))
+    (tmp_path / "mine" / "README.md").write_text("What these are.")
+    (tmp_path / "mine" / "notes.txt").write_text("Not a prompt.")
+    library = PromptLibrary([tmp_path / "packaged"], tmp_path / "mine")
+    assert library.names == ("new", "task")
+    # It is given everything the packaged one is given, and may ignore some of it.
+    assert library.get("task").render(task="sum", files=[]) == "Please: sum"
+    assert library.pins()["task"].version == "1.0.0"
+    assert library.get("new").render() == "New."
+    assert library.pins() != PromptLibrary([tmp_path / "packaged"]).pins()
+
+
+def test_an_override_cannot_use_what_it_is_not_given(tmp_path: Path) -> None:
+    _file(tmp_path / "packaged", "task", TASK)
+    _file(tmp_path / "mine", "task", _text("{{ task }} {{ budget }}", "[task, budget]"))
+    with pytest.raises(PromptError, match=r"task\.md uses budget, which this prompt is not given; .*: task, files"):
+        PromptLibrary([tmp_path / "packaged"], tmp_path / "mine")
+
+
+def test_a_folder_that_is_not_there_overrides_nothing(tmp_path: Path) -> None:
+    assert PromptLibrary(PACKAGED, tmp_path / "none").pins() == PromptLibrary(PACKAGED).pins()
+
+
+def test_the_later_package_holds(tmp_path: Path) -> None:
+    _file(tmp_path / "a", "task", TASK)
+    _file(tmp_path / "b", "task", _text("b", "[]"))
+    assert PromptLibrary([tmp_path / "a", tmp_path / "b"]).get("task").render() == "b"
