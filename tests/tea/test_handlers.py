@@ -249,6 +249,12 @@ async def test_what_a_tool_raises_becomes_a_sentence(
     assert str(outcome.error).startswith(sentence) and "second" not in str(outcome.error)
 
 
+async def test_a_long_sentence_is_cut(tmp_path: Path) -> None:
+    fail = _raising(ToolError("x" * 90), is_async=True)
+    outcome = await ToolBench([fail], tmp_path, max_result_chars=50).one(fail)
+    assert outcome.error == "x" * 50 + "\n[cut: 40 characters left out]"
+
+
 def _raising(error: BaseException, *, is_async: bool, effect: Any = "write") -> AnyTool:
     def plain() -> None:
         raise error

@@ -186,6 +186,8 @@ class ToolHandler:
 
     def _failure(self, tool: Tool, effect: Effect, what: str | None, kind: str, sentence: str = "") -> Outcome:
         text = sentence if what is None else f"tool {tool.name} {what}"
+        if len(text) > self._max_chars:
+            text = f"{text[: self._max_chars]}\n[cut: {len(text) - self._max_chars:,} characters left out]"
         return failed("error", text or f"tool {tool.name} failed: {kind}", error_type=kind, trust=_trust(tool, effect))
 
     # -- result --------------------------------------------------------------------------------------------------------
