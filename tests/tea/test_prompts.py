@@ -144,6 +144,32 @@ def test_the_packaged_prompts_load() -> None:
     )
 
 
+_FULL: dict[str, Any] = {
+    "native": True,
+    "max_tools": 4,
+    "max_steps": 9,
+    "step": 9,
+    "repeats": 3,
+    "stalls": 3,
+    "has_todo": True,
+    "must_answer": "budget",
+    "tools": [{"name": "add", "description": "Adds.", "parameters": "{}"}],
+    "environments": [{"name": "board", "rules": "Take a field."}],
+    "files": [{"name": "a.txt", "media_type": "text/plain", "size": 3}],
+}
+"""Variables that are more than text; the others are given as text."""
+
+
+@pytest.mark.parametrize("name", PromptLibrary(PACKAGED).names)
+def test_every_packaged_prompt_renders_full_and_empty(name: str) -> None:
+    prompt = PromptLibrary(PACKAGED).get(name)
+    full = {variable: _FULL.get(variable, f"{variable} {{{{ 8111 * 9 }}}}") for variable in prompt.variables}
+    shown = prompt.render(**full)
+    assert "{{ 8111 * 9 }}" in shown and "72999" not in shown
+    empty = {variable: type(value)() for variable, value in full.items()}
+    assert prompt.render(**empty) == prompt.render(**empty) != shown
+
+
 def test_an_unknown_name_gives_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match=r"no prompt 'tsk'; the prompts: react, .*task"):
         PromptLibrary(PACKAGED).get("tsk")

@@ -118,7 +118,7 @@ class Tool(Generic[P, R]):
         name: what models call it.
         schema: name, description and JSON schema as a model sees them.
         traits: version, tags, mode, limits.
-        content_hash: hex SHA-256 of the function's source and the schema.
+        content_hash: hex SHA-256 of the function's source (its decorators, docstring and comments too) and the schema.
     """
 
     def __init__(
