@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.resources
+import json
 import os
 import shutil
 import sys
@@ -733,7 +734,7 @@ class Workspace(Generic[Deps]):
         )
         agents = AgentHandler(lambda: kit)
         handlers: dict[EffectKind, Handler] = {
-            **builtin_handlers(),
+            **builtin_handlers(max_result_chars=self.settings.max_result_chars),
             EffectKind.REQUEST_MODEL: RequestModelHandler(self.models),
             EffectKind.INVOKE_TOOL: self._tool_handler,
             EffectKind.INVOKE_AGENT: agents,
@@ -787,7 +788,9 @@ class Workspace(Generic[Deps]):
         if output_type is None or result.output in (None, ""):
             return result
         try:
-            return result.model_copy(update={"output": TypeAdapter(output_type).validate_python(result.output)})
+            return result.model_copy(
+                update={"output": TypeAdapter(output_type).validate_json(json.dumps(result.output))}
+            )
         except ValidationError as exc:
             first = exc.errors()[0]
             raise OutputError(

@@ -22,11 +22,16 @@ from agentorchestra.runtime.store import SqliteStore
 from tests.runtime.support import Bench, tool
 
 
+def _child() -> subprocess.Popen[bytes]:
+    """A process that lives until it is killed."""
+    return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+
+
 def test_death_is_proved_by_pid_and_start_time() -> None:
     own = this_process()
     assert not is_dead(own)
     assert is_dead(own.model_copy(update={"started": own.started - 1000}))  # the pid was given to another process
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    child = _child()
     owner = Owner(host=own.host, pid=child.pid, started=psutil.Process(child.pid).create_time())
     assert not is_dead(owner)
     child.kill()
@@ -42,7 +47,7 @@ async def test_a_run_driven_by_a_live_process_is_refused_and_a_dead_owner_is_rep
     await store.open()
     bench = Bench(store, {})
     await bench.create("run_1")
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    child = _child()
     own = this_process()
     other = Owner(host=own.host, pid=child.pid, started=psutil.Process(child.pid).create_time())
     assert await store.claim("run_1", other, lease_s=60) == 1

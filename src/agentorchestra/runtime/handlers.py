@@ -8,12 +8,13 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.core.budget import NO_COST, Bound
-from agentorchestra.core.content import MediaBlock, TextBlock, Trust, lowest
+from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
 from agentorchestra.core.errors import DoorError, SuspendedError, UnknownComponentError
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.spec import Question
+from agentorchestra.runtime.results import MAX_RESULT_CHARS, cut_result, result_value
 from agentorchestra.runtime.run import LiveEnvironment, Run
 from agentorchestra.runtime.session import Session
 
@@ -197,6 +198,9 @@ class EnvironmentHandler(BaseHandler):
     resume bring it along by themselves: an instance that stands elsewhere is restored before it acts.
     """
 
+    def __init__(self, *, max_result_chars: int = MAX_RESULT_CHARS) -> None:
+        self._max_chars = max_result_chars
+
     def mode(self, effect: Effect) -> Mode:
         """Snapshots and restores are repeatable, actions have their own mode."""
         return effect.mode if effect.kind is EffectKind.INVOKE_ACTION else Mode.REPEATABLE
@@ -236,11 +240,10 @@ class EnvironmentHandler(BaseHandler):
                 await self._keep(live, name, ctx)
         if environment.mutates(action) and not environment.durable and environment.branching == "none":
             ctx.vars[name] = live.ref = _ACTED
-        if isinstance(value, TextBlock | MediaBlock):
-            value = [value]
-        if isinstance(value, list | tuple) and value and all(isinstance(v, TextBlock | MediaBlock) for v in value):
-            value = blocks_value(value)
-        return Outcome(value=value, trust=Trust.UNTRUSTED)
+        recorded, whole = await cut_result(
+            result_value(value, Trust.UNTRUSTED), f"{instance}-{action}", ctx, max_chars=self._max_chars
+        )
+        return Outcome(value=recorded, artifacts=whole, trust=Trust.UNTRUSTED)
 
     async def _keep(self, live: LiveEnvironment, name: str, ctx: Session[Any]) -> None:
         data = await live.environment.snapshot()
@@ -278,9 +281,13 @@ STATE_ACTION = "state"
 """The action every environment has: what an agent sees of it now."""
 
 
-def builtin_handlers() -> dict[EffectKind, Handler]:
-    """The handlers that need no component."""
-    environment = EnvironmentHandler()
+def builtin_handlers(*, max_result_chars: int = MAX_RESULT_CHARS) -> dict[EffectKind, Handler]:
+    """The handlers that need no component.
+
+    Args:
+        max_result_chars: longer results of actions are cut; the whole becomes an artifact.
+    """
+    environment = EnvironmentHandler(max_result_chars=max_result_chars)
     handlers: dict[EffectKind, Any] = {
         EffectKind.ASK_HUMAN: AskHumanHandler(),
         EffectKind.SEND_MESSAGE: SendMessageHandler(),

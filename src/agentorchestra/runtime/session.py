@@ -596,6 +596,8 @@ class Session(Generic[Deps]):
                 raise
             return failed("error", f"{effect.name} failed: {type(exc).__name__}: {exc}", error_type=type(exc).__name__)
         finally:
+            if self.parent is None:
+                self.partial = child.partial  # how far the top agent came is how far the run came
             await child.end_spawned()
         return outcome
 

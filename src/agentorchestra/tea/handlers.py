@@ -6,24 +6,21 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from pydantic import JsonValue
-from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
-from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest
+from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import (
-    ArtifactRef,
     Effect,
     EffectKind,
     Mode,
     Outcome,
     Provenance,
     Tag,
-    blocks_value,
     failed,
 )
 from agentorchestra.core.errors import AgentOrchestraError, DoorError, ModelError, StoreError
-from agentorchestra.core.ids import canonical_json
+from agentorchestra.runtime.results import cut_result, result_value
 from agentorchestra.runtime.run import ReplayEnd
 from agentorchestra.tea.signatures import mistake, parse_arguments
 from agentorchestra.tea.threads import NotStartedError, StillRunningError, Threads
@@ -197,7 +194,7 @@ class ToolHandler:
         cost = result.cost_usd if result.cost_usd is not None else tool.traits.max_cost_usd
         usage = Usage(cost_usd=cost) if cost else Usage()
         try:
-            value = _value(result, trust)
+            value = result_value(result.content, trust, result.sources)
         except (PydanticSerializationError, TypeError, ValueError, RecursionError) as exc:
             return failed(
                 "error",
@@ -210,30 +207,9 @@ class ToolHandler:
             )
         artifacts = result.artifacts
         if tool.traits.cut:
-            value, whole = await self._cut(tool, value, ctx)
+            value, whole = await cut_result(value, tool.name, ctx, max_chars=self._max_chars)
             artifacts = artifacts + whole
         return Outcome(value=value, usage=usage, artifacts=artifacts, trust=trust)
-
-    async def _cut(self, tool: Tool, value: JsonValue, ctx: Any) -> tuple[JsonValue, tuple[ArtifactRef, ...]]:
-        """The value as it is recorded, and the artifact that holds the whole where something was left out."""
-        blocks = Outcome(value=value).blocks() if _has_blocks(value) else None
-        if blocks is not None:
-            text = "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock))
-        else:
-            text = value if isinstance(value, str) else canonical_json(value)
-        if len(text) <= self._max_chars:
-            return value, ()
-        is_text = blocks is not None or isinstance(value, str)
-        suffix, media_type = ("txt", "text/plain; charset=utf-8") if is_text else ("json", "application/json")
-        name = ctx.key.path.strip("/").replace("/", "_")
-        ref = await ctx.artifact(f"{name}-{tool.name}.{suffix}", text.encode("utf-8", "replace"), media_type)
-        note = (
-            f"[cut: {len(text) - self._max_chars:,} of {len(text):,} characters left out; "
-            f"the whole result is kept as the artifact {ref.name}]"
-        )
-        if blocks is None:
-            return f"{text[: self._max_chars]}\n{note}", (ref,)
-        return blocks_value([*_first_chars(blocks, self._max_chars), TextBlock(text=note)]), (ref,)
 
 
 class _Stopped(Exception):
@@ -249,60 +225,6 @@ def _trust(tool: Tool, effect: Effect) -> Trust:
     if tool.tags & _OUTSIDE or tool.mode is Mode.COMPOSITE or not declared:
         return Trust.UNTRUSTED
     return lowest(effect.lowest_trust, Trust.AGENT)
-
-
-def _value(result: ToolResult, trust: Trust) -> JsonValue:
-    """The content as the JSON value of an outcome."""
-    content = result.content
-    if isinstance(content, TextBlock | MediaBlock):
-        content = [content]
-    is_blocks = isinstance(content, list | tuple) and bool(content)
-    if is_blocks and all(isinstance(block, TextBlock | MediaBlock) for block in content):
-        blocks: list[Block] = [_capped(block, trust) for block in content]
-    else:
-        value = _json(content)
-        if not result.sources:
-            return value
-        text = value if isinstance(value, str) else canonical_json(value)
-        blocks = [TextBlock(text=text, source=result.sources[0], trust=trust)]
-        return blocks_value([*blocks, *(_source_line(source, trust) for source in result.sources[1:])])
-    return blocks_value([*blocks, *(_source_line(source, trust) for source in result.sources)])
-
-
-def _json(content: Any) -> JsonValue:
-    value: JsonValue = to_jsonable_python(content, by_alias=True)
-    try:
-        canonical_json(value)
-    except ValueError:
-        # Not a number, or infinite: JSON has no such numbers, a reader understands their names.
-        value = from_json(to_json(content, inf_nan_mode="strings", by_alias=True))
-    return value
-
-
-def _capped(block: Block, trust: Trust) -> Block:
-    """A block is never trusted further than the result it is a part of."""
-    return block if block.trust.rank <= trust.rank else block.model_copy(update={"trust": trust})
-
-
-def _source_line(source: Source, trust: Trust) -> TextBlock:
-    place = f", {source.place}" if source.place else ""
-    return TextBlock(text=f"Source: {source.ref or source.kind}{place}", source=source, trust=trust)
-
-
-def _has_blocks(value: JsonValue) -> bool:
-    return isinstance(value, dict) and value.keys() == blocks_value(()).keys()  # type: ignore[union-attr]
-
-
-def _first_chars(blocks: tuple[Block, ...], chars: int) -> list[Block]:
-    """The blocks up to a number of characters of text; media stay."""
-    kept: list[Block] = []
-    for block in blocks:
-        if not isinstance(block, TextBlock):
-            kept.append(block)
-        elif chars > 0:
-            kept.append(block if len(block.text) <= chars else block.model_copy(update={"text": block.text[:chars]}))
-            chars -= len(block.text)
-    return kept
 
 
 def _message(exc: BaseException) -> str:

@@ -1,0 +1,103 @@
+"""What a tool or an action returned, as the value that is recorded: JSON or blocks, capped in trust, cut to size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import JsonValue
+from pydantic_core import from_json, to_json, to_jsonable_python
+
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
+from agentorchestra.core.effects import ArtifactRef, Outcome, blocks_value
+from agentorchestra.core.ids import canonical_json
+
+MAX_RESULT_CHARS = 20_000
+
+
+def result_value(content: Any, trust: Trust, sources: Sequence[Source] = ()) -> JsonValue:
+    """The content as the JSON value of an outcome.
+
+    Raises:
+        PydanticSerializationError, TypeError, ValueError, RecursionError: if it is not JSON.
+    """
+    if isinstance(content, TextBlock | MediaBlock):
+        content = [content]
+    is_blocks = isinstance(content, list | tuple) and bool(content)
+    if is_blocks and all(isinstance(block, TextBlock | MediaBlock) for block in content):
+        blocks: list[Block] = [_capped(block, trust) for block in content]
+    else:
+        value = _json(content)
+        if not sources:
+            return value
+        text = value if isinstance(value, str) else canonical_json(value)
+        blocks = [TextBlock(text=text, source=sources[0], trust=trust)]
+        return blocks_value([*blocks, *(_source_line(source, trust) for source in sources[1:])])
+    return blocks_value([*blocks, *(_source_line(source, trust) for source in sources)])
+
+
+def _json(content: Any) -> JsonValue:
+    value: JsonValue = to_jsonable_python(content, by_alias=True)
+    try:
+        canonical_json(value)
+    except ValueError:
+        # Not a number, or infinite: JSON has no such numbers, a reader understands their names.
+        value = from_json(to_json(content, inf_nan_mode="strings", by_alias=True))
+    return value
+
+
+def _capped(block: Block, trust: Trust) -> Block:
+    """A block is never trusted further than the result it is a part of."""
+    return block if block.trust.rank <= trust.rank else block.model_copy(update={"trust": trust})
+
+
+def _source_line(source: Source, trust: Trust) -> TextBlock:
+    place = f", {source.place}" if source.place else ""
+    return TextBlock(text=f"Source: {source.ref or source.kind}{place}", source=source, trust=trust)
+
+
+async def cut_result(
+    value: JsonValue, name: str, ctx: Any, *, max_chars: int = MAX_RESULT_CHARS
+) -> tuple[JsonValue, tuple[ArtifactRef, ...]]:
+    """The value as it is recorded, and the artifact that holds the whole where something was left out.
+
+    Args:
+        value: of an outcome.
+        name: of the component, for the artifact's name.
+        ctx: RunContext of the effect.
+        max_chars: characters kept.
+    """
+    blocks = Outcome(value=value).blocks() if _has_blocks(value) else None
+    if blocks is not None:
+        text = "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+    else:
+        text = value if isinstance(value, str) else canonical_json(value)
+    if len(text) <= max_chars:
+        return value, ()
+    is_text = blocks is not None or isinstance(value, str)
+    suffix, media_type = ("txt", "text/plain; charset=utf-8") if is_text else ("json", "application/json")
+    place = ctx.key.path.strip("/").replace("/", "_")
+    ref = await ctx.artifact(f"{place}-{name}.{suffix}", text.encode("utf-8", "replace"), media_type)
+    note = (
+        f"[cut: {len(text) - max_chars:,} of {len(text):,} characters left out; "
+        f"the whole result is kept as the artifact {ref.name}]"
+    )
+    if blocks is None:
+        return f"{text[:max_chars]}\n{note}", (ref,)
+    return blocks_value([*_first_chars(blocks, max_chars), TextBlock(text=note)]), (ref,)
+
+
+def _has_blocks(value: JsonValue) -> bool:
+    return isinstance(value, dict) and value.keys() == blocks_value(()).keys()  # type: ignore[union-attr]
+
+
+def _first_chars(blocks: tuple[Block, ...], chars: int) -> list[Block]:
+    """The blocks up to a number of characters of text; media stay."""
+    kept: list[Block] = []
+    for block in blocks:
+        if not isinstance(block, TextBlock):
+            kept.append(block)
+        elif chars > 0:
+            kept.append(block if len(block.text) <= chars else block.model_copy(update={"text": block.text[:chars]}))
+            chars -= len(block.text)
+    return kept
