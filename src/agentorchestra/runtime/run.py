@@ -237,7 +237,7 @@ class Run:
         started = self.body(DrivingStarted(owner=str(owner or ""), epoch=self.epoch or 0))
         await wait_for(self.append(started, status=RunStatus.RUNNING))
         status, error, error_type = RunStatus.FAILED, None, None
-        result = AgentResult(status=RunStatus.FAILED)
+        nothing = result = AgentResult(status=RunStatus.FAILED)
         waiting: list[str] = []
         cancelled: asyncio.CancelledError | None = None
         script: ScriptError | None = None
@@ -276,7 +276,7 @@ class Run:
             error, error_type = f"the system failed: {type(exc).__name__}: {exc}", type(exc).__name__
         if self.ledger.cancel_requested and cancelled is not None:
             error = "cancelled on request; `agentorchestra resume` goes on from here"
-        if not result.answer and root.partial:
+        if result is nothing and root.partial:
             result = AgentResult(status=status, **_partial_of(root.partial))
         await root.end_spawned()
         await self.put_away()
