@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agentorchestra.core.events import Event
@@ -19,7 +19,7 @@ KILLED = -signal.SIGKILL
 
 
 def start(
-    words: Sequence[str | Path], *, kill_at: str = "", cwd: Path | None = None, **environ: str
+    words: Sequence[str | Path], *, kill_at: str = "", environ: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
     """A fresh Python process with the package and `tests` on its path."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENTORCHESTRA_")}
@@ -33,27 +33,26 @@ def start(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=cwd,
-        env=environment | environ,
+        env=environment | dict(environ or {}),
     )
 
 
 def python(
-    words: Sequence[str | Path], *, kill_at: str = "", code: int = 0, cwd: Path | None = None, **environ: str
+    words: Sequence[str | Path], *, kill_at: str = "", code: int = 0, environ: Mapping[str, str] | None = None
 ) -> str:
     """Run it to its end; what it printed. It must die by SIGKILL if it was to be killed, else end with this code."""
-    process = start(words, kill_at=kill_at, cwd=cwd, **environ)
+    process = start(words, kill_at=kill_at, environ=environ)
     out, err = process.communicate(timeout=100)
     assert process.returncode == (KILLED if kill_at else code), (kill_at, process.returncode, out, err)
     return out
 
 
-def until(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
+async def until(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
     """Look again and again; the time limit of the test is the only one. The process must live meanwhile."""
     while not condition():
         if process is not None and process.poll() is not None:
             raise AssertionError(f"it ended with {process.returncode}: {process.communicate()}")
-        time.sleep(0.02)
+        await asyncio.sleep(0.02)
 
 
 async def read_log(folder: Path, run: str) -> list[Event]:

@@ -5,6 +5,7 @@ What it answers names the request it answers (`thinking`), so that a log tells w
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import Any, Self
@@ -15,13 +16,14 @@ from agentorchestra.testing import LoopbackModelServer, call, decide
 
 TASK = "Describe the tides."
 ANSWER = "team: left: noted left, port; right: noted right, starboard | top: noted top, mast"
+ANSWER_OF_THREE = ANSWER.replace(" |", "; rear: noted rear, stern |")
 UNCERTAIN = "uncertain note"
 
 
 def answer(body: dict[str, Any]) -> ModelResponse:
     """The next decision of whoever asks, from the JSON of a request."""
     said = [_text(message) for message in body["messages"] if message["role"] == "tool"]
-    steps = sum(1 for message in body["messages"] if message["role"] == "assistant")
+    steps = steps_of(body)
     actor = actor_of(body)
     calls = _top(steps, said) if actor == "top" else _side(actor, steps, said)
     mark = digest(body)
@@ -31,7 +33,17 @@ def answer(body: dict[str, Any]) -> ModelResponse:
 
 def scripted(request: ModelRequest) -> ModelResponse:
     """The same as a script for a ScriptedModel."""
-    return answer({"messages": [{"role": one.role, "content": one.text} for one in request.messages]})
+    return answer(body_of(request))
+
+
+def body_of(request: ModelRequest) -> dict[str, Any]:
+    """A request as a server sees it, as far as it matters here."""
+    return {"messages": [{"role": one.role, "content": one.text} for one in request.messages]}
+
+
+def steps_of(body: dict[str, Any]) -> int:
+    """How many decisions stand behind whoever asks."""
+    return sum(1 for message in body["messages"] if message["role"] == "assistant")
 
 
 def digest(body: dict[str, Any]) -> str:
@@ -42,7 +54,7 @@ def digest(body: dict[str, Any]) -> str:
 def actor_of(body: dict[str, Any]) -> str:
     """Whose request it is: top, left or right."""
     first = next(_text(message) for message in body["messages"] if message["role"] == "user")
-    found = re.search(r"the (left|right) of", first)
+    found = re.search(r"the (left|right|rear) of", first)
     return found.group(1) if found else "top"
 
 
@@ -76,15 +88,25 @@ def _side(actor: str, steps: int, said: list[str]) -> list[ToolCall]:
 
 
 class Served:
-    """A LoopbackModelServer of this model, and the requests it saw."""
+    """A LoopbackModelServer of this model, and the requests it saw.
 
-    def __init__(self) -> None:
+    Args:
+        holds: how many of the second requests of sub-agents are kept waiting until `release` is set.
+    """
+
+    def __init__(self, *, holds: int = 0) -> None:
         self.bodies: list[dict[str, Any]] = []
+        self.holds = holds
+        self.held = 0
+        self.release = asyncio.Event()
         self._server = LoopbackModelServer(self.script)
 
     async def script(self, body: dict[str, Any]) -> ModelResponse:
         """Keep the request and answer it."""
         self.bodies.append(body)
+        if self.held < self.holds and steps_of(body) == 1 and actor_of(body) != "top":
+            self.held += 1
+            await self.release.wait()
         return answer(body)
 
     @property
@@ -97,4 +119,5 @@ class Served:
         return self
 
     async def __aexit__(self, *error: Any) -> None:
+        self.release.set()
         await self._server.__aexit__(*error)

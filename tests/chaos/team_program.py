@@ -6,6 +6,7 @@ the other. `note` happens once, `lookup` may be repeated, both use the program's
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,7 @@ from agentorchestra.systems.kit import agent_effect
 from tests.chaos.killing import hooks
 
 HERE = Path(__file__).parent
-SIDES = ("left", "right")
+SIDES = tuple(os.environ.get("SIDES", "left right").split())
 
 
 @dataclass
@@ -77,7 +78,7 @@ def workspace() -> Workspace[Deps]:
     deps = Deps(
         notes=HERE / "notes.txt",
         lookups=HERE / "lookups.txt",
-        words={"left": "port", "right": "starboard", "top": "mast"},
+        words={"left": "port", "right": "starboard", "rear": "stern", "top": "mast"},
     )
     return Workspace(HERE / "ws", tools=[note, lookup, team], deps=deps, store=store, handlers=wrap)
 

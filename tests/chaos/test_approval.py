@@ -88,16 +88,16 @@ def test_what_was_denied_is_never_done(folder: Path, kill_at: str) -> None:
     assert _sent(folder) == []
 
 
-def test_the_process_that_waits_for_a_terminal_is_killed(folder: Path) -> None:
+async def test_the_process_that_waits_for_a_terminal_is_killed(folder: Path) -> None:
     words: list[str | Path] = [*CLI, *TASK, folder / "letter.txt", "--workspace", folder / "ws", "--json"]
-    process = start(words, ASK_HERE="1")
-    until((folder / "asked.txt").exists, process)
+    process = start(words, environ={"ASK_HERE": "1"})
+    await until((folder / "asked.txt").exists, process)
     process.kill()
     process.communicate()
     assert process.returncode == KILLED
-    run = asyncio.run(only_run(folder / "ws"))
-    _cli(folder, "approve", run, "--no-resume")
-    assert _cli(folder, "resume", run)["answer"] == "sent to tide@example.org"
+    run = await only_run(folder / "ws")
+    await asyncio.to_thread(_cli, folder, "approve", run, "--no-resume")
+    assert (await asyncio.to_thread(_cli, folder, "resume", run))["answer"] == "sent to tide@example.org"
     assert len(_sent(folder)) == 1
 
 

@@ -15,10 +15,8 @@ import pytest
 
 from agentorchestra.core.events import Event
 from tests.chaos import team_model
-from tests.chaos.support import effect_keys, kill_points, only_run, python, read_log
-
-CLI = ("-m", "agentorchestra.cli")
-PROGRAM = Path(__file__).with_name("team_program.py")
+from tests.chaos.support import effect_keys, kill_points
+from tests.chaos.team_case import Case
 
 NOTES = {"/1.react/3.team/1.left#2": "left", "/1.react/3.team/2.right#2": "right", "/1.react#6": "top"}
 LOOKUPS = {"/1.react/3.team/1.left#4", "/1.react/3.team/2.right#4", "/1.react#7"}
@@ -35,48 +33,6 @@ KEYS = {
 async def server() -> AsyncIterator[team_model.Served]:
     async with team_model.Served() as made:
         yield made
-
-
-@dataclass
-class Case:
-    """One run in a folder of its own; its model's name tells its requests from those of the others."""
-
-    folder: Path
-    server: team_model.Served
-    run: str = ""
-
-    def lay_out(self) -> None:
-        """The user's program, its settings, an empty workspace."""
-        self.folder.mkdir(parents=True)
-        shutil.copy(PROGRAM, self.folder / "app.py")
-        settings = [
-            'app = "app:workspace"',
-            'model = "team"',
-            "[models.team]",
-            f'model = "{self.folder.name}"',
-            f'base_url = "{self.server.base_url}"',
-            'api_key_env = ""',
-        ]
-        (self.folder / "agentorchestra.toml").write_text("\n".join(settings))
-
-    async def cli(self, *words: str, kill_at: str = "") -> tuple[str, list[dict[str, Any]]]:
-        """A command in a fresh process; what it printed, and the requests it made."""
-        before = len(self.server.bodies)
-        whole: list[str | Path] = [*CLI, *words, "--workspace", self.folder / "ws", "--json"]
-        printed = await asyncio.to_thread(python, whole, kill_at=kill_at)
-        seen = [body for body in self.server.bodies[before:] if body["model"] == self.folder.name]
-        return printed, seen
-
-    async def log(self) -> list[Event]:
-        """The log as it stands."""
-        if not self.run:
-            self.run = await only_run(self.folder / "ws")
-        return await read_log(self.folder / "ws", self.run)
-
-    def lines(self, name: str) -> list[list[str]]:
-        """What a tool wrote: key and argument of each time it ran."""
-        path = self.folder / name
-        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def _effects(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
@@ -97,14 +53,39 @@ def _answered(events: Sequence[Event]) -> set[str]:
     }
 
 
-async def check(case: Case, points: Sequence[str], *, replay: bool = False) -> None:
+@dataclass
+class Later:
+    """A point that a run is still to reach, as far on as `part` of those that are left.
+
+    Attributes:
+        points: all of them.
+        part: from 0 to below 1.
+    """
+
+    points: Sequence[str]
+    part: float
+
+    def after(self, events: Sequence[Event]) -> str:
+        """The point, for a run that was killed with this log."""
+        started = {event.span for event in events if event.type == "started"}
+        over = {event.span for event in events if event.type == "completed"} | (started & NOTES.keys())
+        left = [point for point in self.points if point.partition(":")[2] not in over]
+        return left[int(len(left) * self.part)] if left else ""
+
+
+Point = str | Later
+
+
+async def check(case: Case, points: Sequence[Point], *, replay: bool = False) -> None:
     """Run, killed at each point in turn, then resumed to the end: nothing is lost, done, asked or paid twice."""
     case.lay_out()
     asked: list[dict[str, Any]] = []
     known: set[str] = set()
+    events: list[Event] = []
     for phase in range(len(points) + 1):
         words = ("run", team_model.TASK) if phase == 0 else ("resume", case.run)
-        point = points[phase] if phase < len(points) else ""
+        wanted = points[phase] if phase < len(points) else ""
+        point = wanted.after(events) if isinstance(wanted, Later) else wanted
         printed, seen = await case.cli(*words, kill_at=point)
         now = {team_model.digest(body) for body in seen}
         assert len(now) == len(seen), f"{points}: asked twice by one process"
@@ -136,11 +117,11 @@ async def check(case: Case, points: Sequence[str], *, replay: bool = False) -> N
     shutil.rmtree(case.folder)
 
 
-async def grid(folder: Path, server: team_model.Served, cases: Sequence[Sequence[str]], *, replay: bool) -> None:
+async def grid(folder: Path, server: team_model.Served, cases: Sequence[Sequence[Point]], *, replay: bool) -> None:
     """Two at a time."""
     gate = asyncio.Semaphore(2)
 
-    async def one(number: int, points: Sequence[str]) -> None:
+    async def one(number: int, points: Sequence[Point]) -> None:
         async with gate:
             await check(Case(folder / f"case-{number}", server), points, replay=replay)
 
@@ -192,7 +173,9 @@ async def test_a_team_survives_being_killed_at_every_point(tmp_path: Path, serve
 async def test_a_team_survives_being_killed_twice(tmp_path: Path, server: team_model.Served) -> None:
     """The second kill hits the resume: at the same effect, and further on."""
     points = await _clean(tmp_path, server)
-    pairs = [(point, later) for point, later in zip(points[::7], points[10::7], strict=False)]
+    pairs: list[tuple[str, Point]] = [
+        (point, Later(points, (index % 5) / 5)) for index, point in enumerate(points[::4])
+    ]
     marks = [point for point in points if point.startswith("after_mark") and point.partition(":")[2] not in NOTES]
     pairs += [(point, point) for point in marks]
     print(f"{len(pairs)} pairs of points")

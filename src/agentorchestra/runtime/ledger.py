@@ -24,6 +24,7 @@ class Record:
     interrupted: bool = False
     outcome: Outcome | None = None
     seq: int = 0
+    began: int = 0
     bound: Bound = field(default_factory=Bound)
 
     @property
@@ -99,6 +100,7 @@ class Ledger:
                 attempt=event.attempt,
                 started=True,
                 seq=event.seq,
+                began=event.seq,
                 bound=Bound.model_validate(body.get("bound", {})),
             )
         elif event.type == "completed":
@@ -107,7 +109,7 @@ class Ledger:
                 self.codec.learn(effect)
             record = self.records.get(key)
             if record is None:
-                record = Record(fingerprint=body["fingerprint"], effect=effect or {})
+                record = Record(fingerprint=body["fingerprint"], effect=effect or {}, began=event.seq)
             record.outcome = Outcome.model_validate(body["outcome"])
             record.attempt, record.seq, record.interrupted = event.attempt, event.seq, False
             self.records[key] = record
@@ -193,16 +195,25 @@ class Ledger:
             self._supersede(key)
 
     def _supersede(self, key: EffectKey) -> None:
-        for other in [k for k in self.records if k.branch == key.branch and k.n >= key.n]:
-            self._drop(other)
+        self._drop_later(key)
+        self._drop(key)
         owner = parent_key(key.branch)
         while owner is not None:
+            self._drop_later(owner)
             record = self.records.get(owner)
             if record is not None:
                 record.outcome = None
-            for other in [k for k in self.records if k.branch == owner.branch and k.n > owner.n]:
-                self._drop(other)
             owner = parent_key(owner.branch)
+
+    def _drop_later(self, key: EffectKey) -> None:
+        """Forget what followed from an outcome; what was under way at the same time did not."""
+        record = self.records.get(key)
+        if record is None or record.outcome is None:
+            return
+        for other in [k for k in self.records if k.branch == key.branch and k.n > key.n]:
+            later = self.records.get(other)
+            if later is not None and later.began > record.seq:
+                self._drop(other)
 
     def _drop(self, key: EffectKey) -> None:
         self.records.pop(key, None)

@@ -1,0 +1,199 @@
+"""Stopped in the middle of three agents at work: by Ctrl-C, from another process, by time, by the budget."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.events import Event
+from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.spec import RunResult
+from agentorchestra.testing import ScriptedModel
+from agentorchestra.workspace import Workspace
+from tests.chaos import team_model, team_program
+from tests.chaos.support import python, until
+from tests.chaos.team_case import Case, finished
+
+SIDES = ("left", "right", "rear")
+AGENTS = {f"/1.react/3.team#{n}": side for n, side in enumerate(SIDES, start=1)}
+REQUESTS = {f"/1.react/3.team/{n}.{side}#3" for n, side in enumerate(SIDES, start=1)}
+
+
+def check_log(events: list[Event], status: str) -> None:
+    """What was under way says that it was interrupted and how far it had come; the end stands last."""
+    interrupted = {e.span: e.body for e in events if e.type == "interrupted"}
+    assert set(interrupted) == {"/#1", "/1.react#3", *AGENTS, *REQUESTS}
+    for key, side in AGENTS.items():
+        partial = interrupted[key]["partial"]
+        assert (partial["steps"], partial["memory"]) == (1, f"{side} after 0 steps")
+    assert (events[-1].type, events[-1].body["status"]) == ("run_ended", status)
+    started = {e.span for e in events if e.type == "started"}
+    completed = {e.span for e in events if e.type == "completed"}
+    assert started - completed == set(interrupted)
+
+
+# --- from outside -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def case(tmp_path: Path) -> AsyncIterator[Case]:
+    async with team_model.Served(holds=3) as server:
+        made = Case(tmp_path / "case", server, environ={"SIDES": " ".join(SIDES)})
+        made.lay_out()
+        yield made
+
+
+async def resume(case: Case, *words: str) -> None:
+    """Resume it to its end: only the three requests that had no answer are repeated."""
+    case.server.release.set()
+    before = {team_model.digest(body) for body in case.asked()}
+    printed, seen = await case.cli("resume", case.run, *words)
+    assert json.loads(printed)["answer"] == team_model.ANSWER_OF_THREE
+    again = [team_model.actor_of(body) for body in seen if team_model.digest(body) in before]
+    assert sorted(again) == sorted(SIDES)
+    assert sorted(x for _, x in case.lines("notes.txt")) == ["left", "rear", "right", "top"]
+
+
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "cancel"])
+async def test_stopped_from_outside(case: Case, how: str) -> None:
+    async with case.held(3) as process:
+        children = psutil.Process(process.pid).children(recursive=True)
+        if how == "cancel":
+            await asyncio.to_thread(python, case.words("cancel", case.run))
+        else:
+            process.send_signal(signal.Signals[how])
+        out, err = await finished(process)
+    result = json.loads(out)
+    assert (process.returncode, result["status"]) == (130, "cancelled"), err
+    assert not any(child.is_running() for child in children)
+    check_log(await case.log(), "cancelled")
+    await resume(case)
+
+
+async def test_the_time_is_over(case: Case) -> None:
+    # Long enough for the agents to come to where they are held; then nothing but the clock can end the run.
+    before = len(case.server.bodies)
+    printed, _ = await case.cli("run", team_model.TASK, "--timeout-s", "20", code=3)
+    result = json.loads(printed)
+    assert (result["status"], len(case.server.bodies) - before) == ("timed_out", 7)
+    case.run = result["run_id"]
+    check_log(await case.log(), "timed_out")
+    await resume(case, "--timeout-s", "900")
+
+
+# --- in this process --------------------------------------------------------------------------------------------------
+
+
+class Held:
+    """The team's model; the second requests of some actors wait until they are let go."""
+
+    def __init__(self) -> None:
+        self.actors = set(SIDES)
+        self.release = asyncio.Event()
+        self.waiting = 0
+
+    async def __call__(self, request: ModelRequest) -> ModelResponse:
+        """The same answers."""
+        body = team_model.body_of(request)
+        if team_model.steps_of(body) == 1 and team_model.actor_of(body) in self.actors:
+            self.waiting += 1
+            await self.release.wait()
+        return team_model.answer(body)
+
+
+@pytest.fixture
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Held:
+    monkeypatch.setattr(team_program, "HERE", tmp_path)
+    monkeypatch.setattr(team_program, "SIDES", SIDES)
+    return Held()
+
+
+def _workspace(held: Held) -> Workspace[Any]:
+    ws = team_program.workspace()
+    ws._models["team"] = ScriptedModel(held, name="team")
+    return ws
+
+
+async def _nothing_left(ws: Workspace[Any], threads: int) -> None:
+    assert ws.engine.driving == ()
+    await ws.close()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert [t.name for t in threading.enumerate() if not t.name.startswith("asyncio_")][threads:] == []
+
+
+async def _resumed(held: Held, run: str, **options: Any) -> RunResult:
+    held.release.set()
+    ws = _workspace(held)
+    async with ws:
+        return await ws.resume(run, **options)
+
+
+async def test_a_cancelled_task_leaves_nothing_behind(held: Held) -> None:
+    threads = threading.active_count()
+    ws = _workspace(held)
+    await ws.open()
+    work = asyncio.create_task(ws.run(team_model.TASK, model="team"))
+    await until(lambda: held.waiting == 3)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    (record,) = await ws.runs()
+    check_log(await ws.events(record.id), "cancelled")
+    await _nothing_left(ws, threads)
+    assert (await _resumed(held, record.id)).answer == team_model.ANSWER_OF_THREE
+
+
+async def test_a_workspace_that_is_closed_stops_its_runs(held: Held) -> None:
+    threads = threading.active_count()
+    ws = _workspace(held)
+    await ws.open()
+    work = asyncio.create_task(ws.run(team_model.TASK, model="team"))
+    await until(lambda: held.waiting == 3)
+    (record,) = await ws.runs()
+    await ws.close()
+    await asyncio.gather(work, return_exceptions=True)
+    await _nothing_left(ws, threads)
+    assert (await _resumed(held, record.id)).answer == team_model.ANSWER_OF_THREE
+
+
+async def test_how_far_the_top_agent_had_come_is_kept(held: Held) -> None:
+    held.actors = {"top"}
+    ws = _workspace(held)
+    async with ws:
+        work = asyncio.create_task(ws.run(team_model.TASK, model="team"))
+        await until(lambda: held.waiting == 1)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        (record,) = await ws.runs()
+        ended = (await ws.events(record.id))[-1].body
+    assert ended["status"] == "cancelled"
+    assert ended["result"] == {"status": "cancelled", "steps": 1, "memory": "top after 0 steps"}
+
+
+async def test_the_budget_is_over(held: Held) -> None:
+    held.release.set()
+    threads = threading.active_count()
+    ws = _workspace(held)
+    await ws.open()
+    result = await ws.run(team_model.TASK, model="team", budget=Budget(steps=6))
+    assert result.status == "budget_exhausted"
+    events = await ws.events(result.run_id)
+    assert "budget_exhausted" in [event.type for event in events]
+    interrupted = {event.span: event.body for event in events if event.type == "interrupted"}
+    assert set(interrupted) == {"/#1", "/1.react#3", *AGENTS}
+    assert sorted(interrupted[key]["partial"]["steps"] for key in AGENTS) == [1, 1, 2]
+    await _nothing_left(ws, threads)
+    again = await _resumed(held, result.run_id, budget=Budget(steps=100))
+    assert (again.status, again.answer) == ("completed", team_model.ANSWER_OF_THREE)
+    assert again.steps == 12  # what was recorded was not decided again
+    notes = [line.split()[1] for line in team_program.HERE.joinpath("notes.txt").read_text().splitlines()]
+    assert sorted(notes) == ["left", "rear", "right", "top"]
