@@ -425,8 +425,12 @@ class Workspace(Generic[Deps]):
         return self._typed(await self.engine.submit(run_id, drive), output_type)
 
     async def _answered_since(self, run: Run) -> bool:
+        # From the log alone: the run's own ledger may have taken the answer in while siblings were at work.
         ledger = Ledger.of(await self.store.load(run.id))
-        return len(ledger.open_questions()) < len(run.ledger.open_questions())
+        return any(
+            record.outcome is None and record.kind is EffectKind.ASK_HUMAN and str(key) in ledger.answers
+            for key, record in ledger.records.items()
+        )
 
     async def _raise_budget(
         self, run_id: str, epoch: int, manifest: RunManifest, events: list[Event], budget: Budget
