@@ -864,10 +864,19 @@ def _settings_class() -> type[Settings]:
 
 
 def settings_path(folder: Path) -> Path | None:
-    """The settings file of a workspace, None where there is none."""
+    """The settings file of a workspace, None where there is none.
+
+    Raises:
+        WorkspaceNotWritableError: if the folder may not be entered.
+    """
     for candidate in (folder / SETTINGS_FILE, folder.absolute().parent / SETTINGS_FILE):
-        if candidate.is_file():
-            return candidate
+        try:
+            if candidate.is_file():
+                return candidate
+        except PermissionError:
+            raise WorkspaceNotWritableError(
+                f"{candidate.parent} may not be entered; change its permissions, or choose another --workspace"
+            ) from None
     return None
 
 
