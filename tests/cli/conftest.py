@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.support import LEASE, Folder, remove
+from tests.cli.support import LEASE, Folder, remove, unprivileged
 
 
 @pytest.fixture
@@ -36,3 +37,12 @@ def open_folder() -> Iterator[Folder]:
         yield made
     finally:
         remove(path)
+
+
+@pytest.fixture(scope="session")
+def bound() -> dict[str, Any]:
+    """Options for a process that permissions hold for."""
+    options = unprivileged()
+    if options is None:
+        pytest.skip("root runs the tests, and neither nobody nor setpriv can start this Python")
+    return options

@@ -91,6 +91,7 @@ PLANS = {
     "mail": [call("read_notes"), MAIL],
     "sleep": [call("slow", seconds=60)],
     "nap": [call("slow", seconds=3)],
+    "busy": [[call("ask_user", question="Which colour?"), call("slow", seconds=6)]],
     "fill": [call("large", number=n) for n in range(15)],
     "escape": [],
 }
@@ -160,6 +161,7 @@ class Folder:
         stdin: Any = subprocess.DEVNULL,
         stdout: Any = subprocess.PIPE,
         preexec_fn: Callable[[], object] | None = None,
+        prefix: Sequence[str] = (),
         **options: Any,
     ) -> Started:
         """A command that is left running."""
@@ -171,7 +173,7 @@ class Folder:
                 preexec_fn()
 
         process = subprocess.Popen(
-            [sys.executable, "-m", "agentorchestra", *map(str, words)],
+            [*prefix, sys.executable, "-m", "agentorchestra", *map(str, words)],
             cwd=self.path,
             env={**clean_environment(), **self.environment, **(env or {})},
             stdin=stdin,
@@ -297,20 +299,24 @@ def wait_until(ready: Callable[[], Any], *, seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
-def as_nobody() -> dict[str, Any]:
-    """Options for a process that is not root, empty where it is not anyway."""
-    return {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+def unprivileged() -> dict[str, Any] | None:
+    """Options for a process that permissions hold for; None where there is no way to start one.
 
-
-def nobody_can_run() -> bool:
-    """Whether a process that is not root can use this Python and this package."""
-    program = "import agentorchestra.workspace"
-    probe: Sequence[str] = [sys.executable, "-c", program]
-    try:
-        done = subprocess.run(probe, cwd="/", env=clean_environment(), capture_output=True, check=False, **as_nobody())
-    except (OSError, LookupError):
-        return False
-    return done.returncode == 0
+    Where root runs the tests: nobody, or root without the right to ignore permissions.
+    """
+    if os.geteuid() != 0:
+        return {}
+    bare = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    nobody: dict[str, Any] = {"user": "nobody", "group": "nogroup", "extra_groups": []}
+    ways: list[tuple[list[str], dict[str, Any]]] = [([], nobody), (bare, {})]
+    for prefix, options in ways:
+        probe = [*prefix, sys.executable, "-c", "import agentorchestra.workspace"]
+        try:
+            subprocess.run(probe, cwd="/", env=clean_environment(), capture_output=True, check=True, **options)
+        except (OSError, LookupError, subprocess.CalledProcessError):
+            continue
+        return {"prefix": prefix, **options}
+    return None
 
 
 def remove(path: Path) -> None:

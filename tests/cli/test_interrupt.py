@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 
 import pytest
 
@@ -66,13 +67,13 @@ def test_ctrl_c_at_any_time_leaves_no_traceback(app: Folder) -> None:
         with app.start("run", "PLAN escape", "--json") as started:
             try:
                 started.process.wait(delay)
-            except Exception:
+            except subprocess.TimeoutExpired:
                 started.interrupt()
             out, err = started.process.communicate(timeout=30)
         code = started.process.returncode
-        if code == -signal.SIGINT or "KeyboardInterrupt" in err:
-            # Python itself was still starting: no line of this package had run.
-            assert delay < 0.4, err
+        # While Python itself starts or ends, the signal is Python's: nothing of this package is there to take it.
+        if code == -signal.SIGINT:
+            assert "entry.py" not in err
             continue
         assert code in (0, 130), (code, out, err)
         assert "Traceback" not in err

@@ -202,6 +202,17 @@ def test_on_ask_deny_is_not_asked_at_a_terminal(app: Folder, terminal: Terminal)
     assert "Allow it?" not in done.err
 
 
+def test_an_answer_reaches_a_run_that_is_still_at_work(app: Folder) -> None:
+    with app.start("run", "PLAN busy", "--json") as started:
+        wait_until((app.path / "slow.txt").exists)
+        recorded = app.run("answer", "last", "blue", "--no-resume")
+        assert recorded.code == 0
+        assert started.process.poll() is None, "the other call must still be at work"
+        done = started.end()
+    assert done.code == 0
+    assert done.json["answer"] == "The tools said: blue | slept"
+
+
 def test_a_busy_run_is_told_and_cancelled_from_elsewhere(app: Folder) -> None:
     with app.start("run", "PLAN sleep", "--json") as started:
         wait_until((app.path / "slow.txt").exists)

@@ -1,5 +1,27 @@
 """The command line. `main` is the command `agentorchestra`; each command is a module of `commands/`."""
 
-from agentorchestra.cli.entry import main
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
 
 __all__ = ["main"]
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """The command `agentorchestra`.
+
+    Args:
+        args: the arguments; the process's own by default.
+
+    Returns:
+        The exit code (docs/cli.md).
+    """
+    try:
+        # Imported here, so that Ctrl-C is met by this function even while Python still reads files.
+        from agentorchestra.cli.entry import main as enter
+
+        return enter(args)
+    except KeyboardInterrupt:
+        sys.stderr.write("error: stopped\n")
+        return 130

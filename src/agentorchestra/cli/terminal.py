@@ -39,6 +39,8 @@ class TerminalAsker:
         say(question.question)
         for line in argument_lines(question):
             say(f"  {line}")
+        # What was typed before the question was seen does not answer it.
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         look = asyncio.create_task(self._answered_elsewhere(question.key))
         ask = asyncio.create_task(self._approval() if question.kind == "approval" else self._text())
         try:
@@ -97,8 +99,6 @@ async def read_line(prompt: str) -> str | None:
             return
         line.set_result(None if not typed else typed.decode("utf-8", "replace").rstrip("\r\n"))
 
-    # What was typed before the question was seen does not answer it.
-    termios.tcflush(terminal, termios.TCIFLUSH)
     sys.stderr.write(clean(prompt))
     sys.stderr.flush()
     loop.add_reader(terminal, ready)
