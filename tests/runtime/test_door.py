@@ -399,6 +399,23 @@ async def test_a_question_in_one_branch_does_not_cost_the_others_their_work(stor
     assert (await bench.replay(main)) is not None
 
 
+async def test_code_that_catches_everything_cannot_hide_that_the_run_waits(store: Store) -> None:
+    async def careless(effect: Effect, ctx: Session[Any]) -> Any:
+        try:
+            return await ctx.ask("May I?")
+        except Exception:
+            return "swallowed"
+
+    bench = Bench(store, {"careless": careless})
+    await bench.create()
+
+    async def main(root: Session[Any]) -> str:
+        return str((await root.perform(tool("careless", Mode.COMPOSITE))).value)
+
+    result = await bench.drive(main)
+    assert result.status is RunStatus.WAITING and len(result.questions) == 1
+
+
 async def test_on_ask_deny_is_an_outcome(store: Store) -> None:
     async def asker(effect: Effect, ctx: Session[Any]) -> Any:
         return await ctx.ask("Which colour?")

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.core.budget import Bound, Usage
-from agentorchestra.core.effects import EffectKind, Mode, Outcome
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
+from agentorchestra.core.errors import DivergedError
 from agentorchestra.core.events import RUN_BRANCH, Answered, Event, Told, upcast
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.runtime.codec import EffectCodec
@@ -172,6 +173,44 @@ class Ledger:
         for key, record in self.records.items():
             if record.started and record.outcome is None and record.mode is not Mode.COMPOSITE:
                 yield key, record.bound
+
+    def compare(self, key: EffectKey, effect: Effect, record: Record) -> None:
+        """Check an effect against the recorded one.
+
+        Raises:
+            DivergedError: naming the key and what differs.
+        """
+        if record.fingerprint == effect.fingerprint:
+            return
+        was = record.effect
+        name = str(was.get("component", "")).rpartition("@")[0]
+        what = f"{was.get('kind')} {name} was recorded, {effect.kind.value} {effect.name} is asked now"
+        if was.get("kind") == effect.kind and name == effect.name:
+            what = f"{effect.kind.value} {effect.name} is asked with other arguments than recorded"
+            if effect.kind is EffectKind.REQUEST_MODEL:
+                what = (
+                    f"the request to {effect.name} differs from the recorded one ({self._request_change(was, effect)})"
+                )
+        raise DivergedError(
+            f"the run diverged at {key}: {what}; code, a prompt or a tool schema changed since. "
+            "Run it with what it was recorded with, or start a new run",
+            branch=key.branch,
+            n=key.n,
+        )
+
+    def _request_change(self, was: dict[str, Any], effect: Effect) -> str:
+        old, new = self.codec.decode(was).request, effect.request
+        if old is None or new is None:
+            return "no request recorded"
+        if old.model != new.model:
+            return f"model {old.model} -> {new.model}"
+        names = [t.name for t in new.tools if t.digest not in {o.digest for o in old.tools}]
+        if names or len(old.tools) != len(new.tools):
+            return f"tool schemas changed: {', '.join(names) or 'removed'}"
+        for index, (a, b) in enumerate(zip(old.messages, new.messages, strict=False)):
+            if a.digest != b.digest:
+                return f"message {index} ({b.role}) changed"
+        return "messages added or removed" if len(old.messages) != len(new.messages) else "settings changed"
 
     def open_questions(self) -> list[tuple[EffectKey, Record]]:
         """AskHuman effects without an outcome or an answer, oldest first."""

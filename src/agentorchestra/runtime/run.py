@@ -46,6 +46,7 @@ from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.ledger import Ledger, within
 from agentorchestra.runtime.mail import MailRoom
+from agentorchestra.runtime.parallel import ReplayEnd
 from agentorchestra.runtime.policy import links_in
 from agentorchestra.runtime.redact import Redactor
 
@@ -89,10 +90,6 @@ class LiveEnvironment:
 
     environment: Environment
     ref: str | None = None
-
-
-class ReplayEnd(Exception):
-    """The recording holds no more of this branch."""
 
 
 class Run:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -34,7 +35,6 @@ from agentorchestra.core.errors import (
     DoorError,
     MissingKeyError,
     ModelError,
-    StoreError,
     SuspendedError,
     UnknownComponentError,
 )
@@ -46,7 +46,9 @@ from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhaust
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.ledger import Record, within
 from agentorchestra.runtime.mail import Mail
-from agentorchestra.runtime.run import ReplayEnd, Run, observe, wait_for
+from agentorchestra.runtime.parallel import CONTROL, ReplayEnd, in_parallel
+from agentorchestra.runtime.run import Run, observe, wait_for
+from agentorchestra.runtime.vars import Vars
 
 Deps = TypeVar("Deps")
 T = TypeVar("T")
@@ -56,37 +58,6 @@ _LAZY = frozenset({EffectKind.RECEIVE})
 """Kinds whose record need not be awaited: it is committed before any row that comes after it."""
 
 _COMMON_TOOLS = frozenset({"done"})
-
-
-class Vars(MutableMapping[str, JsonValue]):
-    """Run-scoped state as one branch sees it: what it inherited, under what it wrote."""
-
-    def __init__(self, base: dict[str, JsonValue]) -> None:
-        self._base = base
-        self.writes: dict[str, JsonValue] = {}
-
-    def __getitem__(self, key: str) -> JsonValue:
-        value = self.writes[key] if key in self.writes else self._base[key]
-        if value is None:
-            raise KeyError(key)
-        return value
-
-    def __setitem__(self, key: str, value: JsonValue) -> None:
-        self.writes[key] = value
-
-    def __delitem__(self, key: str) -> None:
-        self[key]
-        self.writes[key] = None
-
-    def __iter__(self) -> Iterator[str]:
-        return (key for key, value in {**self._base, **self.writes}.items() if value is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def flat(self) -> dict[str, JsonValue]:
-        """Everything in view, as a new dictionary."""
-        return {**self._base, **self.writes}
 
 
 class _Attempt:
@@ -168,6 +139,7 @@ class Session(Generic[Deps]):
         self.model = model
         self.partial: JsonValue = None
         self.failed_attempts = Usage()
+        self.raised: BaseException | None = None
         self.spawned: dict[EffectKey, Spawned] = {}
         self.own_tools: dict[str, Any] = {}  # tools made for this agent alone (`done` with its answer's schema)
         self._composite = composite
@@ -359,6 +331,9 @@ class Session(Generic[Deps]):
         (n,) = self._draw(1)
         try:
             outcome = await self._through(EffectKey(self.branch, n), effect, self._vars.flat())
+        except CONTROL as exc:
+            self.raised = exc
+            raise
         finally:
             self._busy = False
         self._absorb(outcome)
@@ -377,50 +352,31 @@ class Session(Generic[Deps]):
         for index, effect in enumerate(effects):
             chains.setdefault(effect.instance or index, []).append(index)
         results: list[Outcome | None] = [None] * len(effects)
-        errors: list[BaseException] = []
-        left = len(chains)
         base = self._vars.flat()
 
         async def chain(indices: list[int]) -> None:
-            nonlocal left
             local = dict(base)
             behind: str | None = None
-            try:
-                for index in indices:
-                    key = EffectKey(self.branch, numbers[index])
-                    effect = effects[index]
-                    if behind is not None:
-                        effect = effect.model_copy(update={"invalid": behind})
-                        outcome = await self._through(key, effect, local, skipped=True)
-                    else:
-                        outcome = await self._through(key, effect, local)
-                    results[index] = outcome
-                    local.update(outcome.writes)
-                    if outcome.status == "uncertain":
-                        behind = f"not started: {effects[index].name} at {key} before it may or may not have happened"
-            except (DoorError, ModelError, StoreError, ReplayEnd) as exc:
-                errors.append(exc)
-                if isinstance(exc, SuspendedError):
-                    self.run.mail.suspended += 1
-            finally:
-                left -= 1
-                if left:
-                    self.run.mail.give_up()
+            for index in indices:
+                key, effect = EffectKey(self.branch, numbers[index]), effects[index]
+                if behind is not None:
+                    effect = effect.model_copy(update={"invalid": behind})
+                outcome = await self._through(key, effect, local, skipped=behind is not None)
+                results[index] = outcome
+                local.update(outcome.writes)
+                if outcome.status == "uncertain":
+                    behind = f"not started: {effect.name} at {key} before it may or may not have happened"
 
-        self.run.mail.take_up(len(chains) - 1)
         try:
-            if len(chains) == 1:
-                await chain(next(iter(chains.values())))
-            else:
-                tasks = [asyncio.create_task(chain(indices)) for indices in chains.values()]
-                await _all(tasks)
+            _, error = await in_parallel([partial(chain, indices) for indices in chains.values()], self.run.mail)
         finally:
             self._busy = False
         for outcome in results:
             if outcome is not None:
                 self._absorb(outcome)
-        if errors:
-            raise _worst(errors)
+        if error is not None:
+            self.raised = error
+            raise error
         return [outcome for outcome in results if outcome is not None]
 
     def _absorb(self, outcome: Outcome) -> None:
@@ -457,12 +413,13 @@ class Session(Generic[Deps]):
         # ledger
         record = run.ledger.records.get(key)
         if record is not None:
-            self._compare(key, effect, record, skipped=skipped)
+            if not skipped:
+                run.ledger.compare(key, effect, record)
             if record.outcome is not None:
                 return await self._hit(key, effect, record, mode, base)
         if run.replaying:
             if mode is Mode.COMPOSITE and record is not None:
-                entered = await self._execute(key, effect, mode, handler, base, 1)
+                entered = await self._reenter(key, effect, mode, handler, base, 1)
                 if effect.kind is EffectKind.SPAWN:
                     return entered
             raise ReplayEnd(str(key))
@@ -554,9 +511,7 @@ class Session(Generic[Deps]):
                 hold.release()
             raise
         try:
-            recorded = await self._record(
-                key, effect, mode, outcome, child._attempt, child=child, paid_before=child.failed_attempts
-            )
+            recorded = await self._record(key, effect, mode, outcome, child._attempt, child=child)
         finally:
             if hold is not None:
                 total = outcome.usage + child.failed_attempts
@@ -566,7 +521,7 @@ class Session(Generic[Deps]):
             run.steps += 1
         return recorded
 
-    async def _execute(
+    async def _reenter(
         self, key: EffectKey, effect: Effect, mode: Mode, handler: Any, base: dict[str, JsonValue], attempt: int
     ) -> Outcome:
         """Enter a composite again in a replay."""
@@ -580,6 +535,9 @@ class Session(Generic[Deps]):
         try:
             async with asyncio.timeout(effect.timeout_s) as limit:
                 outcome: Outcome = await handler.execute(effect, child)
+                if child.raised is not None and not isinstance(child.raised, BudgetExhaustedError):
+                    # Code in between caught what was not meant for it: a run that waits or failed must say so.
+                    raise child.raised
         except TimeoutError as exc:
             if not limit.expired():
                 return failed("error", f"{effect.name} failed: {type(exc).__name__}: {exc}", trust=effect.lowest_trust)
@@ -588,7 +546,7 @@ class Session(Generic[Deps]):
             await child.let_spawned_finish()
             raise
         except (AgentOrchestraError, ReplayEnd) as exc:
-            if isinstance(exc, DoorError | ModelError | StoreError | ReplayEnd) or self._is_top(effect):
+            if isinstance(exc, CONTROL) or self._is_top(effect):
                 raise
             return failed("error", str(exc), error_type=type(exc).__name__)
         except Exception as exc:  # a handler's bug is the effect's failure, never the run's
@@ -622,39 +580,6 @@ class Session(Generic[Deps]):
             "actor": self.actor,
         }
 
-    def _compare(self, key: EffectKey, effect: Effect, record: Record, *, skipped: bool) -> None:
-        if record.fingerprint == effect.fingerprint or skipped:
-            return
-        was = record.effect
-        name = str(was.get("component", "")).rpartition("@")[0]
-        what = f"{was.get('kind')} {name} was recorded, {effect.kind.value} {effect.name} is asked now"
-        if was.get("kind") == effect.kind and name == effect.name:
-            what = f"{effect.kind.value} {effect.name} is asked with other arguments than recorded"
-            if effect.kind is EffectKind.REQUEST_MODEL:
-                what = (
-                    f"the request to {effect.name} differs from the recorded one ({self._request_change(was, effect)})"
-                )
-        raise DivergedError(
-            f"the run diverged at {key}: {what}; code, a prompt or a tool schema changed since. "
-            "Run it with what it was recorded with, or start a new run",
-            branch=key.branch,
-            n=key.n,
-        )
-
-    def _request_change(self, was: dict[str, Any], effect: Effect) -> str:
-        old, new = self.run.ledger.codec.decode(was).request, effect.request
-        if old is None or new is None:
-            return "no request recorded"
-        if old.model != new.model:
-            return f"model {old.model} -> {new.model}"
-        names = [t.name for t in new.tools if t.digest not in {o.digest for o in old.tools}]
-        if names or len(old.tools) != len(new.tools):
-            return f"tool schemas changed: {', '.join(names) or 'removed'}"
-        for index, (a, b) in enumerate(zip(old.messages, new.messages, strict=False)):
-            if a.digest != b.digest:
-                return f"message {index} ({b.role}) changed"
-        return "messages added or removed" if len(old.messages) != len(new.messages) else "settings changed"
-
     async def _hit(
         self, key: EffectKey, effect: Effect, record: Record, mode: Mode, base: dict[str, JsonValue]
     ) -> Outcome:
@@ -672,7 +597,7 @@ class Session(Generic[Deps]):
             run.visited.update(k for k in run.ledger.records if within(k.branch, key.path))
             return outcome
         handler = run.services.handlers[effect.kind]
-        again = await self._execute(key, effect, mode, handler, base, 1)
+        again = await self._reenter(key, effect, mode, handler, base, 1)
         if effect.kind is EffectKind.SPAWN:
             return again
         if (again.status, again.value) != (outcome.status, outcome.value):
@@ -842,28 +767,10 @@ class Session(Generic[Deps]):
         Args:
             work: one function per branch; each uses only its own session.
         """
-        results: list[Any] = [None] * len(work)
-        errors: list[BaseException] = []
-        left = len(work)
-
-        async def one(index: int) -> None:
-            nonlocal left
-            try:
-                results[index] = await work[index]()
-            except (DoorError, ModelError, StoreError, ReplayEnd) as exc:
-                errors.append(exc)
-                if isinstance(exc, SuspendedError):
-                    self.run.mail.suspended += 1
-            finally:
-                left -= 1
-                if left:
-                    self.run.mail.give_up()
-
-        self.run.mail.take_up(len(work) - 1)
-        await _all([asyncio.create_task(one(index)) for index in range(len(work))])
-        if errors:
-            raise _worst(errors)
-        return results
+        results, error = await in_parallel(work, self.run.mail)
+        if error is not None:
+            raise error
+        return [result for result in results if result is not None]
 
     def adopt(self, candidate: Session[Any]) -> None:
         """Continue with a candidate's state: its writes, its time; environments follow by their snapshots."""
@@ -978,7 +885,6 @@ class Session(Generic[Deps]):
         attempt: int,
         *,
         child: Session[Any] | None = None,
-        paid_before: Usage | None = None,
     ) -> Outcome:
         """Write exactly what the agent sees, and take it into the ledger."""
         run = self.run
@@ -1024,42 +930,6 @@ def _handle(key: EffectKey, effect: Effect) -> Outcome:
 
 def _is_yes(value: JsonValue) -> bool:
     return value is True or (isinstance(value, str) and value.strip().casefold() in ("yes", "y", "approve", "true"))
-
-
-_SEVERITY: tuple[type[BaseException], ...] = (
-    StoreError,
-    DivergedError,
-    ConcurrentUseError,
-    ModelError,
-    BudgetExhaustedError,
-    DoorError,
-    ReplayEnd,
-)
-
-
-def _worst(errors: list[BaseException]) -> BaseException:
-    """The one error that goes up: the gravest, waiting ones merged into one."""
-    waiting = [exc for exc in errors if isinstance(exc, SuspendedError)]
-    for kind in _SEVERITY:
-        for exc in errors:
-            if isinstance(exc, kind) and not isinstance(exc, SuspendedError):
-                return exc
-    keys = tuple(key for exc in waiting for key in exc.waiting_for)
-    return SuspendedError(str(waiting[0]), waiting_for=keys)
-
-
-async def _all(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    """Wait for all tasks; when cancelled, cancel them and wait until they have ended."""
-    try:
-        done, _ = await asyncio.wait(tasks)
-    except asyncio.CancelledError:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
-    for task in done:
-        if not task.cancelled() and task.exception() is not None:
-            raise task.exception()  # type: ignore[misc]
 
 
 __all__ = ["Session", "Spawned", "Vars"]

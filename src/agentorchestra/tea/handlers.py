@@ -19,15 +19,12 @@ from agentorchestra.core.effects import (
     Tag,
     failed,
 )
-from agentorchestra.core.errors import AgentOrchestraError, DoorError, ModelError, StoreError
+from agentorchestra.core.errors import AgentOrchestraError
+from agentorchestra.runtime.parallel import CONTROL
 from agentorchestra.runtime.results import cut_result, result_value
-from agentorchestra.runtime.run import ReplayEnd
 from agentorchestra.tea.signatures import mistake, parse_arguments
 from agentorchestra.tea.threads import NotStartedError, StillRunningError, Threads
 from agentorchestra.tea.tool import Tool, ToolResult
-
-_PASSED_ON = (DoorError, ModelError, StoreError, ReplayEnd)
-"""What goes up through a tool: it concerns the run, not the call."""
 
 _LONGEST_MESSAGE = 500
 _OUTSIDE = frozenset({Tag.READ, Tag.NETWORK})
@@ -132,7 +129,7 @@ class ToolHandler:
         try:
             result = await self._call(tool, arguments, ctx, limit)
             return await self._outcome(tool, effect, result, ctx)
-        except _PASSED_ON:
+        except CONTROL:
             raise
         except NotStartedError as exc:
             return failed("timeout", f"{tool.name} was not started within {limit:g} s: {exc}")
@@ -154,7 +151,7 @@ class ToolHandler:
             return self._failure(tool, effect, None, type(exc).__name__, str(exc))
         except (Exception, SystemExit) as exc:
             if isinstance(exc, BaseExceptionGroup):
-                concerns_run = exc.subgroup(_PASSED_ON)
+                concerns_run = exc.subgroup(CONTROL)
                 if concerns_run is not None:
                     raise _first(concerns_run) from exc
             return self._failure(tool, effect, f"failed: {_message(exc)}", type(exc).__name__)
