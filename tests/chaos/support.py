@@ -42,7 +42,7 @@ def python(
 ) -> str:
     """Run it to its end; what it printed. It must die by SIGKILL if it was to be killed, else end with this code."""
     process = start(words, kill_at=kill_at, environ=environ)
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == (KILLED if kill_at else code), (kill_at, process.returncode, out, err)
     return out
 

@@ -13,6 +13,8 @@ import pytest
 from agentorchestra.workspace import Workspace
 from tests.chaos.support import KILLED, only_run, python, read_log, start, until
 
+pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
+
 CLI = ("-m", "agentorchestra.cli")
 PROGRAM = Path(__file__).with_name("clerk_program.py")
 TASK = ("run", "Answer this letter with thanks.", "--file")

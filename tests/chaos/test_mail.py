@@ -13,6 +13,8 @@ import pytest
 from tests.chaos.mail_program import ROUNDS
 from tests.chaos.support import effect_keys, kill_points, python, read_log
 
+pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
+
 PROGRAM = ("-m", "tests.chaos.mail_program")
 EXPECTED = {
     "/#1": [word for n in range(1, ROUNDS + 1) for word in ("mail", f"echo of ping {n}")] + ["all_waiting"],

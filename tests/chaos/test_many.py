@@ -21,6 +21,8 @@ from agentorchestra.core.spec import RunResult
 from agentorchestra.runtime.store.sql import READERS
 from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide
 
+pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
+
 RUNS = 200
 LATENCY_S = 0.2
 MARK = re.compile(r"mark-(\d+)-")

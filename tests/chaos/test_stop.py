@@ -23,6 +23,8 @@ from tests.chaos import team_model, team_program
 from tests.chaos.support import python, until
 from tests.chaos.team_case import Case, finished
 
+pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
+
 SIDES = ("left", "right", "rear")
 AGENTS = {f"/1.react/3.team#{n}": side for n, side in enumerate(SIDES, start=1)}
 REQUESTS = {f"/1.react/3.team/{n}.{side}#3" for n, side in enumerate(SIDES, start=1)}
@@ -61,9 +63,10 @@ async def resume(case: Case, *words: str) -> None:
     again = [team_model.actor_of(body) for body in seen if team_model.digest(body) in before]
     assert sorted(again) == sorted(SIDES)
     assert sorted(x for _, x in case.lines("notes.txt")) == ["left", "rear", "right", "top"]
+    await case.cli("replay", case.run)
 
 
-@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "cancel"])
+@pytest.mark.parametrize("how", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.long), "cancel"])
 async def test_stopped_from_outside(case: Case, how: str) -> None:
     async with case.held(3) as process:
         children = psutil.Process(process.pid).children(recursive=True)
@@ -79,7 +82,8 @@ async def test_stopped_from_outside(case: Case, how: str) -> None:
     await resume(case)
 
 
-async def test_the_time_is_over(case: Case) -> None:
+@pytest.mark.long
+async def test_the_time_of_a_command_is_over(case: Case) -> None:
     # Long enough for the agents to come to where they are held; then nothing but the clock can end the run.
     before = len(case.server.bodies)
     printed, _ = await case.cli("run", team_model.TASK, "--timeout-s", "20", code=3)
@@ -134,7 +138,9 @@ async def _resumed(held: Held, run: str, **options: Any) -> RunResult:
     held.release.set()
     ws = _workspace(held)
     async with ws:
-        return await ws.resume(run, **options)
+        result = await ws.resume(run, **options)
+        assert (await ws.replay(run)).answer == result.answer
+        return result
 
 
 async def test_a_cancelled_task_leaves_nothing_behind(held: Held) -> None:
@@ -177,6 +183,18 @@ async def test_how_far_the_top_agent_had_come_is_kept(held: Held) -> None:
         ended = (await ws.events(record.id))[-1].body
     assert ended["status"] == "cancelled"
     assert ended["result"] == {"status": "cancelled", "steps": 1, "memory": "top after 0 steps"}
+
+
+async def test_the_time_is_over(held: Held) -> None:
+    threads = threading.active_count()
+    ws = _workspace(held)
+    await ws.open()
+    result = await ws.run(team_model.TASK, model="team", budget=Budget(active_s=5))
+    assert (result.status, held.waiting) == ("timed_out", 3)
+    check_log(await ws.events(result.run_id), "timed_out")
+    await _nothing_left(ws, threads)
+    again = await _resumed(held, result.run_id, budget=Budget(active_s=900))
+    assert (again.status, again.answer) == ("completed", team_model.ANSWER_OF_THREE)
 
 
 async def test_the_budget_is_over(held: Held) -> None:

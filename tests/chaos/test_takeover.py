@@ -14,6 +14,8 @@ from tests.chaos import team_model
 from tests.chaos.support import KILLED, until
 from tests.chaos.team_case import Case, finished
 
+pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
+
 
 @pytest.fixture
 async def server() -> AsyncIterator[team_model.Served]:
