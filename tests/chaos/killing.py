@@ -26,7 +26,7 @@ MARK_POINTS = ("in_mark", "after_mark")
 POINTS = ("before", "after", "in_record", "after_record")
 """Before and after the handler executes, inside the commit of the completed row, and as soon as it is durable."""
 
-END = "run_ended"
+RUN_EVENTS = ("driving_started", "run_ended")
 """In place of a key: `in_mark:run_ended` and `after_mark:run_ended` are the commit of the end of the job."""
 
 KILL_AT = "KILL_AT"
@@ -41,11 +41,11 @@ def die() -> NoReturn:
 class KillingStore(SqliteStore):
     """Dies in the writer thread, in or after the commit that holds the row."""
 
-    def __init__(self, folder: Path, point: str, key: EffectKey | None) -> None:
+    def __init__(self, folder: Path, point: str, key: EffectKey | None, type_: str) -> None:
         super().__init__(folder)
         self._point = point
         self._key = key
-        self._type = END if key is None else "started" if point in MARK_POINTS else "completed"
+        self._type = type_
         self._met: NewEvent | None = None
 
     def append(
@@ -116,9 +116,10 @@ def hooks(folder: Path) -> tuple[SqliteStore, Wrap]:
         return SqliteStore(folder), lambda handlers: handlers
     point, _, text = where.partition(":")
     assert point in MARK_POINTS + POINTS, where
-    key = None if text == END else EffectKey.parse(text)
+    key = None if text in RUN_EVENTS else EffectKey.parse(text)
+    type_ = text if key is None else "started" if point in MARK_POINTS else "completed"
 
     def wrap(handlers: dict[EffectKind, Handler]) -> dict[EffectKind, Handler]:
         return {kind: KillingHandler(handler, point, key) for kind, handler in handlers.items()}
 
-    return KillingStore(folder, point, key), wrap
+    return KillingStore(folder, point, key, type_), wrap

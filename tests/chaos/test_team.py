@@ -15,6 +15,7 @@ import pytest
 
 from agentorchestra.core.events import Event
 from tests.chaos import team_model
+from tests.chaos.killing import MARK_POINTS, RUN_EVENTS
 from tests.chaos.support import effect_keys, kill_points
 from tests.chaos.team_case import Case
 
@@ -145,6 +146,8 @@ SLICE = [
     ("in_mark:/1.react#9",),
     ("in_record:/#1",),
 ]
+AROUND = [(f"{point}:{event}",) for event in RUN_EVENTS for point in MARK_POINTS]
+"""Before there is anything but the question, and after all is done but said."""
 
 
 async def test_a_team_survives_being_killed(tmp_path: Path, server: team_model.Served) -> None:
@@ -167,7 +170,7 @@ async def _clean(folder: Path, server: team_model.Served) -> list[str]:
 async def test_a_team_survives_being_killed_at_every_point(tmp_path: Path, server: team_model.Served) -> None:
     points = await _clean(tmp_path, server)
     print(f"{len(KEYS)} effects, {len(points)} points")
-    await grid(tmp_path, server, [(point,) for point in points], replay=True)
+    await grid(tmp_path, server, [*AROUND, *((point,) for point in points)], replay=True)
 
 
 @pytest.mark.long
