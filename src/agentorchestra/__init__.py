@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agentorchestra.core.protocols import Engine, Environment, Handler, RunContext, Store
     from agentorchestra.core.settings import ModelProfile, Price, Settings
     from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, Question, RunResult, RunStatus
+    from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
     from agentorchestra.runtime.store import MemoryStore, SqliteStore
     from agentorchestra.tea.tool import Tool, ToolResult, tool
     from agentorchestra.workspace import ReplayReport, Workspace, open_workspace
@@ -32,6 +33,7 @@ _HOMES = {
     "core.protocols": ("Engine", "Environment", "Handler", "RunContext", "Store"),
     "core.settings": ("ModelProfile", "Price", "Settings"),
     "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunResult", "RunStatus"),
+    "runtime.policy": ("AllowAll", "DefaultPolicy"),
     "runtime.store": ("MemoryStore", "SqliteStore"),
     "tea.tool": ("Tool", "ToolResult", "tool"),
     "workspace": ("ReplayReport", "Workspace", "open_workspace"),
@@ -42,8 +44,10 @@ __all__ = [
     "AgentOrchestraError",
     "AgentResult",
     "AgentSpec",
+    "AllowAll",
     "Budget",
     "Citation",
+    "DefaultPolicy",
     "Effect",
     "EffectKind",
     "Engine",

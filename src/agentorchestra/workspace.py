@@ -73,8 +73,6 @@ SETTINGS_FILE = "agentorchestra.toml"
 DEFAULT_COST_USD = 1.0
 """Held for priced models when no dollar limit was given; the command line prints it."""
 
-BUILTIN_TOOLS = ("todo", "python", "read_file", "search_files")
-
 
 class ReplayReport(BaseModel):
     """How a replay ended.
@@ -417,6 +415,8 @@ class Workspace(Generic[Deps]):
                     deps=self.deps if deps is None else deps,
                 )
                 self.engine.attach(run)
+                for change in self._changed_since(record.manifest):
+                    run.note(change, level="warning")
                 result = await run.drive(partial(self._top, record.manifest), owner=self.engine.owner)
                 # An answer may have come while the siblings of the question were still at work.
                 if result.status is not RunStatus.WAITING or not await self._answered_since(run):
@@ -690,6 +690,19 @@ class Workspace(Generic[Deps]):
         elif self.models.price_known(model) and not self.models.free(model):
             budget = budget.model_copy(update={"cost_usd": DEFAULT_COST_USD})
         return budget
+
+    def _changed_since(self, manifest: RunManifest) -> list[str]:
+        """What is not as the run was started with; it goes on as long as the fingerprints match."""
+        pins = {f"tool {name}": _pin(one) for name, one in self.tools.items()}
+        pins |= {f"prompt {name}": pin for name, pin in self.prompts.pins().items()}
+        recorded = {f"tool {name}": pin for name, pin in manifest.tools.items() if name not in self._environments}
+        recorded |= {f"prompt {name}": pin for name, pin in manifest.prompts.items()}
+        return [
+            f"{name} changed since the run was started: {was.version} {was.content_hash[:12]} -> "
+            f"{pins[name].version} {pins[name].content_hash[:12]}"
+            for name, was in recorded.items()
+            if name in pins and pins[name] != was
+        ]
 
     def _check_components(self, manifest: RunManifest) -> None:
         missing = sorted(set(manifest.tools) - set(self.tools) - set(self._environments))

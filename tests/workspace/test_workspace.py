@@ -15,6 +15,7 @@ from agentorchestra.core.errors import (
     BudgetError,
     EmptyTaskError,
     FileInputError,
+    ModelUnavailableError,
     SettingsError,
     UnknownComponentError,
     UnknownModelError,
@@ -243,6 +244,37 @@ async def test_files_are_kept_with_the_run(tmp_path: Path) -> None:
         assert result.answer == "both"
         prompt = seen(model.requests[1])
         assert "The word is a." in prompt and "The word is b." in prompt
+
+
+async def test_changed_code_resumes_while_fingerprints_match_and_is_noted(tmp_path: Path) -> None:
+    stop = True
+
+    def model(request: ModelRequest) -> ModelResponse:
+        if request.messages[-2].role == "tool":
+            if stop:
+                raise ModelUnavailableError("the server is down")
+            return decide(calls=[call("done", answer=request.messages[-2].text)])
+        return decide(calls=[call("weigh", item="pear")])
+
+    @tool(effect="read", name="weigh")
+    def first(item: str) -> str:
+        """Weigh an item."""
+        return "100 g"
+
+    @tool(effect="read", name="weigh")
+    def second(item: str) -> str:
+        """Weigh an item."""
+        return "never called: the outcome is recorded"
+
+    async with Workspace(tmp_path / "ws", tools=[first]) as ws:
+        result = await ws.run("Weigh the pear.", model=ScriptedModel(model))
+        assert (result.status, result.error) == (RunStatus.FAILED, "the server is down")
+    stop = False
+    async with Workspace(tmp_path / "ws", tools=[second]) as ws:
+        result = await ws.resume(result.run_id, model=ScriptedModel(model))
+        assert result.answer == "100 g"
+        notes = [event.body["message"] for event in await ws.events(result.run_id) if event.type == "noted"]
+        assert len(notes) == 1 and notes[0].startswith("tool weigh changed since the run was started: 1.0.0 ")
 
 
 async def test_the_memory_engine(tmp_path: Path) -> None:

@@ -62,11 +62,19 @@ def main(args: Sequence[str] | None = None) -> int:
         code = cli.main(words, prog_name="agentorchestra", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except BaseException as exc:
-        if isinstance(exc, SystemExit) and isinstance(exc.__context__, BrokenPipeError):
-            return 0  # click printed a help text that nobody reads any more
+        if isinstance(exc, SystemExit) and _of_click(exc):
+            return exc.code if isinstance(exc.code, int) else FAILED
         if debug and not isinstance(exc, click.ClickException):
             traceback.print_exc()
         return _report(exc, as_json=_wants_json(words))
+
+
+def _of_click(exc: SystemExit) -> bool:
+    """Whether click itself ends the process: shell completion, or a help text that nobody reads any more."""
+    trace = exc.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and str(trace.tb_frame.f_globals.get("__name__", "")).startswith("click.")
 
 
 def _report(exc: BaseException, *, as_json: bool) -> int:

@@ -15,7 +15,7 @@ from agentorchestra.core.messages import Message, ModelSettings
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.loop import ModelDecider, Seen, State
+from agentorchestra.loop import STALLS_NOTED, ModelDecider, Seen, State
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.prompts import PromptLibrary
@@ -121,7 +121,7 @@ def build_agent(spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str
             todo=render_todo(session.vars),
             repeated=state.repeated,
             repeats=state.repeats,
-            stalls=state.stalls,
+            stalls=state.stalls if state.stalls >= STALLS_NOTED else 0,
             problem=state.problem or "",
             must_answer=state.must_answer,
             candidate=state.candidate,
