@@ -247,7 +247,7 @@ def test_what_a_model_writes_cannot_steer_the_terminal(app: Folder) -> None:
     assert "red \x1b[31mtext\x07" in app.run("resume", "last", "--json").json["answer"]
 
 
-@pytest.mark.parametrize("words", [["run", QUESTION], ["runs"], ["show", "last"], ["runs", "--json"], ["--help"]])
+@pytest.mark.parametrize("words", [["run", QUESTION, "-f", "lease.txt"], ["runs"], ["show", "last"], ["--help"]])
 def test_a_reader_that_went_away_is_no_error(folder: Folder, words: list[str]) -> None:
     folder.run("run", QUESTION, "-f", "lease.txt")
     with folder.start(*words) as started:
@@ -255,7 +255,7 @@ def test_a_reader_that_went_away_is_no_error(folder: Folder, words: list[str]) -
         started.process.stdout.close()
         started.process.stdout = None
         done = started.end()
-    assert done.code in (0, 3)
+    assert done.code == (1 if words == ["--help"] else 0)  # help is click's
     assert "error" not in done.err
     assert "BrokenPipe" not in done.err
 
