@@ -331,10 +331,8 @@ class Workspace(Generic[Deps]):
             system=system,
             model=name,
             files=refs,
-            tools={
-                name: Pinned(version=t.version, content_hash=t.content_hash) for name, t in sorted(self.tools.items())
-            }
-            | {name: _pin_environment(make()) for name, make in sorted(self._environments.items())},
+            tools={name: _pin(one) for name, one in sorted(self.tools.items())}
+            | {name: _pin(make()) for name, make in sorted(self._environments.items())},
             prompts=self.prompts.pins(),
             seed=seed or sha256_text(run_id)[:16],
             budget=limits,
@@ -955,8 +953,9 @@ def _schema_of(output_type: type[Any] | None) -> dict[str, Any] | None:
         raise SettingsError(f"output_type={output_type!r} has no JSON schema: {exc}; use a pydantic model") from None
 
 
-def _pin_environment(environment: Environment) -> Pinned:
-    return Pinned(version=environment.version, content_hash=environment.content_hash)
+def _pin(component: Any) -> Pinned:
+    """The version and hash of a tool or environment."""
+    return Pinned(version=component.version, content_hash=component.content_hash)
 
 
 def _copy(source: Path, target: Path) -> tuple[int, str]:
