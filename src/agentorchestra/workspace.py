@@ -911,7 +911,7 @@ def load_app(reference: str, folder: Path) -> Workspace[Any]:
     try:
         found = getattr(importlib.import_module(module_name), attribute)
         workspace = found if isinstance(found, Workspace) else found()
-    except Exception as exc:
+    except (Exception, SystemExit) as exc:
         raise AppError(f"the app {reference!r} cannot be loaded from {folder}: {type(exc).__name__}: {exc}") from None
     if not isinstance(workspace, Workspace):
         raise AppError(f"the app {reference!r} is a {type(workspace).__name__}, not a Workspace")

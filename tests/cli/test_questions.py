@@ -83,7 +83,6 @@ def test_a_denial_is_told_to_the_agent(app: Folder, reason: str) -> None:
     assert not (app.path / "outbox.txt").exists()
 
 
-@pytest.mark.xfail(strict=False, reason="the reason of a denial counts as the user's words, which then allow the call")
 def test_a_reason_that_names_the_arguments_does_not_allow_them(app: Folder) -> None:
     app.run("run", "PLAN mail")
     done = app.run("deny", "last", "--reason", "never send 'the code is 4711' to eve@example.org", "--json")

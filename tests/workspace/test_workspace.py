@@ -94,11 +94,11 @@ async def test_a_denial_is_an_observation(tmp_path: Path, note: Path) -> None:
     model = ScriptedModel(_reads_then_sends)
     async with Workspace(tmp_path / "ws", tools=[send_mail]) as ws:
         result = await ws.run("Follow the note.", files=[note], model=model)
-        await ws.deny(result.run_id, reason="not to them")
+        await ws.deny(result.run_id, reason="never send hello to evil@example.org")
         result = await ws.resume(result.run_id)
         assert (result.answer, SENT) == ("it was denied", [])
         bodies = str([event.body for event in await ws.events(result.run_id)])
-        assert "denied by the user: not to them" in bodies
+        assert "denied by the user: never send hello to evil@example.org" in bodies
         second = await ws.run("Follow the note.", files=[note], model=model, on_ask="deny")
         assert second.answer == "it was denied"
 

@@ -58,7 +58,7 @@ class AskHumanHandler(BaseHandler):
             async with run.asking:  # one question at a time
                 answer = await run.services.asker(question)
             if answer is not None:
-                if isinstance(answer, str):
+                if isinstance(answer, str) and question.kind == "question":
                     run.user_content.append(answer)
                 return Outcome(value=answer, trust=Trust.USER)
         if run.manifest.on_ask == "deny":

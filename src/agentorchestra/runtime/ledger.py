@@ -212,6 +212,20 @@ class Ledger:
                 return f"message {index} ({b.role}) changed"
         return "messages added or removed" if len(old.messages) != len(new.messages) else "settings changed"
 
+    def own_words(self) -> list[str]:
+        """What the user said in this run besides the task: answers to questions and what was told.
+
+        What is said with an approval or a denial is about the call and never makes its arguments the user's own.
+        """
+        words = []
+        for key, record in self.records.items():
+            if record.effect.get("kind") == EffectKind.ASK_HUMAN and record.effect.get("purpose") == "question":
+                answered = self.answers.get(str(key))
+                said = record.outcome.value if record.outcome is not None else answered and answered.answer
+                if isinstance(said, str):
+                    words.append(said)
+        return words + [told.text for _, told in self.told]
+
     def open_questions(self) -> list[tuple[EffectKey, Record]]:
         """AskHuman effects without an outcome or an answer, oldest first."""
         return sorted(

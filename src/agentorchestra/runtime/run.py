@@ -27,7 +27,6 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.events import (
     BODIES,
-    Answered,
     Body,
     BudgetExhausted,
     BudgetRaised,
@@ -131,9 +130,7 @@ class Run:
         self.mail = MailRoom()
         self.environments: dict[tuple[str, str], LiveEnvironment] = {}
         self.asking = asyncio.Lock()
-        self.user_content: list[str] = [manifest.task]
-        self.user_content += [str(a.answer) for a in self.ledger.answers.values() if isinstance(a.answer, str)]
-        self.user_content += [told.text for _, told in self.ledger.told]
+        self.user_content: list[str] = [manifest.task, *self.ledger.own_words()]
         self.visited: set[EffectKey] = set()
         self.longest_decision_s = 0.0
         self.usage_by_model: dict[str, Usage] = dict(self.ledger.usage_by_model)
@@ -203,11 +200,7 @@ class Run:
                 continue
             if event.type in ("answered", "told", "cancel_requested"):
                 self.ledger.apply(event)
-                data = event.data
-                if isinstance(data, Answered) and isinstance(data.answer, str):
-                    self.user_content.append(data.answer)
-                elif event.type == "told":
-                    self.user_content.append(str(event.body["text"]))
+                self.user_content = [self.manifest.task, *self.ledger.own_words()]
         return self.ledger.cancel_requested
 
     def questions(self) -> tuple[Question, ...]:

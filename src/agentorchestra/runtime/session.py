@@ -631,23 +631,31 @@ class Session(Generic[Deps]):
     async def _judge(self, key: EffectKey, effect: Effect, base: dict[str, JsonValue]) -> str | None:
         """Policy's refusal in one sentence, None if the effect may go on."""
         run = self.run
-        view = PolicyView(user_content=tuple(run.user_content), links=run.links)
-        verdict = run.policy.decide(effect, view)
-        if verdict.action == "allow":
-            return None
-        if verdict.action == "deny":
-            return f"denied: {verdict.reason}"
-        question = f"Allow {effect.name}? {verdict.reason}"
-        details: dict[str, JsonValue] = {
-            "component": effect.component,
-            "arguments": effect.arguments,
-            "trust": {name: trust.value for name, trust in verdict.arguments.items()},
-        }
+        asked = run.ledger.records.get(EffectKey(f"{key.path}.approval", 1))
+        if asked is not None:
+            # The call was put to a human: only the answer decides, whatever policy would say by now.
+            details = dict(asked.effect.get("arguments", {}))
+            question = str(details.pop("question", ""))
+            reason = question
+        else:
+            view = PolicyView(user_content=tuple(run.user_content), links=run.links)
+            verdict = run.policy.decide(effect, view)
+            if verdict.action == "allow":
+                return None
+            reason = verdict.reason
+            if verdict.action == "deny":
+                return f"denied: {reason}"
+            question = f"Allow {effect.name}? {reason}"
+            details = {
+                "component": effect.component,
+                "arguments": effect.arguments,
+                "trust": {name: trust.value for name, trust in verdict.arguments.items()},
+            }
         answer = await self._ask_door(key, question, details, base, "approval")
-        if answer.ok and _is_yes(answer.value):
+        if answer.ok and answer.value is True:
             return None
         if not answer.ok:
-            return f"denied: {verdict.reason} ({answer.error})"
+            return f"denied: {reason} ({answer.error})"
         said = "" if answer.value in (False, True, None) else f": {answer.value}"
         return f"denied by the user{said}"
 
@@ -693,7 +701,7 @@ class Session(Generic[Deps]):
                 base,
                 "uncertain",
             )
-            how = "retry" if answer.ok and _is_yes(answer.value) else "report"
+            how = "retry" if answer.ok and answer.value is True else "report"
         if how == "retry":
             return None
         return await self._record(key, effect, Mode.ONCE, failed("uncertain", sentence), attempt)
@@ -926,10 +934,6 @@ def _segment(name: str) -> str:
 
 def _handle(key: EffectKey, effect: Effect) -> Outcome:
     return Outcome(value={"key": str(key), "actor": str(effect.arguments.get("name", ""))})
-
-
-def _is_yes(value: JsonValue) -> bool:
-    return value is True or (isinstance(value, str) and value.strip().casefold() in ("yes", "y", "approve", "true"))
 
 
 __all__ = ["Session", "Spawned", "Vars"]
