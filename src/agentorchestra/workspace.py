@@ -535,10 +535,8 @@ class Workspace(Generic[Deps]):
 
     async def deny(self, run_id: str, *, reason: str = "", question: str | None = None, by: str = "") -> Question:
         """Deny the oldest (or the named) open approval."""
-        # With "no" in front, no reason can be read as a yes.
-        said = reason.strip()
-        answer = said if said.startswith("no") or not said else f"no: {said}"
-        return await self._answer(run_id, answer or False, question=question, by=by, kind="approval")
+        # Only True approves: no reason, however it is worded, can be read as a yes.
+        return await self._answer(run_id, reason.strip() or False, question=question, by=by, kind="approval")
 
     async def _answer(self, run_id: str, answer: JsonValue, *, question: str | None, by: str, kind: str) -> Question:
         self._need_open()

@@ -167,7 +167,7 @@ def test_a_refusal_in_place_has_a_reason(app: Folder, terminal: Terminal) -> Non
         terminal.type("yes\n")
         done = started.end()
     assert done.code == 0
-    assert "denied by the user: no: yes" in done.out
+    assert "denied by the user: yes" in done.out
     assert not (app.path / "outbox.txt").exists()
 
 
