@@ -70,7 +70,7 @@ class TerminalAsker:
             if line.strip().lower() in _NO:
                 reason = (await read_line("Reason (may be empty): ") or "").strip()
                 # With "no" in front, no reason can be read as a yes.
-                return f"no: {reason}" if reason else False
+                return reason or False
 
     async def _answered_elsewhere(self, key: str) -> None:
         seen = 0
