@@ -69,8 +69,7 @@ class TerminalAsker:
                 return True
             if line.strip().lower() in _NO:
                 reason = (await read_line("Reason (may be empty): ") or "").strip()
-                # With "no" in front, no reason can be read as a yes.
-                return reason or False
+                return reason or False  # only True approves
 
     async def _answered_elsewhere(self, key: str) -> None:
         seen = 0
