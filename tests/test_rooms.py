@@ -22,9 +22,7 @@ ROOM_FOLDERS = sorted(path.parent for path in PACKAGE.glob("*/__init__.py"))
 
 
 def lint_imports(*, first_on_path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    program = (
-        "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
-    )
+    program = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
     environment = dict(os.environ)
     if first_on_path is not None:
         environment["PYTHONPATH"] = str(first_on_path)
@@ -100,9 +98,7 @@ def test_a_wrong_import_is_found(tmp_path: Path) -> None:
         ("from datetime import datetime\n\ndatetime.now()\n", "datetime.datetime.now"),
     ],
 )
-def test_rooms_that_are_run_again_take_ids_time_and_chance_from_the_session(
-    place: str, code: str, name: str
-) -> None:
+def test_rooms_that_are_run_again_take_ids_time_and_chance_from_the_session(place: str, code: str, name: str) -> None:
     assert f"`{name}` is banned" in banned_names(f"src/agentorchestra/{place}", code)
 
 
