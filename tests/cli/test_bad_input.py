@@ -154,7 +154,7 @@ def test_an_environment_that_does_not_fit(folder: Folder) -> None:
         ("workspace = 3 +", "the app 'app:workspace' cannot be loaded"),
         ("def workspace(): raise KeyError('x')", "KeyError"),
         ("workspace = lambda: 3", "the app 'app:workspace' is a int, not a Workspace"),
-        ("import sys; sys.exit(5)", "sys.exit(5)"),
+        ("import sys; sys.exit(5)", "SystemExit: 5"),
     ],
 )
 def test_an_application_that_cannot_be_loaded(folder: Folder, app: str | None, sentence: str) -> None:
