@@ -120,3 +120,46 @@ async def test_an_agent_acts_on_an_environment_and_sees_its_state(tmp_path: Path
         assert "value 0" in prompts[0] and "value 12" in prompts[-1]
         assert "counter_add" in prompts[1] and "'x'" in prompts[1]
         assert (await ws.replay(result.run_id)).answer == "12"
+
+
+@tool(effect="composite")
+async def consult_two(ctx: RunContext[Any], tasks: list[str]) -> list[str]:
+    """Let sub-agents work at the same time."""
+    specs = [AgentSpec(name="helper", instruction=task, tools=("read_file",), max_steps=3) for task in tasks]
+    return [result.answer or f"{result.status.value}: {result.report}" for result in await ctx.call_agents(specs)]
+
+
+async def test_an_answer_built_on_untrusted_content_is_not_trusted(tmp_path: Path) -> None:
+    (tmp_path / "page.txt").write_text("from outside")
+
+    def model(request: ModelRequest) -> ModelResponse:
+        if "look at it" in _task(request):
+            if request.messages[-2].role == "tool":
+                return decide(calls=[call("done", answer="it says so")])
+            return decide(calls=[call("read_file", name="page.txt")])
+        if "think" in _task(request):
+            return decide(calls=[call("done", answer="thought")])
+        if request.messages[-2].role == "tool":
+            return decide(calls=[call("done", answer="both")])
+        return decide(calls=[call("consult_two", tasks=["look at it", "think"])])
+
+    async with Workspace(tmp_path / "ws", tools=[consult_two]) as ws:
+        result = await ws.run("Consult two.", model=ScriptedModel(model), files=[tmp_path / "page.txt"])
+        completed = {e.span: e.body["outcome"] for e in await ws.events(result.run_id) if e.type == "completed"}
+        assert completed["/1.react/3.consult_two#1"].get("trust", "untrusted") == "untrusted"
+        assert completed["/1.react/3.consult_two#2"].get("trust", "untrusted") == "untrusted"  # told by an agent
+        assert completed["/1.react#2"]["trust"] == "agent"  # a model that saw the user's words only
+
+
+async def test_a_sub_agent_that_exhausts_the_run_leaves_room_for_the_last_answer(tmp_path: Path) -> None:
+    def model(request: ModelRequest) -> ModelResponse:
+        if "count on" in _task(request):
+            return decide(calls=[call("double", number=len(request.messages))])
+        if "<last_step>" in seen(request):
+            return decide(calls=[call("done", answer="what I have", status="partial")])
+        return decide(calls=[call("delegate", task="count on", tools=["double"])])
+
+    async with Workspace(tmp_path / "ws", tools=[double, delegate]) as ws:
+        result = await ws.run("Delegate.", model=ScriptedModel(model), budget=Budget(steps=4))
+        assert (result.status, result.answer) == (RunStatus.BUDGET_EXHAUSTED, "what I have")
+        assert result.steps == 4

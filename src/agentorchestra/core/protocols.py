@@ -118,6 +118,10 @@ class RunContext(Protocol[DepsT_co]):
         """InvokeAgent: a sub-agent with its own branch and a capability set that can only shrink."""
         ...
 
+    async def call_agents(self, specs: Sequence[AgentSpec]) -> list[AgentResult]:
+        """Several sub-agents at the same time; results in listed order."""
+        ...
+
     async def ask(self, question: str, **details: JsonValue) -> str:
         """AskHuman; raises SuspendedError where nobody can answer now."""
         ...

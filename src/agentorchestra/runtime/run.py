@@ -40,7 +40,7 @@ from agentorchestra.core.events import (
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, Owner, Store
-from agentorchestra.core.spec import AgentResult, Question, RunManifest, RunResult, RunStatus
+from agentorchestra.core.spec import FINAL, AgentResult, Question, RunManifest, RunResult, RunStatus
 from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.ledger import Ledger, within
@@ -401,7 +401,7 @@ def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -
         status=RunStatus(ended.status),
         answer=agent.answer,
         output=agent.output if agent.output is not None else agent.answer,
-        report=agent.report,
+        report=agent.report or (agent.memory if ended.status not in FINAL else ""),
         sources=agent.sources,
         usage=total,
         usage_by_model=dict(sorted((k, v) for k, v in run.usage_by_model.items() if k)),

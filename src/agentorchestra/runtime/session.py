@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import JsonValue
 
 from agentorchestra.core.budget import Budget, Usage
+from agentorchestra.core.content import lowest
 from agentorchestra.core.effects import (
     ArtifactRef,
     Effect,
@@ -140,6 +141,7 @@ class Session(Generic[Deps]):
         self.partial: JsonValue = None
         self.failed_attempts = Usage()
         self.raised: BaseException | None = None
+        self.seen_trust = lowest(*(one.trust for one in provenance))
         self.spawned: dict[EffectKey, Spawned] = {}
         self.own_tools: dict[str, Any] = {}  # tools made for this agent alone (`done` with its answer's schema)
         self._composite = composite
@@ -277,13 +279,16 @@ class Session(Generic[Deps]):
 
     async def call_agent(self, spec: AgentSpec) -> AgentResult:
         """InvokeAgent; a denial or failure comes back as a blocked result."""
+        (result,) = await self.call_agents([spec])
+        return result
+
+    async def call_agents(self, specs: Sequence[AgentSpec]) -> list[AgentResult]:
+        """Several sub-agents at the same time; results in listed order."""
         build = self.run.services.agent_effect
         if build is None:
-            raise UnknownComponentError(f"no system {spec.system!r}: this run has no agents registered")
-        outcome = await self.perform(build(spec, self))
-        if outcome.value is None:
-            return AgentResult(status=RunStatus.BLOCKED, report=outcome.error or "")
-        return AgentResult.model_validate(outcome.value)
+            raise UnknownComponentError("no agents are registered in this run; the workspace does that")
+        outcomes = await self.perform_all([build(spec, self) for spec in specs])
+        return [_agent_result(outcome) for outcome in outcomes]
 
     async def ask(self, question: str, **details: JsonValue) -> str:
         """Ask a human."""
@@ -381,6 +386,7 @@ class Session(Generic[Deps]):
 
     def _absorb(self, outcome: Outcome) -> None:
         self._vars.writes.update(outcome.writes)
+        self.seen_trust = lowest(self.seen_trust, outcome.trust)
         if outcome.ended_at is not None and outcome.ended_at > self._now:
             self._now = outcome.ended_at
 
@@ -926,6 +932,21 @@ class Session(Generic[Deps]):
         if effect.kind is EffectKind.SEND_MESSAGE and outcome.ok:
             run.mail.deliver(key, seq, dict(effect.arguments))
         return outcome
+
+
+def _agent_result(outcome: Outcome) -> AgentResult:
+    """What an agent handed back; one that was refused or stopped says why in its report."""
+    if outcome.ok:
+        return AgentResult.model_validate(outcome.value)
+    came = outcome.value if isinstance(outcome.value, dict) else {}
+    status = RunStatus.BUDGET_EXHAUSTED if outcome.status == "limited" else RunStatus.BLOCKED
+    steps = came.get("steps", 0)
+    return AgentResult(
+        status=status,
+        report=outcome.error or "",
+        memory=str(came.get("memory", "")),
+        steps=steps if isinstance(steps, int) else 0,
+    )
 
 
 def _segment(name: str) -> str:

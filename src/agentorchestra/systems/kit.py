@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentorchestra.core.budget import NO_COST, Bound
-from agentorchestra.core.content import TextBlock, Trust
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
+from agentorchestra.core.content import TextBlock, Trust, lowest
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, failed, provenance_of
 from agentorchestra.core.errors import BudgetExhaustedError, UnknownComponentError, UnknownSystemError
 from agentorchestra.core.messages import Message, ModelSettings
 from agentorchestra.core.messages import system as system_message
@@ -105,11 +105,14 @@ def build_agent(spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str
         output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
     )
     # What a sub-agent is told comes from an agent that may have read anything, not from the user.
-    trust = Trust.USER if session.parent is None or session.parent.parent is None else Trust.UNTRUSTED
+    top = session.parent is None or session.parent.parent is None
+    trust = Trust.USER if top else Trust.UNTRUSTED
     told = TextBlock(text=task, trust=trust)
+    origin = Provenance(kind="task" if top else "agent", ref="" if top else "caller", trust=trust)
     state = State(
         messages=(system_message(rendered), Message(role="user", content=(told, *spec.context))),
         max_steps=spec.max_steps,
+        sources=(origin, *provenance_of(spec.context)),
     )
     tail_prompt = kit.prompts.get("tail")
 
@@ -170,17 +173,19 @@ class AgentHandler:
         return effect
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
-        """The result of the agent; the end of its own carve is an outcome, the end of the run's budget is not."""
+        """The result of the agent. A sub-agent without budget is an outcome: its caller can still answer."""
         kit = self._kit()
         spec = AgentSpec.model_validate(effect.arguments)
         system = find_system(spec.system, kit.systems)
         try:
             result = await system(spec, ctx, kit)
         except BudgetExhaustedError as exc:
-            if exc.scope != ctx.branch:
-                raise
+            top = ctx.parent is None or ctx.parent.parent is None
+            if top and exc.scope != ctx.branch:
+                raise  # nothing is left for anybody: the end of the run
             return failed("limited", str(exc), value=ctx.partial, trust=Trust.UNTRUSTED)
-        return Outcome(value=result.model_dump(mode="json"), trust=effect.lowest_trust)
+        # An answer is trusted no further than what the agent saw, or content from outside would be laundered by it.
+        return Outcome(value=result.model_dump(mode="json"), trust=lowest(Trust.AGENT, ctx.seen_trust))
 
 
 def find_system(name: str, systems: Mapping[str, System]) -> System:
