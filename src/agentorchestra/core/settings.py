@@ -40,7 +40,7 @@ class ModelProfile(BaseModel):
     base_url: str | None = None
     api_key_env: str | None = None
     tools: bool = True
-    vision: bool = False
+    vision: bool | None = None
     max_tokens: int = Field(default=4096, gt=0)
     temperature: float | None = None
     timeout_s: float = Field(default=600.0, gt=0)

@@ -347,7 +347,7 @@ async def _user_content(message: Message, media: Media, profile: ModelProfile) -
 
 def _sent(block: MediaBlock, profile: ModelProfile) -> bool:
     """Whether a medium goes along; one that does not is still named in the text."""
-    blind = "vision" in profile.model_fields_set and not profile.vision
+    blind = profile.vision is False  # unknown: they are sent
     if blind and not block.media_type.startswith(("audio/", "text/")):
         return False
     return block.media_type.startswith(_SENDABLE)
