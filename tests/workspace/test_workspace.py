@@ -10,12 +10,14 @@ import pytest
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import (
+    AgentFailedError,
     AnswerError,
     AppError,
     BudgetError,
     EmptyTaskError,
     FileInputError,
     ModelUnavailableError,
+    OutputError,
     SettingsError,
     UnknownComponentError,
     UnknownModelError,
@@ -25,7 +27,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.core.settings import ModelProfile, Price, Settings
+from agentorchestra.core.settings import ModelProfile, PolicySettings, Price, Settings
 from agentorchestra.core.spec import Question, RunResult, RunStatus
 from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.tool import tool
@@ -215,6 +217,18 @@ async def test_bad_input_is_refused_before_anything_is_written(tmp_path: Path) -
         with pytest.raises(UnknownComponentError, match="cannot be named 'done'"):
             await ws.run("x", tools=[tool(name="done")(lambda: 1)])
         assert await ws.runs() == []
+
+
+async def test_an_answer_of_another_type_and_a_system_that_is_denied(tmp_path: Path) -> None:
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("What is 3 * 4?", model="offline")
+        with pytest.raises(OutputError, match=rf"the answer of {result.run_id} does not fit int"):
+            await ws.resume(result.run_id, output_type=int)
+    closed = Settings(policy=PolicySettings(deny=("react",)))
+    async with Workspace(tmp_path / "ws", settings=closed) as ws:
+        result = await ws.run("What is 3 * 4?", model="offline")
+        assert (result.status, result.error_type) == (RunStatus.FAILED, AgentFailedError.__name__)
+        assert result.error == "denied: 'react' is denied by the workspace's policy settings"
 
 
 async def test_dollars_need_a_price(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@
     │   ├── DivergedError              the run asks for something else than recorded
     │   ├── BudgetExhaustedError
     │   ├── SuspendedError             waits for a human, mail or a timer
-    │   ├── RunCancelledError
     │   ├── ConcurrentUseError         one branch used by two tasks
     │   └── ReplayError                the replay ended with other keys than recorded
     ├── ModelError                     a provider could not serve the request
@@ -173,10 +172,6 @@ class SuspendedError(DoorError):
     def __init__(self, message: str, *, waiting_for: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.waiting_for = waiting_for
-
-
-class RunCancelledError(DoorError):
-    """The run was cancelled from outside."""
 
 
 class ConcurrentUseError(DoorError):

@@ -20,7 +20,6 @@ from agentorchestra.core.errors import (
     BudgetExhaustedError,
     DivergedError,
     ReplayError,
-    RunCancelledError,
     ScriptError,
     StoreError,
     SuspendedError,
@@ -249,8 +248,6 @@ class Run:
             if exc.resource == "active_s":
                 status = RunStatus.TIMED_OUT
             observe(self.append(self.body(BudgetExhausted(resource=exc.resource, message=str(exc)))))
-        except RunCancelledError as exc:
-            status, error = RunStatus.CANCELLED, str(exc)
         except asyncio.CancelledError as exc:
             status, cancelled = RunStatus.CANCELLED, exc
             error = "cancelled; `agentorchestra resume` goes on from here"
