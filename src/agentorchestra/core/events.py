@@ -59,21 +59,26 @@ class RunEnded(Body):
 
 
 class EffectStarted(Body):
-    """The mark: the effect is about to act. `effect` is the stored form (see runtime/codec.py)."""
+    """The mark: the effect is about to act. `effect` is the stored form (see runtime/codec.py).
+
+    `batch` is the first number of the effects it was performed together with, 0 where it was alone.
+    """
 
     type: ClassVar[str] = "started"
     effect: dict[str, JsonValue]
     fingerprint: str
     bound: Bound = Bound()
+    batch: int = 0
 
 
 class EffectCompleted(Body):
-    """The record: exactly what the agent sees. `effect` only where no started row holds it (pure effects)."""
+    """The record: exactly what the agent sees. `effect` and `batch` only where no started row holds them."""
 
     type: ClassVar[str] = "completed"
     outcome: dict[str, JsonValue]
     fingerprint: str
     effect: dict[str, JsonValue] | None = None
+    batch: int = 0
 
 
 class AttemptFailed(Body):

@@ -27,6 +27,7 @@ class Record:
     seq: int = 0
     began: int = 0
     bound: Bound = field(default_factory=Bound)
+    batch: int = 0
 
     @property
     def mode(self) -> Mode:
@@ -101,8 +102,10 @@ class Ledger:
                 attempt=event.attempt,
                 started=True,
                 seq=event.seq,
-                began=event.seq,
+                # What is entered again began when it was entered first.
+                began=event.seq if previous is None else previous.began,
                 bound=Bound.model_validate(body.get("bound", {})),
+                batch=int(body.get("batch", 0)),
             )
         elif event.type == "completed":
             effect = body.get("effect")
@@ -110,7 +113,12 @@ class Ledger:
                 self.codec.learn(effect)
             record = self.records.get(key)
             if record is None:
-                record = Record(fingerprint=body["fingerprint"], effect=effect or {}, began=event.seq)
+                record = Record(
+                    fingerprint=body["fingerprint"],
+                    effect=effect or {},
+                    began=event.seq,
+                    batch=int(body.get("batch", 0)),
+                )
             record.outcome = Outcome.model_validate(body["outcome"])
             record.attempt, record.seq, record.interrupted = event.attempt, event.seq, False
             self.records[key] = record
@@ -249,7 +257,11 @@ class Ledger:
 
     def _supersede(self, key: EffectKey) -> None:
         self._drop_later(key)
-        self._drop(key)
+        record = self.records.get(key)
+        if record is not None and record.mode is Mode.COMPOSITE:
+            record.outcome = None  # it is entered again: what was done in it was done
+        else:
+            self._drop(key)
         owner = parent_key(key.branch)
         while owner is not None:
             self._drop_later(owner)
@@ -265,10 +277,11 @@ class Ledger:
             return
         for other in [k for k in self.records if k.branch == key.branch and k.n > key.n]:
             later = self.records.get(other)
-            if later is not None and later.began > record.seq:
+            together = later is not None and 0 < later.batch <= key.n
+            if later is not None and later.began > record.seq and not together:
                 self._drop(other)
 
     def _drop(self, key: EffectKey) -> None:
-        self.records.pop(key, None)
-        for other in [k for k in self.records if within(k.branch, key.path)]:
-            self.records.pop(other, None)
+        for one in [key, *(k for k in self.records if within(k.branch, key.path))]:
+            self.records.pop(one, None)
+            self.answers.pop(str(one), None)  # it was given to another question

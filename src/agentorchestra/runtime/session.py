@@ -149,6 +149,7 @@ class Session(Generic[Deps]):
         self._attempting = False
         self.joiners: list[Callable[[], None]] = []
         self._n = 0
+        self._batch = 0
         self._ids = 0
         self._busy = False
         self._random: random.Random | None = None
@@ -324,6 +325,7 @@ class Session(Generic[Deps]):
         self._busy = True
         first = self._n + 1
         self._n += count
+        self._batch = first if count > 1 else 0
         return list(range(first, first + count))
 
     async def perform(self, effect: Effect) -> Outcome:
@@ -464,7 +466,10 @@ class Session(Generic[Deps]):
         try:
             if mode is not Mode.PURE:
                 started = EffectStarted(
-                    effect=run.ledger.codec.encode(effect), fingerprint=effect.fingerprint, bound=bound
+                    effect=run.ledger.codec.encode(effect),
+                    fingerprint=effect.fingerprint,
+                    bound=bound,
+                    batch=self._batch,
                 )
                 marked = run.append(run.body(started, **self._where(key, attempt)))
                 run.ledger.records[key] = Record(
@@ -913,6 +918,7 @@ class Session(Generic[Deps]):
             outcome=outcome.model_dump(mode="json", exclude_defaults=True),
             fingerprint=effect.fingerprint,
             effect=encoded,
+            batch=self._batch if encoded is not None else 0,
         )
         future = run.append(run.body(body, **self._where(key, attempt)))
         if effect.kind in _LAZY:

@@ -1,0 +1,179 @@
+"""Defects that were found and corrected: each test failed before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.budget import Bound, Budget, Usage
+from agentorchestra.core.effects import Effect, Mode, Outcome, failed
+from agentorchestra.core.errors import BudgetExhaustedError, ModelUnavailableError
+from agentorchestra.core.events import Answered, Body, BudgetRaised, new_event
+from agentorchestra.core.policy import PolicyView, Verdict
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.store import MemoryStore
+from tests.runtime.support import Bench, agent, tool
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[MemoryStore]:
+    made = MemoryStore()
+    await made.open()
+    yield made
+    await made.close()
+
+
+def kill(store: MemoryStore, keep: int, run: str = "run_test") -> None:
+    """Leave what the log would hold if the process had been killed after the event `keep`."""
+    kept = store._runs[run]
+    kept.events = [(seq, row) for seq, row in kept.events if seq <= keep]
+    kept.keys = {row.key(seq) for seq, row in kept.events}
+
+
+async def append(store: MemoryStore, body: Body) -> None:
+    """An event from outside, or from the job that drove the run last."""
+    job = await store.job("run_test")
+    epoch = None if body.external or job is None else job.epoch
+    await asyncio.wrap_future(store.append("run_test", epoch, [new_event(body, ts=datetime.now(UTC))]))
+
+
+async def marks(store: MemoryStore, key: str) -> list[int]:
+    """The sequences of a key's started rows."""
+    return [e.seq for e in await store.load("run_test") if e.type == "started" and e.span == key]
+
+
+class Asks:
+    """Asks before `send` and `both`."""
+
+    def decide(self, effect: Effect, view: PolicyView) -> Verdict:
+        """Ask by name."""
+        return Verdict(action="ask", reason="it sends") if effect.name in ("send", "both") else Verdict()
+
+
+class World:
+    """Counts what was sent; `paid` costs money."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+
+    async def send(self, effect: Effect, ctx: Session[Any]) -> Any:
+        self.sent.append(effect.arguments.get("x"))
+        return "sent"
+
+    async def paid(self, effect: Effect, ctx: Session[Any]) -> Any:
+        return Outcome(value=1, usage=Usage(cost_usd=0.1))
+
+
+def _short(root: Session[Any]) -> None:
+    """Let a last answer be in the way of `paid`, as the top agent's would be."""
+    root.run.budget.final_reserve = Bound(cost_usd=0.1)
+
+
+# -- a raised budget ---------------------------------------------------------------------------------------------------
+
+
+async def test_an_approval_is_not_taken_over_by_what_is_done_instead(store: MemoryStore) -> None:
+    world = World()
+
+    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+        paid = await ctx.perform(tool("paid", Mode.REPEATABLE))
+        return (await ctx.perform(tool("send", x="after" if paid.ok else "before"))).value
+
+    functions: dict[str, Any] = {"send": world.send, "paid": world.paid, "worker": worker}
+    bench = Bench(store, functions, policy=Asks(), bounds={"paid": Bound(cost_usd=0.1)})
+    await bench.create(budget=Budget(cost_usd=0.15))
+
+    async def main(root: Session[Any]) -> str:
+        _short(root)
+        return str((await root.perform(agent("worker", tools=["send", "paid"]))).value)
+
+    waiting = await bench.drive(main)
+    await append(store, Answered(question=waiting.questions[0].key, answer=True))
+    assert (await bench.drive(main)).status is RunStatus.COMPLETED
+    assert world.sent == ["before"]
+    await append(store, BudgetRaised(budget={"cost_usd": 5.0}))
+    again = await bench.drive(main)
+    assert (again.status, world.sent) == (RunStatus.WAITING, ["before"])
+    await append(store, Answered(question=again.questions[0].key, answer=True))
+    await bench.drive(main)
+    assert world.sent == ["before", "after"]
+    assert await bench.replay(main) is not None
+
+
+async def test_what_an_agent_did_before_its_carve_ended_is_not_done_again(store: MemoryStore) -> None:
+    world = World()
+    over = False
+
+    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+        await ctx.perform(tool("send"))
+        return failed("limited", "the carve is over")
+
+    bench = Bench(store, {"send": world.send, "worker": worker})
+    await bench.create(budget=Budget(cost_usd=1))
+
+    async def main(root: Session[Any]) -> str:
+        outcome = await root.perform(agent("worker", tools=["send"]))
+        if not over:
+            raise BudgetExhaustedError("over", resource="cost_usd", scope="/")
+        return outcome.status
+
+    assert (await bench.drive(main)).status is RunStatus.BUDGET_EXHAUSTED
+    await append(store, BudgetRaised(budget={"cost_usd": 5.0}))
+    over = True
+    assert (await bench.drive(main)).answer == "limited"
+    assert len(world.sent) == 1
+
+
+async def test_what_was_under_way_when_a_sibling_was_limited_is_not_done_again(store: MemoryStore) -> None:
+    world = World()
+    up = over = False
+
+    async def limited(effect: Effect, ctx: Session[Any]) -> Any:
+        await asyncio.sleep(0.02)
+        return failed("limited", "the carve is over")
+
+    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+        await ctx.perform(tool("send"))
+        if not up:
+            raise ModelUnavailableError("the provider is gone")
+        return "done"
+
+    bench = Bench(store, {"send": world.send, "limited": limited, "worker": worker})
+    await bench.create(budget=Budget(cost_usd=1))
+
+    async def main(root: Session[Any]) -> str:
+        many = await root.perform_all([agent("limited"), agent("worker", tools=["send"])])
+        if not over:
+            raise BudgetExhaustedError("over", resource="cost_usd", scope="/")
+        return str([one.status for one in many])
+
+    assert (await bench.drive(main)).status is RunStatus.FAILED
+    up = True
+    assert (await bench.drive(main)).status is RunStatus.BUDGET_EXHAUSTED
+    await append(store, BudgetRaised(budget={"cost_usd": 5.0}))
+    over = True
+    assert (await bench.drive(main)).answer == "['limited', 'ok']"
+    assert len(world.sent) == 1
+
+
+async def test_a_call_beside_a_limited_one_did_not_follow_from_it(store: MemoryStore) -> None:
+    world = World()
+    bench = Bench(store, {"send": world.send, "paid": world.paid}, bounds={"paid": Bound(cost_usd=0.1)})
+    await bench.create(budget=Budget(cost_usd=0.15))
+
+    async def main(root: Session[Any]) -> str:
+        _short(root)
+        many = await root.perform_all([tool("paid", Mode.REPEATABLE), tool("send")])
+        after = await root.perform(tool("send", x=many[0].status))
+        return str([one.status for one in [*many, after]])
+
+    assert (await bench.drive(main)).answer == "['limited', 'ok', 'ok']"
+    await append(store, BudgetRaised(budget={"cost_usd": 5.0}))
+    assert (await bench.drive(main)).answer == "['ok', 'ok', 'ok']"
+    assert world.sent == [None, "limited", "ok"]
+    assert await bench.replay(main) is not None
