@@ -14,6 +14,7 @@ import threading
 import tomllib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
@@ -70,6 +71,9 @@ Deps = TypeVar("Deps", default=Any)
 
 DEFAULT_FOLDER = ".agentorchestra"
 SETTINGS_FILE = "agentorchestra.toml"
+MAX_THREADS = 32
+"""Plain functions among the tools that run at the same time, over all runs of a workspace."""
+
 DEFAULT_COST_USD = 1.0
 """Held for priced models when no dollar limit was given; the command line prints it."""
 
@@ -140,6 +144,8 @@ class Workspace(Generic[Deps]):
         self._open = False
         self._buses: dict[str, Bus] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._equipment: dict[str, _Equipment] = {}
+        self._scripts: list[Any] = []
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -162,8 +168,8 @@ class Workspace(Generic[Deps]):
             return
         from agentorchestra.models.manager import ModelManager
         from agentorchestra.runtime.store import SqliteStore
-        from agentorchestra.tea.handlers import ToolHandler
         from agentorchestra.tea.prompts import PromptLibrary
+        from agentorchestra.tea.threads import Threads
         from agentorchestra.tools.registry import builtin_tools
 
         self.settings = self._given_settings or load_settings(self.folder)
@@ -178,25 +184,14 @@ class Workspace(Generic[Deps]):
         )
         self._builtin = builtin_tools(self.folder)
         self.tools: dict[str, Any] = dict(self._builtin.tools)
-        for one in self._given_tools:
-            self._register(one)
+        self.tools |= _tools(self._given_tools)
         # One for all runs: it bounds the threads in which plain functions run.
-        self._tool_handler = ToolHandler(
-            self._find_tool, max_result_chars=self.settings.max_result_chars, timeout_s=self.settings.tool_timeout_s
-        )
+        self._threads = Threads(MAX_THREADS)
         self._temporary = None
         if self._given_store is not None and not self.folder.exists():
             # A workspace without a folder of its own still needs a place for the files of its runs.
             self._temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-")
         self._open = True
-
-    def _register(self, one: Any) -> None:
-        from agentorchestra.tea.tool import Tool, tool
-
-        made = one if isinstance(one, Tool) else tool(one)
-        if made.name == "done":
-            raise UnknownComponentError("a tool cannot be named 'done': that is how agents finish; choose another name")
-        self.tools[made.name] = made
 
     async def close(self, *, verify: bool = True) -> None:
         """Stop what is driven here, drain the log, release everything; idempotent.
@@ -210,14 +205,14 @@ class Workspace(Generic[Deps]):
         await self.engine.close()
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._tool_handler.aclose()
+        await self._threads.aclose()
         await self._builtin.aclose()
         await self.models.aclose()
         await self.store.close()
         if self._temporary is not None:
             self._temporary.cleanup()
         if verify:
-            for client in self._models.values():
+            for client in [*self._models.values(), *self._scripts]:
                 finish = getattr(client, "finish", None)
                 if finish is not None:
                     finish()
@@ -270,7 +265,7 @@ class Workspace(Generic[Deps]):
         Raises:
             UsageError: for input that is refused before anything is spent.
         """
-        run_id, options = await self.create(
+        run_id = await self.create(
             task,
             files=files,
             tools=tools,
@@ -284,7 +279,7 @@ class Workspace(Generic[Deps]):
             labels=labels,
             seed=seed,
         )
-        return await self._drive(run_id, deps=deps, policy=policy, output_type=output_type, **options)
+        return await self._drive(run_id, deps=deps, policy=policy, output_type=output_type)
 
     async def create(
         self,
@@ -301,11 +296,11 @@ class Workspace(Generic[Deps]):
         on_uncertain: Literal["report", "ask", "retry"] | None = None,
         labels: Mapping[str, str] | None = None,
         seed: str | None = None,
-    ) -> tuple[str, dict[str, Any]]:
-        """Check everything, then write the run into the log; nothing is spent yet.
+    ) -> str:
+        """Check everything, then write the run into the log; nothing is spent yet. `resume` drives it.
 
         Returns:
-            The run's id, and what `_drive` needs besides.
+            The run's id.
         """
         from agentorchestra.systems.kit import find_system
 
@@ -316,13 +311,12 @@ class Workspace(Generic[Deps]):
         system = system or self.settings.system
         find_system(system, systems())
         name = self._model_name(model)
-        self.models.check(name)
+        equipment = self._equip(self._base_equipment(), tools, model)
+        equipment.models.check(name)
         steps = self.settings.max_steps if max_steps is None else max_steps
         if steps < 1:
             raise BudgetError(f"max_steps is {steps}; an agent needs at least 1")
-        limits = self._budget(name, budget)
-        for one in tools:
-            self._register(one)
+        limits = self._budget(name, budget, equipment.models)
         run_id = new_run_id()
         refs = await self._keep_files(run_id, files)
         schema = _schema_of(output_type)
@@ -331,7 +325,7 @@ class Workspace(Generic[Deps]):
             system=system,
             model=name,
             files=refs,
-            tools={name: _pin(one) for name, one in sorted(self.tools.items())}
+            tools={name: _pin(one) for name, one in sorted(equipment.tools.items())}
             | {name: _pin(make()) for name, make in sorted(self._environments.items())},
             prompts=self.prompts.pins(),
             seed=seed or sha256_text(run_id)[:16],
@@ -339,7 +333,7 @@ class Workspace(Generic[Deps]):
             max_steps=steps,
             on_ask=on_ask or self.settings.on_ask,
             on_uncertain=on_uncertain or self.settings.on_uncertain,
-            labels=dict(labels or {}),
+            labels={self._redact(key): self._redact(value) for key, value in (labels or {}).items()},
             app=self.app,
             app_folder=self.app_folder,
             output_schema=schema,
@@ -348,7 +342,8 @@ class Workspace(Generic[Deps]):
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self.store.create_run(run_id, manifest, [created])
-        return run_id, {}
+        self._equipment[run_id] = equipment
+        return run_id
 
     async def resume(
         self,
@@ -376,12 +371,12 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         record = await self._record(run_id)
-        for one in tools:
-            self._register(one)
-        if model is not None:
-            self._model_name(model)
-        self._check_components(record.manifest)
-        self.models.check(record.manifest.model)
+        if record.status in FINAL:
+            return self._typed(await self.result(run_id), output_type)
+        equipment = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
+        self._check_components(record.manifest, equipment)
+        equipment.models.check(record.manifest.model)
+        self._equipment[run_id] = equipment
         return await self._drive(run_id, deps=deps, policy=policy, output_type=output_type, budget=budget)
 
     async def _drive(
@@ -396,7 +391,8 @@ class Workspace(Generic[Deps]):
         record = await self._record(run_id)
         if record.status in FINAL:
             return self._typed(await self.result(run_id), output_type)
-        services = self._services(policy)
+        equipment = self._equipment.get(run_id, self._base_equipment())
+        services = self._services(policy, equipment)
 
         async def drive(epoch: int) -> RunResult:
             while True:
@@ -413,7 +409,7 @@ class Workspace(Generic[Deps]):
                     deps=self.deps if deps is None else deps,
                 )
                 self.engine.attach(run)
-                for change in self._changed_since(record.manifest):
+                for change in self._changed_since(record.manifest, equipment):
                     run.note(change, level="warning")
                 result = await run.drive(partial(self._top, record.manifest), owner=self.engine.owner)
                 # An answer may have come while the siblings of the question were still at work.
@@ -468,11 +464,9 @@ class Workspace(Generic[Deps]):
             options: as in `run`.
         """
         drive_options = {key: options.pop(key, None) for key in ("deps", "policy")}
-        run_id, more = await self.create(task, **options)
+        run_id = await self.create(task, **options)
         async with self._watched(run_id) as queue:
-            work = asyncio.create_task(
-                self._drive(run_id, output_type=options.get("output_type"), **drive_options, **more)
-            )
+            work = asyncio.create_task(self._drive(run_id, output_type=options.get("output_type"), **drive_options))
             self._tasks.add(work)
             try:
                 while True:
@@ -577,7 +571,13 @@ class Workspace(Generic[Deps]):
             epoch = await self.engine.claim(run_id)
         except FencedError:
             return  # its driver has the request in its log and stops
-        run = Run(self._services(None), run_id, record.manifest, await self.store.load(run_id), epoch=epoch)
+        run = Run(
+            self._services(None, self._base_equipment()),
+            run_id,
+            record.manifest,
+            await self.store.load(run_id),
+            epoch=epoch,
+        )
         ended = RunEnded(status=RunStatus.CANCELLED, active_s=round(run.active_s(), 3), error="cancelled on request")
         await wait_for(run.append(run.body(ended), status=RunStatus.CANCELLED))
         await self.store.release(run_id, epoch)
@@ -603,13 +603,17 @@ class Workspace(Generic[Deps]):
         """The result as the log has it; a run that is not over gives its present status."""
         record = await self._record(run_id)
         events = await self.store.load(run_id)
-        run = Run(self._services(None), run_id, record.manifest, events, epoch=None, mode="replay")
+        run = Run(
+            self._services(None, self._base_equipment()), run_id, record.manifest, events, epoch=None, mode="replay"
+        )
         ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
         if not isinstance(ended, RunEnded) or ended.status != record.status:
             ended = RunEnded(status=record.status, active_s=round(run.active_s(), 3))
         return make_result(run_id, record.manifest, ended, run)
 
-    async def replay(self, run_id: str, *, tools: Sequence[Any] = (), deps: Any = None) -> ReplayReport:
+    async def replay(
+        self, run_id: str, *, tools: Sequence[Any] = (), deps: Any = None, model: Any = None
+    ) -> ReplayReport:
         """Run today's code and prompts against the recording, with no handler called.
 
         Raises:
@@ -618,12 +622,11 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         record = await self._record(run_id)
-        for one in tools:
-            self._register(one)
-        self._check_components(record.manifest)
+        equipment = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
+        self._check_components(record.manifest, equipment)
         events = await self.store.load(run_id)
         run = Run(
-            self._services(None),
+            self._services(None, equipment),
             run_id,
             record.manifest,
             events,
@@ -675,21 +678,31 @@ class Workspace(Generic[Deps]):
         name = getattr(model, "name", None)
         if not isinstance(name, str):
             raise UnknownModelError(f"{model!r} is neither a model's name nor a ModelClient")
-        self.models.add(model)
-        self._models[name] = model
         return name
 
-    def _budget(self, model: str, given: Budget | None) -> Budget:
+    def _base_equipment(self) -> _Equipment:
+        return _Equipment(self.tools, self.models)
+
+    def _equip(self, base: _Equipment, tools: Sequence[Any], model: Any) -> _Equipment:
+        """What one run has besides the workspace's own; another run never sees it."""
+        models = base.models
+        if model is not None and not isinstance(model, str):
+            models = models.overlay(model)
+            if model not in self._scripts:
+                self._scripts.append(model)
+        return _Equipment({**base.tools, **_tools(tools)}, models)
+
+    def _budget(self, model: str, given: Budget | None, models: Any) -> Budget:
         budget = self.settings.budget.model_copy(update=(given or Budget()).model_dump(exclude_none=True))
         if budget.cost_usd is not None:
-            self.models.require_price(model)
-        elif self.models.price_known(model) and not self.models.free(model):
+            models.require_price(model)
+        elif models.price_known(model) and not models.free(model):
             budget = budget.model_copy(update={"cost_usd": DEFAULT_COST_USD})
         return budget
 
-    def _changed_since(self, manifest: RunManifest) -> list[str]:
+    def _changed_since(self, manifest: RunManifest, equipment: _Equipment) -> list[str]:
         """What is not as the run was started with; it goes on as long as the fingerprints match."""
-        pins = {f"tool {name}": _pin(one) for name, one in self.tools.items()}
+        pins = {f"tool {name}": _pin(one) for name, one in equipment.tools.items()}
         pins |= {f"prompt {name}": pin for name, pin in self.prompts.pins().items()}
         recorded = {f"tool {name}": pin for name, pin in manifest.tools.items() if name not in self._environments}
         recorded |= {f"prompt {name}": pin for name, pin in manifest.prompts.items()}
@@ -700,8 +713,8 @@ class Workspace(Generic[Deps]):
             if name in pins and pins[name] != was
         ]
 
-    def _check_components(self, manifest: RunManifest) -> None:
-        missing = sorted(set(manifest.tools) - set(self.tools) - set(self._environments))
+    def _check_components(self, manifest: RunManifest, equipment: _Equipment) -> None:
+        missing = sorted(set(manifest.tools) - set(equipment.tools) - set(self._environments))
         if missing:
             where = f"its app is {manifest.app!r}" if manifest.app else "no app was recorded with it"
             raise UnknownComponentError(
@@ -733,23 +746,28 @@ class Workspace(Generic[Deps]):
             )
         return tuple(refs)
 
-    def _services(self, policy: Policy | None) -> Services:
+    def _services(self, policy: Policy | None, equipment: _Equipment) -> Services:
         from agentorchestra.models.handler import RequestModelHandler
         from agentorchestra.systems.kit import AgentHandler, Kit, agent_effect
-        from agentorchestra.tea.handlers import effect_for
+        from agentorchestra.tea.handlers import ToolHandler, effect_for
 
         kit = Kit(
-            tools=self.tools,
+            tools=equipment.tools,
             environments=self._environments,
             prompts=self.prompts,
-            models=self.models,
+            models=equipment.models,
             systems=systems(),
         )
         agents = AgentHandler(lambda: kit)
         handlers: dict[EffectKind, Handler] = {
             **builtin_handlers(max_result_chars=self.settings.max_result_chars),
-            EffectKind.REQUEST_MODEL: RequestModelHandler(self.models),
-            EffectKind.INVOKE_TOOL: self._tool_handler,
+            EffectKind.REQUEST_MODEL: RequestModelHandler(equipment.models),
+            EffectKind.INVOKE_TOOL: ToolHandler(
+                equipment.tools.get,
+                max_result_chars=self.settings.max_result_chars,
+                timeout_s=self.settings.tool_timeout_s,
+                threads=self._threads,
+            ),
             EffectKind.INVOKE_AGENT: agents,
             EffectKind.SPAWN: agents,
         }
@@ -759,9 +777,9 @@ class Workspace(Generic[Deps]):
         secrets = self._secrets()
 
         def tool_effect(name: str, arguments: dict[str, JsonValue], session: Session[Any]) -> Effect:
-            found = self._find_tool(name)
+            found = equipment.tools.get(name)
             if found is None:
-                raise UnknownComponentError(f"no tool {name!r}; the tools: {', '.join(sorted(self.tools))}")
+                raise UnknownComponentError(f"no tool {name!r}; the tools: {', '.join(sorted(equipment.tools))}")
             return effect_for(found, arguments, role=session.role, provenance=session.provenance)
 
         return Services(
@@ -778,9 +796,6 @@ class Workspace(Generic[Deps]):
             tool_effect=tool_effect,
             agent_effect=agent_effect,
         )
-
-    def _find_tool(self, name: str) -> Any:
-        return self.tools.get(name)
 
     def _redactor(self) -> Any:
         from agentorchestra.runtime.redact import Redactor
@@ -809,6 +824,27 @@ class Workspace(Generic[Deps]):
             raise OutputError(
                 f"the answer of {result.run_id} does not fit {output_type.__name__}: {first['msg']} at {first['loc']}"
             ) from None
+
+
+@dataclass(frozen=True)
+class _Equipment:
+    """The tools and models of one run: the workspace's, and what was given to the run."""
+
+    tools: dict[str, Any]
+    models: Any
+
+
+def _tools(given: Sequence[Any]) -> dict[str, Any]:
+    """Tools by name, from tools and plain functions."""
+    from agentorchestra.tea.tool import Tool, tool
+
+    made: dict[str, Any] = {}
+    for one in given:
+        found = one if isinstance(one, Tool) else tool(one)
+        if found.name == "done":
+            raise UnknownComponentError("a tool cannot be named 'done': that is how agents finish; choose another name")
+        made[found.name] = found
+    return made
 
 
 def systems() -> dict[str, Any]:
@@ -981,16 +1017,29 @@ def _run_anywhere(work: Callable[[], Any]) -> Any:
     except RuntimeError:
         return asyncio.run(work())
     outcome: dict[str, Any] = {}
+    stop: list[Callable[[], object]] = []
+
+    async def stoppable() -> Any:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        stop.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await work()
 
     def target() -> None:
         try:
-            outcome["value"] = asyncio.run(work())
+            outcome["value"] = asyncio.run(stoppable())
         except BaseException as exc:
             outcome["error"] = exc
 
     thread = threading.Thread(target=target, name="agentorchestra-run-sync")
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except BaseException:  # Ctrl-C reaches only this thread: the run is cancelled, and nothing is left behind
+        for one in stop:
+            one()
+        thread.join()
+        raise
     if "error" in outcome:
         raise outcome["error"]
     return outcome["value"]

@@ -51,7 +51,7 @@ def test_every_leaf_of_the_arguments_counts_and_the_reason_names_them() -> None:
     effect = _effect(Tag.SEND, mail={"to": ["ann@a.example", "eve@e.example"], "copies": 7, "draft": True})
     verdict = DefaultPolicy().decide(effect, PolicyView(user_content=("send it to ann@a.example",)))
     assert verdict.action == "ask"
-    assert verdict.arguments == {"mail.to[1]": Trust.UNTRUSTED, "mail.copies": Trust.UNTRUSTED}
+    assert set(verdict.arguments) == {"mail.to[1]", "mail.copies"}
     assert "act (send) would act with mail.to[1], mail.copies not taken from your task" in verdict.reason
     assert "web https://a.example/x" in verdict.reason
 
@@ -78,6 +78,24 @@ def test_network_reads_need_an_address_that_was_seen() -> None:
     assert _decide(_effect(Tag.READ, Tag.NETWORK, url="https://docs.example/any")) == "allow"
     composed = _effect(Tag.READ, Tag.NETWORK, url=f"{address}&secret=42")
     assert _decide(composed, task=f"Read {address}.") == "ask"
+
+
+def test_addresses_without_a_scheme_count_too() -> None:
+    for address in ("b.example/x?secret=1", "//b.example/x", "b.example", "10.0.0.7:80/x"):
+        effect = _effect(Tag.READ, Tag.NETWORK, url=address)
+        assert _decide(effect) == "ask", address
+        assert _decide(effect, task=f"Read {address} please.") == "allow", address
+    assert _decide(_effect(Tag.READ, Tag.NETWORK, query="what is a contract")) == "allow"
+    shouting = DefaultPolicy(PolicySettings(allowed_hosts=("A.Example",)))
+    assert shouting.decide(_effect(Tag.READ, Tag.NETWORK, url="https://a.example/x"), PolicyView()).action == "allow"
+
+
+def test_a_value_counts_as_the_users_only_as_a_whole() -> None:
+    task = "Pay 100 euros to Bob."
+    assert _decide(_effect(Tag.SPEND, amount=100, to="bob"), task=task) == "allow"
+    assert _decide(_effect(Tag.SPEND, amount=10, to="Bob"), task=task) == "ask"
+    assert _decide(_effect(Tag.SPEND, amount=100, to="B"), task=task) == "ask"
+    assert _decide(_effect(Tag.SPEND, meta={"eve@e.example": "Bob"}), task=task) == "ask"
 
 
 def test_names_are_opened_and_closed_by_the_settings() -> None:

@@ -26,6 +26,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.protocols import Handler, RunContext
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.handlers import ToolHandler, effect_for
+from agentorchestra.tea.threads import Threads
 from agentorchestra.tea.tool import Tool, ToolResult, tool, tool_from_schema
 from tests.tea.support import AnyTool, ToolBench, seen
 
@@ -379,7 +380,7 @@ async def test_too_many_plain_functions_wait_and_then_say_so() -> None:
         """Wait."""
         assert go.wait(20)
 
-    handler = ToolHandler({"slow": slow}.get, max_threads=1)
+    handler = ToolHandler({"slow": slow}.get, threads=Threads(1))
     first = asyncio.create_task(handler.execute(effect_for(slow, {}, role="r"), None))
     await asyncio.sleep(0.05)
     second = await handler.execute(effect_for(slow, {}, role="r"), None)

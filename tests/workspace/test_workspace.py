@@ -240,7 +240,7 @@ async def test_dollars_need_a_price(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", settings=Settings(models=profiles)) as ws:
         with pytest.raises(BudgetError, match="the price of model 'unknown' is unknown"):
             await ws.run("x", model="unknown", budget=Budget(cost_usd=1))
-        ids = {name: (await ws.create("x", model=name))[0] for name in profiles}
+        ids = {name: await ws.create("x", model=name) for name in profiles}
         limits = {record.id: record.manifest.budget.cost_usd for record in await ws.runs()}
         assert {name: limits[ids[name]] for name in ids} == {"free": None, "unknown": None, "priced": 1.0}
 
@@ -252,7 +252,7 @@ async def test_files_are_kept_with_the_run(tmp_path: Path) -> None:
     both = [call("read_file", name="x.txt"), call("read_file", name="x-2.txt")]
     model = ScriptedModel([decide(calls=both), decide(calls=[call("done", answer="both")])])
     async with Workspace(tmp_path / "ws") as ws:
-        run_id, _ = await ws.create("Which?", files=[tmp_path / "a/x.txt", tmp_path / "b/x.txt"], model=model)
+        run_id = await ws.create("Which?", files=[tmp_path / "a/x.txt", tmp_path / "b/x.txt"], model=model)
         (tmp_path / "a/x.txt").unlink()
         result = await ws.resume(run_id)
         assert result.answer == "both"

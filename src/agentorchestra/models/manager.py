@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,6 +63,12 @@ class ModelManager:
         self._environ = environ
         self._extra: dict[str, ModelClient] = dict(extra or {})
         self._clients: dict[str, ModelClient] = {}
+
+    def overlay(self, client: ModelClient) -> ModelManager:
+        """The same manager with one more client under its own name, for one run; the original is not changed."""
+        other = copy.copy(self)
+        other._extra = {**self._extra, client.name: client}
+        return other
 
     def add(self, client: ModelClient) -> None:
         """Make a client known under its own name."""

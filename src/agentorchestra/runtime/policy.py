@@ -22,6 +22,9 @@ from agentorchestra.core.policy import PolicyView, Verdict
 from agentorchestra.core.settings import PolicySettings
 
 URL = re.compile(r"\b(?:https?|ftp|file)://[^\s<>\"'`\\]+", re.IGNORECASE)
+_HOST = re.compile(
+    r"(?://)?(?:[\w.~%-]+@)?(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?(?:[/?#]\S*)?|//\S+|\d+(?:\.\d+){3}\S*", re.IGNORECASE
+)
 _TRAILING = ".,;:!?)]}'\""
 _JUDGED = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE, EffectKind.WRITE_MEMORY})
 
@@ -37,10 +40,26 @@ def links_in(text: str) -> set[str]:
     return {match.group().rstrip(_TRAILING) for match in URL.finditer(text)}
 
 
+def _stands_in(wanted: str, content: str) -> bool:
+    """Whether a value stands in a text as a whole: 10 does not stand in 100, nor B in Bob."""
+    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", content) is not None
+
+
+def addresses(text: str) -> set[str]:
+    """What a value of an argument may address: links, and names of hosts without a scheme."""
+    found = links_in(text)
+    bare = text.strip()
+    if not found and _HOST.fullmatch(bare):
+        found.add(bare)
+    return found
+
+
 def leaves(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
     """(path, text) of every string and number inside an argument."""
     if isinstance(value, dict):
         for key, item in value.items():
+            if not str(key).isidentifier():  # names of fields are the tool's, other keys are the caller's data
+                yield f"{path} key", str(key)
             yield from leaves(item, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
@@ -99,7 +118,7 @@ class DefaultPolicy:
         doubtful: dict[str, Trust] = {}
         for path, text in leaves(dict(effect.arguments)):
             wanted = normalise(text)
-            if wanted and not any(wanted in content for content in known) and inherited is Trust.UNTRUSTED:
+            if wanted and inherited is Trust.UNTRUSTED and not any(_stands_in(wanted, content) for content in known):
                 doubtful[path] = inherited
         if not doubtful:
             return Verdict()
@@ -116,16 +135,20 @@ class DefaultPolicy:
         )
 
     def _network_read(self, effect: Effect, view: PolicyView) -> Verdict:
-        allowed = set(self._settings.allowed_hosts) | set(view.allowed_hosts)
+        allowed = {host.casefold() for host in (*self._settings.allowed_hosts, *view.allowed_hosts)}
         known: set[str] | None = None
+        # An address without a scheme is known if it stands as it is in the user's words.
+        named = view.user_content
         for path, text in leaves(dict(effect.arguments)):
-            for address in links_in(text):
-                host = (urlsplit(address).hostname or "").lower()
+            for address in addresses(text):
+                whole = address if "://" in address else f"https://{address.removeprefix('//')}"
+                host = (urlsplit(whole).hostname or "").casefold()
                 if host in allowed:
                     continue
                 if known is None:
                     known = {link for content in view.user_content for link in links_in(content)} | view.links()
-                if address not in known:
+                bare = "" if "://" in address else normalise(address.removeprefix("//"))
+                if address not in known and not (bare and any(_stands_in(bare, normalise(one)) for one in named)):
                     return Verdict(
                         action="ask",
                         reason=(

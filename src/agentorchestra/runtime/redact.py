@@ -19,6 +19,12 @@ class Redactor:
         # Longest first, so that a secret that contains another one is replaced whole.
         self._pairs = sorted(found, key=lambda pair: -len(pair[0]))
 
+    def learn(self, name: str, value: str) -> None:
+        """From here on this value is a secret too."""
+        pair = (value, f"secret:{name}")
+        if len(value) >= _SHORTEST and pair not in self._pairs:
+            self._pairs = sorted([*self._pairs, pair], key=lambda one: -len(one[0]))
+
     def text(self, text: str) -> str:
         """The text without secrets."""
         for value, handle in self._pairs:

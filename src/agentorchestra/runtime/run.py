@@ -224,7 +224,6 @@ class Run:
         root: Session[Any] = Session.root(self)
         self._driving_since = self.clock.monotonic()
         started = self.body(DrivingStarted(owner=str(owner or ""), epoch=self.epoch or 0))
-        await wait_for(self.append(started, status=RunStatus.RUNNING))
         status, error, error_type = RunStatus.FAILED, None, None
         nothing = result = AgentResult(status=RunStatus.FAILED)
         waiting: list[str] = []
@@ -234,13 +233,15 @@ class Run:
         try:
             remaining = None if limit is None else max(0.0, limit - self.active_s())
             async with asyncio.timeout(remaining) as deadline:
+                await wait_for(self.append(started, status=RunStatus.RUNNING))
                 result = await main(root)
             status = result.status
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            status = RunStatus.TIMED_OUT
-            error = f"the time limit of {limit:g} active seconds is over; resume with a larger --timeout-s to go on"
+        except TimeoutError as exc:
+            if deadline.expired():
+                status = RunStatus.TIMED_OUT
+                error = f"the time limit of {limit:g} active seconds is over; resume with a larger --timeout-s to go on"
+            else:  # not the run's own limit: something in an agent or system took too long
+                error, error_type = f"the system failed: {type(exc).__name__}: {exc}", type(exc).__name__
         except SuspendedError as exc:
             status, waiting, error = RunStatus.WAITING, list(exc.waiting_for), str(exc)
         except BudgetExhaustedError as exc:

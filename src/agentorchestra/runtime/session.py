@@ -41,6 +41,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.events import AttemptFailed, EffectCompleted, EffectInterrupted, EffectStarted
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random
+from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
@@ -239,6 +240,7 @@ class Session(Generic[Deps]):
         value = self.run.services.secrets.get(name) or self.run.services.environ.get(name)
         if not value:
             raise MissingKeyError(f"the secret {name!r} is not set; export {name}=... before the run")
+        self.run.redactor.learn(name, value)  # named in the settings or not: what a tool takes as a secret is one
         return value
 
     async def blob(self, sha256: str) -> bytes:
@@ -303,6 +305,16 @@ class Session(Generic[Deps]):
         )
         outcome = await self.perform(effect)
         return str(outcome.value) if outcome.ok else str(outcome.error)
+
+    def recorded_request(self) -> ModelRequest | None:
+        """The first model request the log has of this branch, None where it has none."""
+        ledger = self.run.ledger
+        found = [
+            (key.n, record)
+            for key, record in ledger.records.items()
+            if key.branch == self.branch and record.effect.get("kind") == EffectKind.REQUEST_MODEL
+        ]
+        return ledger.codec.decode(min(found, key=lambda one: one[0])[1].effect).request if found else None
 
     def mail(self, outcome: Outcome) -> list[Mail]:
         """The messages a Wait took."""
@@ -417,6 +429,11 @@ class Session(Generic[Deps]):
         effect = run.redactor.effect(handler.redact(effect))
         mode = handler.mode(effect)
         run.visited.add(key)
+        if run.replaying:
+            # What the door itself asked about this effect has no code that asks again.
+            asked = [EffectKey(f"{key.path}.approval", 1)]
+            asked += [EffectKey(f"{key.path}.uncertain", n) for n in range(1, run.ledger.attempts.get(key, 0) + 1)]
+            run.visited.update(one for one in asked if one in run.ledger.records)
 
         # ledger
         record = run.ledger.records.get(key)
@@ -444,7 +461,7 @@ class Session(Generic[Deps]):
 
         # a crash left the mark of an effect that must not be repeated
         if record is not None and record.started and mode is Mode.ONCE:
-            doubt = await self._uncertain(key, effect, base, attempt)
+            doubt = await self._uncertain(key, effect, base, attempt, record.attempt)
             if doubt is not None:
                 return doubt
 
@@ -551,6 +568,8 @@ class Session(Generic[Deps]):
                     raise child.raised
         except TimeoutError as exc:
             if not limit.expired():
+                if self._is_top(effect):
+                    raise
                 return failed("error", f"{effect.name} failed: {type(exc).__name__}: {exc}", trust=effect.lowest_trust)
             return failed("timeout", f"{effect.name} was stopped after its time limit of {effect.timeout_s:g} s")
         except SuspendedError:
@@ -598,14 +617,15 @@ class Session(Generic[Deps]):
         run = self.run
         outcome = record.outcome
         assert outcome is not None
-        if not run.replaying:
-            if effect.kind is EffectKind.SPAWN:
+        entered = run.replaying and mode is Mode.COMPOSITE and outcome.status in ("ok", "error")
+        if not entered:
+            if run.replaying and mode is Mode.COMPOSITE:
+                run.visited.update(k for k in run.ledger.records if within(k.branch, key.path))
+            if effect.kind is EffectKind.SPAWN and record.started:  # one that was refused was never started
                 self._known_spawn(key, effect, outcome)
                 return _handle(key, effect)
-            return outcome
-        if mode is not Mode.COMPOSITE or outcome.status not in ("ok", "error"):
-            # Whatever the door itself asked below this key (an approval) has no code that asks again.
-            run.visited.update(k for k in run.ledger.records if within(k.branch, key.path))
+            if effect.kind is EffectKind.JOIN and outcome.ok:
+                self._known_join(outcome)
             return outcome
         handler = run.services.handlers[effect.kind]
         again = await self._reenter(key, effect, mode, handler, base, 1)
@@ -671,7 +691,13 @@ class Session(Generic[Deps]):
         return f"denied by the user{said}"
 
     async def _ask_door(
-        self, key: EffectKey, question: str, details: dict[str, JsonValue], base: dict[str, JsonValue], name: str
+        self,
+        key: EffectKey,
+        question: str,
+        details: dict[str, JsonValue],
+        base: dict[str, JsonValue],
+        name: str,
+        n: int = 1,
     ) -> Outcome:
         asking: Session[Any] = Session(
             self.run,
@@ -685,6 +711,7 @@ class Session(Generic[Deps]):
             role=self.role,
             world=self.world,
         )
+        asking._n = n - 1
         effect = Effect(
             kind=EffectKind.ASK_HUMAN,
             component="human@1.0.0",
@@ -696,9 +723,12 @@ class Session(Generic[Deps]):
         return await asking.perform(effect)
 
     async def _uncertain(
-        self, key: EffectKey, effect: Effect, base: dict[str, JsonValue], attempt: int
+        self, key: EffectKey, effect: Effect, base: dict[str, JsonValue], attempt: int, doubted: int
     ) -> Outcome | None:
-        """What to do with a `once` effect that was started and never completed; None to execute it again."""
+        """What to do with a `once` effect that was started and never completed; None to execute it again.
+
+        Leave to repeat it holds for the attempt in doubt only: one that is lost too is asked about anew.
+        """
         sentence = (
             f"{effect.name} was started before the run was interrupted and may have happened; "
             "check before doing it again"
@@ -711,6 +741,7 @@ class Session(Generic[Deps]):
                 {"component": effect.component, "arguments": effect.arguments},
                 base,
                 "uncertain",
+                doubted,
             )
             how = "retry" if answer.ok and answer.value is True else "report"
         if how == "retry":
@@ -808,6 +839,14 @@ class Session(Generic[Deps]):
         self.run.mail.take_up()
         spawned.task = asyncio.create_task(self._run_spawned(spawned, effect, handler, child))
         return _handle(key, effect)
+
+    def _known_join(self, outcome: Outcome) -> None:
+        """What a recorded join took over is not taken over again by a later one."""
+        results = outcome.value.get("results") if isinstance(outcome.value, dict) else None
+        for text in results if isinstance(results, dict) else ():
+            spawned = self.spawned.get(EffectKey.parse(text))
+            if spawned is not None:
+                spawned.joined = True
 
     def _known_spawn(self, key: EffectKey, effect: Effect, outcome: Outcome) -> None:
         spawned = Spawned(key, str(effect.arguments.get("name", "")))

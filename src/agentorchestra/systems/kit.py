@@ -10,7 +10,7 @@ from typing import Any
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import TextBlock, Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, failed, provenance_of
-from agentorchestra.core.errors import BudgetExhaustedError, UnknownComponentError, UnknownSystemError
+from agentorchestra.core.errors import BudgetExhaustedError, UnknownComponentError, UnknownSystemError, UsageError
 from agentorchestra.core.messages import Message, ModelSettings
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import Environment
@@ -75,6 +75,26 @@ class AgentParts:
     environments: tuple[str, ...]
 
 
+def _model_facts(model: str, session: Session[Any], kit: Kit) -> tuple[bool, ModelSettings]:
+    """Whether a model takes native calls, and the parameters of its requests.
+
+    A replay asks no model, so it needs neither key nor client: what it cannot look up it takes from the recording.
+    """
+    try:
+        if any(node.limits.cost_usd is not None for node in session.node.chain()):
+            kit.models.require_price(model)  # dollars cannot be held for a model without a price
+        client = kit.models.client(model)
+    except UsageError:
+        recorded = session.recorded_request() if session.run.replaying else None
+        if recorded is None:
+            raise
+        return bool(recorded.tools), recorded.settings
+    profile = client.profile
+    return client.native_tools, ModelSettings(
+        max_tokens=profile.max_tokens, temperature=profile.temperature, timeout_s=profile.timeout_s
+    )
+
+
 def build_agent(spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str) -> AgentParts:
     """An agent from its spec and the prompt it speaks with."""
     tools = tools_of(spec, kit)
@@ -82,13 +102,10 @@ def build_agent(spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str
     instances = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
     toolset = AgentToolset(tools, instances, role=spec.role)
     model = spec.model or session.model
-    if any(node.limits.cost_usd is not None for node in session.node.chain()):
-        kit.models.require_price(model)  # dollars cannot be held for a model without a price
-    client = kit.models.client(model)
-    profile = client.profile
+    native, settings = _model_facts(model, session, kit)
     names = {tool.name for tool in tools}
     rendered = kit.prompts.get(prompt).render(
-        native=client.native_tools,
+        native=native,
         max_tools=kit.max_calls,
         tools=[
             {"name": s.name, "description": s.description, "parameters": json.dumps(s.parameters, sort_keys=True)}
@@ -134,10 +151,8 @@ def build_agent(spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str
         model=model,
         tools=toolset,
         tail=tail,
-        native=client.native_tools,
-        settings=ModelSettings(
-            max_tokens=profile.max_tokens, temperature=profile.temperature, timeout_s=profile.timeout_s
-        ),
+        native=native,
+        settings=settings,
         max_calls=kit.max_calls,
         role=spec.role,
     )

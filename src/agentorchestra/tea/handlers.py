@@ -80,7 +80,7 @@ class ToolHandler:
         tools: finds a tool by name.
         max_result_chars: longer results are cut before they are recorded; the whole becomes an artifact.
         timeout_s: limit of one call, for tools that have none of their own and are not composite.
-        max_threads: plain functions that run at the same time.
+        threads: where plain functions run; shared by all runs of a workspace, which closes it.
     """
 
     def __init__(
@@ -89,12 +89,12 @@ class ToolHandler:
         *,
         max_result_chars: int = 20_000,
         timeout_s: float | None = 120.0,
-        max_threads: int = 32,
+        threads: Threads | None = None,
     ) -> None:
         self._tools = tools
         self._max_chars = max_result_chars
         self._timeout_s = timeout_s
-        self._threads = Threads(max_threads)
+        self._threads = threads or Threads(32)
 
     def mode(self, effect: Effect) -> Mode:
         """The tool's, the effect's for a tool that is gone."""

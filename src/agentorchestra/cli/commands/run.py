@@ -80,7 +80,7 @@ def run(
 
     async def work(stop: Stop) -> int:
         async with opened(folder) as workspace:
-            run_id, _ = await workspace.create(
+            run_id = await workspace.create(
                 task,
                 files=files,
                 system=system,
