@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.budget import Bound, Budget, Usage
-from agentorchestra.core.effects import Effect, Mode, Outcome, failed
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
 from agentorchestra.core.errors import BudgetExhaustedError, ModelUnavailableError
 from agentorchestra.core.events import Answered, Body, BudgetRaised, new_event
 from agentorchestra.core.policy import PolicyView, Verdict
@@ -177,3 +177,137 @@ async def test_a_call_beside_a_limited_one_did_not_follow_from_it(store: MemoryS
     assert (await bench.drive(main)).answer == "['ok', 'ok', 'ok']"
     assert world.sent == [None, "limited", "ok"]
     assert await bench.replay(main) is not None
+
+
+# -- resume and replay -------------------------------------------------------------------------------------------------
+
+
+async def test_leave_to_repeat_holds_for_one_attempt(store: MemoryStore) -> None:
+    world = World()
+    bench = Bench(store, {"send": world.send})
+    await bench.create(on_uncertain="ask")
+
+    async def main(root: Session[Any]) -> str:
+        return (await root.perform(tool("send"))).status
+
+    await bench.drive(main)
+    kill(store, (await marks(store, "/#1"))[-1])
+    waiting = await bench.drive(main)
+    assert waiting.status is RunStatus.WAITING
+    assert await bench.replay(main) is None
+    await append(store, Answered(question=waiting.questions[0].key, answer=True))
+    assert (await bench.drive(main)).answer == "ok"
+    assert len(world.sent) == 2
+    kill(store, (await marks(store, "/#1"))[-1])
+    waiting = await bench.drive(main)
+    assert (waiting.status, len(world.sent)) == (RunStatus.WAITING, 2)
+    await append(store, Answered(question=waiting.questions[0].key, answer=False))
+    assert (await bench.drive(main)).answer == "uncertain"
+    assert await bench.replay(main) is not None
+
+
+async def test_a_refused_spawn_stays_refused_on_resume(store: MemoryStore) -> None:
+    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+        return "done"
+
+    bench = Bench(store, {"worker": worker})
+    await bench.create()
+
+    async def main(root: Session[Any]) -> str:
+        return (await root.perform(agent("worker", tools=["unknown"], kind=EffectKind.SPAWN))).status
+
+    assert [(await bench.drive(main)).answer, (await bench.drive(main)).answer] == ["denied", "denied"]
+    assert await bench.replay(main) is not None
+
+
+async def test_a_spawned_agent_that_its_carve_ended_is_replayed(store: MemoryStore) -> None:
+    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+        await ctx.perform(tool("look", Mode.REPEATABLE))
+        return failed("limited", "the carve is over", value="so far")
+
+    async def look(effect: Effect, ctx: Session[Any]) -> Any:
+        return 1
+
+    bench = Bench(store, {"worker": worker, "look": look})
+    await bench.create()
+
+    async def main(root: Session[Any]) -> str:
+        handle = await root.perform(agent("worker", tools=["look"], kind=EffectKind.SPAWN))
+        assert isinstance(handle.value, dict)
+        return str((await root.join([str(handle.value["key"])])).value)
+
+    first = await bench.drive(main)
+    assert "so far" in first.answer
+    assert (await bench.drive(main)).answer == first.answer
+    replayed = await bench.replay(main)
+    assert replayed is not None and replayed.answer == first.answer
+
+
+async def test_approvals_are_part_of_a_replay(store: MemoryStore) -> None:
+    async def both(effect: Effect, ctx: Session[Any]) -> Any:
+        return (await ctx.perform(tool("look", Mode.REPEATABLE))).value
+
+    async def look(effect: Effect, ctx: Session[Any]) -> Any:
+        return 1
+
+    bench = Bench(store, {"both": both, "look": look}, policy=Asks())
+    await bench.create()
+
+    async def main(root: Session[Any]) -> str:
+        return (await root.perform(tool("both", Mode.COMPOSITE))).status
+
+    waiting = await bench.drive(main)
+    assert waiting.status is RunStatus.WAITING
+    assert await bench.replay(main) is None
+    await append(store, Answered(question=waiting.questions[0].key, answer=True))
+    assert (await bench.drive(main)).answer == "ok"
+    assert await bench.replay(main) is not None
+
+
+async def test_a_second_join_takes_nothing_over_again(store: MemoryStore) -> None:
+    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+        ctx.vars["x"] = "worker"
+
+    async def later(effect: Effect, ctx: Session[Any]) -> Any:
+        ctx.vars["x"] = "later"
+
+    bench = Bench(store, {"worker": worker, "later": later})
+    await bench.create()
+    crash = True
+
+    async def main(root: Session[Any]) -> str:
+        handle = await root.perform(agent("worker", kind=EffectKind.SPAWN))
+        assert isinstance(handle.value, dict)
+        await root.join([str(handle.value["key"])])
+        await root.perform(tool("later", Mode.PURE))
+        if crash:
+            raise RuntimeError("the process ends here")
+        await root.join([str(handle.value["key"])])
+        return str(root.vars["x"])
+
+    assert (await bench.drive(main)).status is RunStatus.FAILED
+    crash = False
+    assert (await bench.drive(main)).answer == "later"
+
+
+async def test_a_time_out_inside_the_top_agent_fails_the_run_and_can_be_resumed(store: MemoryStore) -> None:
+    entered = 0
+
+    async def top(effect: Effect, ctx: Session[Any]) -> Any:
+        nonlocal entered
+        entered += 1
+        if entered == 1:
+            raise TimeoutError("a socket")
+        return "answer"
+
+    bench = Bench(store, {"top": top})
+    await bench.create()
+
+    async def main(root: Session[Any]) -> str:
+        return str((await root.perform(agent("top"))).value)
+
+    result = await bench.drive(main)
+    assert (result.status, result.error) == (RunStatus.FAILED, "the system failed: TimeoutError: a socket")
+    record = await store.get_run("run_test")
+    assert record is not None and record.status is RunStatus.FAILED
+    assert (await bench.drive(main)).answer == "answer"
