@@ -158,7 +158,7 @@ class State(BaseModel):
                 "repeats": repeats,
                 "stalls": 0 if useful else self.stalls + 1,
                 "problem": decision.problem,
-                "result": result or (_best_effort(self, decision) if decision.final else None),
+                "result": result or (_best_effort(self, decision, results) if decision.final else None),
             }
         )
 
@@ -179,16 +179,21 @@ def _finished(value: JsonValue, steps: int, memory: str) -> AgentResult:
     return AgentResult.model_validate({**fields, "steps": steps, "memory": memory})
 
 
-def _best_effort(state: State, decision: Decision) -> AgentResult:
-    """The last decision held no valid `done`: its words are the best there is."""
+def _best_effort(state: State, decision: Decision, results: Sequence[Outcome]) -> AgentResult:
+    """The last decision held no valid `done`: what it tried to say, or its words, are the best there is."""
     text = decision.message.text.strip() if decision.message is not None else ""
     fields = _json_object(text)
     if fields is not None:
         text = str(fields.get("answer") or decision.memory or state.memory)
+    report = "the agent reached its last step without calling done"
+    for call, outcome in zip(decision.tool_calls, results, strict=True):
+        if call.name == "done" and isinstance(call.arguments, dict):
+            text = str(call.arguments.get("answer") or text)
+            report = f"the last step's done was refused: {outcome.error}"
     return AgentResult(
         status=RunStatus.PARTIAL,
         answer=text,
-        report="the agent reached its last step without calling done",
+        report=report,
         steps=state.step + 1,
         memory=decision.memory or state.memory,
     )
@@ -327,6 +332,8 @@ class ModelDecider:
         native: native tool calls, or the JSON text format for models without them.
         settings: parameters of the request.
         max_calls: calls accepted in one decision.
+        role: of the agent.
+        content_hash: of the model's profile.
     """
 
     model: str
@@ -336,6 +343,7 @@ class ModelDecider:
     settings: ModelSettings = field(default_factory=ModelSettings)
     max_calls: int = 16
     role: str = "agent"
+    content_hash: str = ""
 
     async def __call__(self, state: State, view: list[Seen], session: Session[Any]) -> Decision:
         """One decision."""
@@ -357,6 +365,7 @@ class ModelDecider:
             Effect(
                 kind=EffectKind.REQUEST_MODEL,
                 component=f"{self.model}@1.0.0",
+                content_hash=self.content_hash,
                 request=request,
                 mode=Mode.REPEATABLE,
                 role=self.role,
@@ -459,15 +468,26 @@ def _unique(calls: tuple[ToolCall, ...], step_number: int) -> tuple[ToolCall, ..
 
 
 def _json_object(text: str) -> dict[str, Any] | None:
-    """The JSON object in a reply, also inside a code fence or between words; None where there is none."""
-    start, end = text.find("{"), text.rfind("}")
-    if start < 0 or end <= start:
-        return None
-    try:
-        value = json.loads(text[start : end + 1])
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
+    """The JSON object in a reply, also inside a code fence or between words that hold braces; None without one.
+
+    Of several the one that looks like a decision is taken.
+    """
+    decoder = json.JSONDecoder()
+    found: list[dict[str, Any]] = []
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except ValueError:
+            end = at + 1
+        else:
+            if isinstance(value, dict):
+                found.append(value)
+        at = text.find("{", end)
+    return max(found, key=lambda one: sum(field in one for field in _FIELDS) + ("tool" in one), default=None)
+
+
+_FIELDS = ("thinking", "evaluation_previous_goal", "memory", "next_goal", "tool", "answer")
 
 
 # -- parts for perceive ------------------------------------------------------------------------------------------------

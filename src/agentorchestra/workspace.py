@@ -305,6 +305,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.systems.kit import find_system
 
         self._need_open()
+        _check_arguments(files, budget, on_ask, on_uncertain, labels)
         task = task.strip()
         if not task:
             raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
@@ -409,6 +410,12 @@ class Workspace(Generic[Deps]):
                     deps=self.deps if deps is None else deps,
                 )
                 self.engine.attach(run)
+                # What came while the log was read: nobody else looks for it, and a request to stop may be the last.
+                await self.engine.poke(run_id)
+                if any(e.type == "cancel_requested" and e.seq >= record.next_seq for e in events):
+                    driving = asyncio.current_task()
+                    assert driving is not None
+                    driving.cancel()
                 for change in self._changed_since(record.manifest, equipment):
                     run.note(change, level="warning")
                 result = await run.drive(partial(self._top, record.manifest), owner=self.engine.owner)
@@ -610,6 +617,19 @@ class Workspace(Generic[Deps]):
         if not isinstance(ended, RunEnded) or ended.status != record.status:
             ended = RunEnded(status=record.status, active_s=round(run.active_s(), 3))
         return make_result(run_id, record.manifest, ended, run)
+
+    async def artifact(self, run_id: str, name: str) -> bytes:
+        """The bytes of a file a run produced, or of a result that was cut.
+
+        Raises:
+            UnknownComponentError: with the names of the run's artifacts.
+        """
+        artifacts = (await self.result(run_id)).artifacts
+        for ref in artifacts:
+            if ref.name == name:
+                return await self.store.get_blob(ref.sha256)
+        known = ", ".join(ref.name for ref in artifacts) or "none"
+        raise UnknownComponentError(f"run {run_id} has no artifact {name!r}; its artifacts: {known}")
 
     async def replay(
         self, run_id: str, *, tools: Sequence[Any] = (), deps: Any = None, model: Any = None
@@ -813,13 +833,15 @@ class Workspace(Generic[Deps]):
         return self._redactor().json(value)
 
     def _typed(self, result: RunResult, output_type: type[Any] | None) -> RunResult:
-        if output_type is None or result.output in (None, ""):
+        if output_type is None or result.output is None:
             return result
         try:
             return result.model_copy(
                 update={"output": TypeAdapter(output_type).validate_json(json.dumps(result.output))}
             )
         except ValidationError as exc:
+            if result.status is not RunStatus.COMPLETED:
+                return result.model_copy(update={"output": None})  # the best there is, in words
             first = exc.errors()[0]
             raise OutputError(
                 f"the answer of {result.run_id} does not fit {output_type.__name__}: {first['msg']} at {first['loc']}"
@@ -845,6 +867,21 @@ def _tools(given: Sequence[Any]) -> dict[str, Any]:
             raise UnknownComponentError("a tool cannot be named 'done': that is how agents finish; choose another name")
         made[found.name] = found
     return made
+
+
+def _check_arguments(files: Any, budget: Any, on_ask: Any, on_uncertain: Any, labels: Any) -> None:
+    """Refuse what type checkers would, in a sentence and before anything is written."""
+    if isinstance(files, str | Path) or not all(isinstance(one, str | Path) for one in files):
+        raise FileInputError(f"files is {files!r}; give a list of paths, e.g. files=['contract.pdf']")
+    if budget is not None and not isinstance(budget, Budget):
+        raise BudgetError(f"budget is {budget!r}; give a Budget, e.g. Budget(cost_usd=0.5)")
+    if on_ask not in (None, "wait", "deny"):
+        raise SettingsError(f"on_ask is {on_ask!r}; it is 'wait' or 'deny'")
+    if on_uncertain not in (None, "report", "ask", "retry"):
+        raise SettingsError(f"on_uncertain is {on_uncertain!r}; it is 'report', 'ask' or 'retry'")
+    for key, value in (labels or {}).items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
 
 
 def systems() -> dict[str, Any]:

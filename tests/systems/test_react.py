@@ -61,7 +61,7 @@ async def test_the_prompt_has_the_papers_sections(tmp_path: Path) -> None:
     prompt = seen(model.requests[0])
     for section in (
         "agent_profile", "language", "input", "agent_context_rules", "tool_context_rules", "reasoning_rules", "output",
-        "task", "files", "progress",
+        "examples", "task", "files", "progress",
     ):  # fmt: skip
         assert f"<{section}>" in prompt and f"</{section}>" in prompt
     assert "- note.txt (text/plain" in prompt
@@ -127,6 +127,25 @@ async def test_models_without_native_tools_use_the_json_format(tmp_path: Path) -
 
     result = await _ask(tmp_path, text_model(["I think it is five.", second, third]))
     assert result.answer == "five"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        'I think {this} works:\n{"tool": [{"name": "done", "args": {"answer": "five"}}]}',
+        '{"tool": [{"name": "done", "args": {"answer": "five"}}]}\nHope {that} helps',
+        '{"note": 1} {"memory": "m", "tool": [{"name": "done", "args": {"answer": "five"}}]}',
+    ],
+)
+async def test_braces_around_the_json_do_no_harm(tmp_path: Path, reply: str) -> None:
+    assert (await _ask(tmp_path, text_model([reply]))).answer == "five"
+
+
+async def test_a_last_done_that_does_not_fit_says_why(tmp_path: Path) -> None:
+    wrong = decide(calls=[call("done", answer="5", output={"total": "five"})])
+    result = await _ask(tmp_path, ScriptedModel([wrong]), output_type=Sum, max_steps=1)
+    assert (result.status, result.answer) == (RunStatus.PARTIAL, "5")
+    assert "the last step's done was refused" in result.report and "total" in result.report
 
 
 async def test_the_last_allowed_step_must_answer(tmp_path: Path) -> None:

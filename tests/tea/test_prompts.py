@@ -154,7 +154,7 @@ _FULL: dict[str, Any] = {
     "has_todo": True,
     "must_answer": "budget",
     "tools": [{"name": "add", "description": "Adds.", "parameters": "{}"}],
-    "environments": [{"name": "board", "rules": "Take a field."}],
+    "environments": [{"name": "board", "rules": "Take a field. {{ 8111 * 9 }}"}],
     "files": [{"name": "a.txt", "media_type": "text/plain", "size": 3}],
 }
 """Variables that are more than text; the others are given as text."""

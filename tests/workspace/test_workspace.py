@@ -214,6 +214,16 @@ async def test_bad_input_is_refused_before_anything_is_written(tmp_path: Path) -
             await ws.run("x", files=[tmp_path / "missing.txt"])
         with pytest.raises(ValueError, match="a budget's limit is -1"):
             Budget(tokens=-1)
+        with pytest.raises(FileInputError, match="give a list of paths"):
+            await ws.run("x", files="note.txt")
+        with pytest.raises(BudgetError, match="give a Budget"):
+            await ws.run("x", budget={"steps": 1})  # type: ignore[arg-type]
+        with pytest.raises(SettingsError, match="on_ask is 'maybe'"):
+            await ws.run("x", on_ask="maybe")  # type: ignore[arg-type]
+        with pytest.raises(SettingsError, match="on_uncertain is 'maybe'"):
+            await ws.run("x", on_uncertain="maybe")  # type: ignore[arg-type]
+        with pytest.raises(SettingsError, match="the label 'a' = 1 is not text"):
+            await ws.run("x", labels={"a": 1})  # type: ignore[dict-item]
         with pytest.raises(UnknownComponentError, match="cannot be named 'done'"):
             await ws.run("x", tools=[tool(name="done")(lambda: 1)])
         assert await ws.runs() == []
@@ -289,6 +299,31 @@ async def test_changed_code_resumes_while_fingerprints_match_and_is_noted(tmp_pa
         assert result.answer == "100 g"
         notes = [event.body["message"] for event in await ws.events(result.run_id) if event.type == "noted"]
         assert len(notes) == 1 and notes[0].startswith("tool weigh changed since the run was started: 1.0.0 ")
+
+
+async def test_a_cut_result_is_kept_whole(tmp_path: Path) -> None:
+    @tool(effect="read")
+    def big() -> str:
+        """A long text."""
+        return "word " * 10_000
+
+    model = ScriptedModel([decide(calls=[call("big")]), decide(calls=[call("done", answer="long")])])
+    async with Workspace(tmp_path / "ws", tools=[big]) as ws:
+        result = await ws.run("Read.", model=model)
+        (ref,) = result.artifacts
+        assert f"kept as the artifact {ref.name}" in seen(model.requests[1])
+        assert await ws.artifact(result.run_id, ref.name) == b"word " * 10_000
+        with pytest.raises(UnknownComponentError, match=f"no artifact 'x'; its artifacts: {ref.name}"):
+            await ws.artifact(result.run_id, "x")
+
+
+async def test_every_effect_names_the_hash_of_its_component(tmp_path: Path) -> None:
+    model = ScriptedModel([decide(calls=[call("todo", action="list")]), decide(calls=[call("done", answer="1")])])
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("Look.", model=model)
+        effects = [e.body["effect"] for e in await ws.events(result.run_id) if e.body.get("effect")]
+        assert len(effects) == 7
+        assert all(len(effect["content_hash"]) == 64 and "@" in effect["component"] for effect in effects)
 
 
 async def test_the_memory_engine(tmp_path: Path) -> None:

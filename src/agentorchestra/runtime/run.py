@@ -266,17 +266,22 @@ class Run:
             error = "cancelled on request; `agentorchestra resume` goes on from here"
         if result is nothing and root.partial:
             result = AgentResult(status=status, **_partial_of(root.partial))
-        await root.end_spawned()
-        await self.put_away()
-        ended = RunEnded(
-            status=status,
-            active_s=round(self.active_s(), 3),
-            result=result.model_dump(mode="json", exclude_defaults=True),
-            error=error,
-            error_type=error_type,
-            waiting_for=waiting,
-        )
-        await asyncio.shield(wait_for(self.append(self.body(ended), status=status)))
+        try:
+            await root.end_spawned()
+            await self.put_away()
+        finally:
+            ended = RunEnded(
+                status=status,
+                active_s=round(self.active_s(), 3),
+                result=self.redactor.json(result.model_dump(mode="json", exclude_defaults=True)),
+                error=None if error is None else self.redactor.text(error),
+                error_type=error_type,
+                waiting_for=waiting,
+            )
+            # Queued synchronously: a further cancellation must not leave the run without its status.
+            written = self.append(self.body(ended), status=status)
+            observe(written)
+        await asyncio.shield(wait_for(written))
         self._driving_since = None
         final = make_result(self.id, self.manifest, ended, self)
         self.bus.publish(Notice(kind="end", run=self.id, result=final))
@@ -398,7 +403,7 @@ def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -
     return RunResult(
         status=RunStatus(ended.status),
         answer=agent.answer,
-        output=agent.output if agent.output is not None else agent.answer,
+        output=agent.output if agent.output is not None else (agent.answer or None),
         report=agent.report or (agent.memory if ended.status not in FINAL else ""),
         sources=agent.sources,
         usage=total,

@@ -6,11 +6,12 @@ ledger -> policy -> reserve -> mark -> execute -> record (and settle)
 from __future__ import annotations
 
 import asyncio
+import inspect
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -40,7 +41,7 @@ from agentorchestra.core.errors import (
     UnknownComponentError,
 )
 from agentorchestra.core.events import AttemptFailed, EffectCompleted, EffectInterrupted, EffectStarted
-from agentorchestra.core.ids import EffectKey, derived_id, derived_random
+from agentorchestra.core.ids import EffectKey, derived_id, derived_random, sha256_text
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus
@@ -426,6 +427,9 @@ class Session(Generic[Deps]):
                 f"no handler is registered for {effect.kind.value}; the workspace registers them"
             )
         effect = effect.model_copy(update={"world": self.world}) if effect.world != self.world else effect
+        if not effect.content_hash:
+            # Every effect names the code that executes it; a component without a hash of its own is its handler.
+            effect = effect.model_copy(update={"content_hash": source_hash(type(handler))})
         effect = run.redactor.effect(handler.redact(effect))
         mode = handler.mode(effect)
         run.visited.add(key)
@@ -992,6 +996,15 @@ def _agent_result(outcome: Outcome) -> AgentResult:
         memory=str(came.get("memory", "")),
         steps=steps if isinstance(steps, int) else 0,
     )
+
+
+@cache
+def source_hash(component: type[Any]) -> str:
+    """Hex SHA-256 of a class's source, of its name where the source is not at hand."""
+    try:
+        return sha256_text(inspect.getsource(component))
+    except (OSError, TypeError):
+        return sha256_text(f"{component.__module__}.{component.__qualname__}")
 
 
 def _segment(name: str) -> str:

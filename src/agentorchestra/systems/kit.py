@@ -11,6 +11,7 @@ from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import TextBlock, Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, failed, provenance_of
 from agentorchestra.core.errors import BudgetExhaustedError, UnknownComponentError, UnknownSystemError, UsageError
+from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import Message, ModelSettings
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import Environment
@@ -75,8 +76,8 @@ class AgentParts:
     environments: tuple[str, ...]
 
 
-def _model_facts(model: str, session: Session[Any], kit: Kit) -> tuple[bool, ModelSettings]:
-    """Whether a model takes native calls, and the parameters of its requests.
+def _model_facts(model: str, session: Session[Any], kit: Kit) -> tuple[bool, ModelSettings, str]:
+    """Whether a model takes native calls, the parameters of its requests, and the hash of its profile.
 
     A replay asks no model, so it needs neither key nor client: what it cannot look up it takes from the recording.
     """
@@ -88,11 +89,12 @@ def _model_facts(model: str, session: Session[Any], kit: Kit) -> tuple[bool, Mod
         recorded = session.recorded_request() if session.run.replaying else None
         if recorded is None:
             raise
-        return bool(recorded.tools), recorded.settings
+        return bool(recorded.tools), recorded.settings, ""
     profile = client.profile
-    return client.native_tools, ModelSettings(
+    settings = ModelSettings(
         max_tokens=profile.max_tokens, temperature=profile.temperature, timeout_s=profile.timeout_s
     )
+    return client.native_tools, settings, sha256_json(profile.model_dump(mode="json"))
 
 
 def build_agent(spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str) -> AgentParts:
@@ -102,7 +104,7 @@ def build_agent(spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str
     instances = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
     toolset = AgentToolset(tools, instances, role=spec.role)
     model = spec.model or session.model
-    native, settings = _model_facts(model, session, kit)
+    native, settings, profile_hash = _model_facts(model, session, kit)
     names = {tool.name for tool in tools}
     rendered = kit.prompts.get(prompt).render(
         native=native,
@@ -112,7 +114,6 @@ def build_agent(spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str
             for s in toolset.schemas()
         ],
         environments=[{"name": name, "rules": environment.rules()} for name, environment in instances.items()],
-        examples="",
         has_todo="todo" in names,
     )
     task = kit.prompts.get("task").render(
@@ -153,6 +154,7 @@ def build_agent(spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str
         tail=tail,
         native=native,
         settings=settings,
+        content_hash=profile_hash,
         max_calls=kit.max_calls,
         role=spec.role,
     )
@@ -220,6 +222,7 @@ def agent_effect(spec: AgentSpec, session: Session[Any], *, kind: EffectKind = E
     return Effect(
         kind=kind,
         component=f"{spec.system}@1.0.0",
+        content_hash=sha256_json({name: pin.content_hash for name, pin in session.manifest.prompts.items()}),
         arguments=spec.model_dump(mode="json", exclude_defaults=True) | {"name": spec.name, "tools": list(spec.tools)},
         mode=Mode.COMPOSITE,
         role=session.role,
