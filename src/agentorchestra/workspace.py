@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import importlib
 import importlib.resources
 import json
@@ -47,7 +48,7 @@ from agentorchestra.core.events import Answered, BudgetRaised, Event, RunCreated
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
-from agentorchestra.core.settings import Settings
+from agentorchestra.core.settings import PolicySettings, Settings
 from agentorchestra.core.spec import (
     FINAL,
     AgentResult,
@@ -571,7 +572,7 @@ class Workspace(Generic[Deps]):
         record = await self._record(run_id)
         if record.status in FINAL:
             return
-        await self.engine.cancel(run_id, reason=reason, by=by)
+        await self.engine.cancel(run_id, reason=self._redact(reason), by=by)
         if run_id in self.engine.driving:
             return
         try:
@@ -900,6 +901,7 @@ def load_settings(folder: Path) -> Settings:
     Raises:
         SettingsError: with the file or variable, the value, and what is allowed.
     """
+    _refuse_unknown_variables(os.environ)
     path = settings_path(folder)
     values: dict[str, Any] = {}
     if path is not None:
@@ -907,6 +909,9 @@ def load_settings(folder: Path) -> Settings:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as exc:
             raise SettingsError(f"{path} cannot be read: {exc}; correct it or move it away") from None
+    limits = values.get("budget")
+    if isinstance(limits, dict) and (unknown := sorted(set(limits) - set(Budget.model_fields))):
+        raise SettingsError(f"budget.{unknown[0]} in {path} is no limit; the limits: {', '.join(Budget.model_fields)}")
     try:
         return _settings_class()(**values)
     except ValidationError as exc:
@@ -918,6 +923,34 @@ def load_settings(folder: Path) -> Settings:
         ) from None
     except Exception as exc:  # pydantic-settings has its own error for a variable that is not JSON
         raise SettingsError(f"the environment's AGENTORCHESTRA_ variables do not fit: {exc}") from None
+
+
+_OTHER_VARIABLES = ("WORKSPACE", "DEBUG")
+"""Read by the command line; they are no settings."""
+
+
+def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    """Refuse a variable that names no setting: pydantic-settings would pass over it without a word.
+
+    What follows two underscores is left to the models of the settings, which refuse what they do not know; the one of
+    the budget is not of the settings alone, and passes over it.
+    """
+    prefix = "AGENTORCHESTRA_"
+    names = [name.upper() for name in Settings.model_fields]
+    for variable in sorted(environ):
+        if not variable.upper().startswith(prefix):
+            continue
+        name = variable.upper().removeprefix(prefix)
+        limits = [f"BUDGET__{field.upper()}" for field in Budget.model_fields]
+        misspelt_limit = name.startswith("BUDGET__") and name not in limits
+        if name in _OTHER_VARIABLES or (name.partition("__")[0] in names and not misspelt_limit):
+            continue
+        rules = [f"POLICY__{field.upper()}" for field in PolicySettings.model_fields]
+        close = difflib.get_close_matches(name, [*names, *_OTHER_VARIABLES, *limits, *rules], n=1)
+        guess = f"did you mean {prefix}{close[0]}? Else remove it" if close else "correct or remove it"
+        raise SettingsError(
+            f"the environment variable {variable} names no setting; {guess}; docs/settings.md lists the settings"
+        )
 
 
 @cache
@@ -991,17 +1024,20 @@ def load_app(reference: str, folder: Path) -> Workspace[Any]:
     return workspace
 
 
-def open_workspace(folder: str | Path | None = None, *, environ: Mapping[str, str] | None = None) -> Workspace[Any]:
+def open_workspace(
+    folder: str | Path | None = None, *, environ: Mapping[str, str] | None = None, app: bool = True
+) -> Workspace[Any]:
     """The workspace of a folder with the user's application, where the settings name one (not yet opened).
 
     Args:
         folder: default `.agentorchestra/` in the current folder.
         environ: replaces the process's environment.
+        app: load the application; reading the log needs none, and must work while it is broken.
     """
     base = Path(folder or DEFAULT_FOLDER)
     settings = load_settings(base)
     path = settings_path(base)
-    if settings.app is None:
+    if settings.app is None or not app:
         return Workspace(base, environ=environ)
     workspace = load_app(settings.app, path.parent if path is not None else Path.cwd())
     workspace.folder = base
