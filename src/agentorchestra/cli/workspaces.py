@@ -9,6 +9,8 @@ from typing import Any
 
 from agentorchestra.core.errors import UnknownRunError
 from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.runtime.engine import is_dead
 from agentorchestra.workspace import Workspace, load_app, open_workspace
 
 LAST = "last"
@@ -26,9 +28,14 @@ def exists(folder: Path) -> bool:
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Workspace[Any]]:
-    """The workspace of a folder with the user's application; made where it is missing."""
-    workspace = open_workspace(folder)
+async def opened(folder: Path, *, app: bool = True) -> AsyncIterator[Workspace[Any]]:
+    """The workspace of a folder; made where it is missing.
+
+    Args:
+        folder: the workspace.
+        app: load the user's application. Reading the log needs none, and must work while it is broken.
+    """
+    workspace = open_workspace(folder, app=app)
     await workspace.open()
     try:
         yield workspace
@@ -44,7 +51,7 @@ async def opened_run(folder: Path, name: str, *, app: bool = False) -> AsyncIter
     Args:
         folder: the workspace.
         name: a run's id, a unique beginning of it, or `last`.
-        app: load the application that was recorded with the run, where the settings name none.
+        app: load the application of the settings, or the one that was recorded with the run where they name none.
 
     Raises:
         UnknownRunError: with the way out.
@@ -54,7 +61,7 @@ async def opened_run(folder: Path, name: str, *, app: bool = False) -> AsyncIter
             f"there is no run {name!r}: {folder} holds no workspace yet; start a run with "
             '`agentorchestra run "..."`, or name the workspace with --workspace'
         )
-    async with opened(folder) as workspace:
+    async with opened(folder, app=app) as workspace:
         record = await find_run(workspace, name)
         manifest = record.manifest
         if not app or workspace.app is not None or manifest.app is None:
@@ -67,6 +74,14 @@ async def opened_run(folder: Path, name: str, *, app: bool = False) -> AsyncIter
         yield loaded, record
     finally:
         await loaded.close(verify=False)
+
+
+async def abandoned(workspace: Workspace[Any], record: RunRecord) -> bool:
+    """Whether a run is recorded as running while the process that drove it is provably gone."""
+    if record.status is not RunStatus.RUNNING:
+        return False
+    job = await workspace.store.job(record.id)
+    return job is not None and job.owner is not None and is_dead(job.owner)
 
 
 async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
@@ -93,4 +108,4 @@ async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
     return (exact or fitting)[0]
 
 
-__all__ = ["exists", "find_run", "opened", "opened_run"]
+__all__ = ["abandoned", "exists", "find_run", "opened", "opened_run"]

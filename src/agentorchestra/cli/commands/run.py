@@ -16,6 +16,16 @@ from agentorchestra.core.spec import RunManifest
 from agentorchestra.workspace import DEFAULT_COST_USD
 
 
+def _once_each(
+    ctx: click.Context, param: click.Parameter, labels: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, str], ...]:
+    names = [name for name, _ in labels]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise click.BadParameter(f"{twice[0]!r} is given more than once; a label has one value", ctx=ctx, param=param)
+    return labels
+
+
 @click.command(
     short_help="Run a task and print the answer.",
     epilog="""\b
@@ -54,7 +64,15 @@ blocked, waiting, out of budget or time), 130 cancelled.""",
     help="What may have happened before a crash is told to the agent, asked, or done again.  "
     "[default: from the settings]",
 )
-@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", type=Label(), help="For your own order.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME=VALUE",
+    type=Label(),
+    callback=_once_each,
+    help="For your own order.",
+)
 @json_option("one object with the result")
 @workspace_option
 def run(

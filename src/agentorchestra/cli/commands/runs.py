@@ -9,8 +9,8 @@ import click
 
 from agentorchestra.cli.driving import Stop, run_async
 from agentorchestra.cli.options import json_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, one_line, say
-from agentorchestra.cli.workspaces import exists, opened
+from agentorchestra.cli.output import clean, command, emit, emit_json, one_line, say
+from agentorchestra.cli.workspaces import abandoned, exists, opened
 from agentorchestra.core.protocols import RunRecord
 
 
@@ -28,17 +28,25 @@ Exit codes: 0, also for a workspace without runs; 1 if it cannot be read.""",
 @json_option("a list of objects")
 @workspace_option
 def runs(limit: int | None, as_json: bool, folder: Path) -> int:
-    """List the runs of the workspace, newest first: id, status, start, system, model, task."""
+    """List the runs of the workspace, newest first: id, status, start, system, model, task.
+
+    "running (gone)" is a run whose process died: nobody drives it until it is resumed.
+    """
 
     async def work(stop: Stop) -> int:
         records: list[RunRecord] = []
+        gone: set[str] = set()
         if exists(folder):
-            async with opened(folder) as workspace:
+            async with opened(folder, app=False) as workspace:
                 records = await workspace.runs(limit=limit)
+                gone = {one.id for one in records if await abandoned(workspace, one)}
         if as_json:
-            emit_json([_row(one) for one in records])
+            emit_json([_row(one, gone=one.id in gone) for one in records])
         elif records:
-            emit(clean("\n".join(_line(one) for one in records)))
+            emit(clean("\n".join(_line(one, gone=one.id in gone) for one in records)))
+            for one in records:
+                if one.id in gone:
+                    say(f"the process that drove {one.id} is gone; to go on: {command('resume', one.id, folder)}")
         else:
             say(f'no runs in {folder} yet; start one with `agentorchestra run "..."`')
         return 0
@@ -46,11 +54,12 @@ def runs(limit: int | None, as_json: bool, folder: Path) -> int:
     return run_async(work)
 
 
-def _row(record: RunRecord) -> dict[str, Any]:
+def _row(record: RunRecord, *, gone: bool) -> dict[str, Any]:
     manifest = record.manifest
     return {
         "run_id": record.id,
         "status": record.status.value,
+        "abandoned": gone,
         "created": record.created.isoformat(),
         "task": manifest.task,
         "system": manifest.system,
@@ -61,10 +70,8 @@ def _row(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _line(record: RunRecord) -> str:
+def _line(record: RunRecord, *, gone: bool) -> str:
     manifest = record.manifest
+    status = f"{record.status.value} (gone)" if gone else record.status.value
     created = record.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    return (
-        f"{record.id}  {record.status.value:<16}  {created}  {manifest.system}  {manifest.model}  "
-        f"{one_line(manifest.task, 60)}"
-    )
+    return f"{record.id}  {status:<16}  {created}  {manifest.system}  {manifest.model}  {one_line(manifest.task, 60)}"

@@ -11,6 +11,7 @@ from agentorchestra.cli.driving import Stop, run_async
 from agentorchestra.cli.options import json_option, run_argument, workspace_option
 from agentorchestra.cli.output import (
     clean,
+    command,
     dollars,
     emit,
     emit_json,
@@ -21,7 +22,7 @@ from agentorchestra.cli.output import (
     summary_line,
 )
 from agentorchestra.cli.progress import describe
-from agentorchestra.cli.workspaces import opened_run
+from agentorchestra.cli.workspaces import abandoned, opened_run
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.events import Event
@@ -55,31 +56,36 @@ def show(run: str, as_json: bool, folder: Path) -> int:
         async with opened_run(folder, run) as (workspace, record):
             events = await workspace.events(record.id)
             result = await workspace.result(record.id)
+            gone = await abandoned(workspace, record)
         ledger = Ledger.of(events)
         if as_json:
             emit_json(
                 {
                     "run": record.model_dump(mode="json"),
+                    "abandoned": gone,
                     "result": result.model_dump(mode="json"),
                     "events": [event.model_dump(mode="json") for event in events],
                 }
             )
             return 0
-        emit(clean("\n".join([*_head(record, events), "", *tree(ledger), "", *_tail(result)])))
+        emit(clean("\n".join([*_head(record, events, gone=gone), "", *tree(ledger), "", *_tail(result)])))
         questions = open_questions(ledger)
         if questions and record.status not in (RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BLOCKED):
             print_questions(questions, record.id, folder)
         elif result.error:
             say(f"{record.status.value}: {one_line(result.error, 2000)}")
+        if gone:
+            say(f"to go on: {command('resume', record.id, folder)}")
         return 0
 
     return run_async(work)
 
 
-def _head(record: RunRecord, events: list[Event]) -> list[str]:
+def _head(record: RunRecord, events: list[Event], *, gone: bool) -> list[str]:
     manifest = record.manifest
+    status = record.status.value + (" (the process that drove it is gone)" if gone else "")
     lines = [
-        f"{record.id}  {record.status.value}  {record.created.astimezone():%Y-%m-%d %H:%M:%S}",
+        f"{record.id}  {status}  {record.created.astimezone():%Y-%m-%d %H:%M:%S}",
         f"task: {one_line(manifest.task, 500)}",
         f"system: {manifest.system}   model: {manifest.model}   steps at most: {manifest.max_steps}",
     ]

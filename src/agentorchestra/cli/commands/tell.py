@@ -9,7 +9,7 @@ import click
 from agentorchestra.cli.driving import Stop, run_async
 from agentorchestra.cli.options import WORDS, run_argument, workspace_option
 from agentorchestra.cli.output import command, emit
-from agentorchestra.cli.workspaces import opened_run
+from agentorchestra.cli.workspaces import abandoned, opened_run
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.spec import FINAL, RunStatus
 
@@ -37,7 +37,8 @@ def tell(run: str, text: str, folder: Path) -> int:
             if record.status in FINAL:
                 raise UsageError(f"run {record.id} is over ({record.status.value}) and reads nothing; start a new run")
             await workspace.tell(record.id, text, by="cli")
-        if record.status is RunStatus.RUNNING:
+            gone = await abandoned(workspace, record)
+        if record.status is RunStatus.RUNNING and not gone:
             emit(f"told {record.id}; it is read at the next step")
         else:
             emit(f"told {record.id}; it is read when the run goes on: {command('resume', record.id, folder)}")
