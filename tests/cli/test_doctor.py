@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from agentorchestra.cli.commands.doctor import Check, examine
 from tests.cli.support import QUESTION, Folder
 
 NAMES = [
@@ -80,3 +85,55 @@ def test_the_application(app: Folder) -> None:
     done = app.run("doctor")
     assert done.code == 1
     assert "ValueError: no" in done.out
+
+
+def checks(folder: Path) -> dict[str, Check]:
+    """The report, by name, made in this process."""
+    return {one.name: one for one in examine(folder)}
+
+
+@pytest.fixture
+def own_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an application that brings the default model and a tool."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = f"app_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{name}.py").write_text(
+        "from agentorchestra import Workspace\n"
+        "from agentorchestra.testing import ScriptedModel, call\n\n\n"
+        "def send_mail(to: str) -> str:\n"
+        '    """Send a mail.\n\n    Args:\n        to: the address.\n    """\n'
+        "    return to\n\n\n"
+        "def workspace():\n"
+        '    return Workspace(tools=[send_mail], models={"m": ScriptedModel([call("done", answer="yes")])})\n'
+    )
+    (tmp_path / "agentorchestra.toml").write_text(
+        f'app = "{name}:workspace"\nmodel = "m"\n'
+        '[policy]\nallow = ["send_mail", "todo"]\ndeny = ["send_mial", "react"]\n'
+    )
+    return tmp_path
+
+
+def test_a_model_of_the_application_is_known(own_app: Path) -> None:
+    found = checks(own_app / ".agentorchestra")
+    assert found["model m (default)"].status == "ok"
+    assert not [one for one in found.values() if one.status == "fail"]
+    assert not (own_app / ".agentorchestra").exists()
+
+
+def test_a_rule_for_a_name_that_nothing_has(own_app: Path) -> None:
+    found = checks(own_app / ".agentorchestra")
+    assert "policy.allow" not in found
+    assert found["policy.deny"].status == "warn"
+    assert found["policy.deny"].detail == "nothing is named 'send_mial'"
+    assert found["policy.deny"].hint == "did you mean 'send_mail'?"
+
+
+def test_a_prompt_that_replaces_nothing(tmp_path: Path) -> None:
+    prompts = tmp_path / "ws" / "prompts"
+    prompts.mkdir(parents=True)
+    (prompts / "raect.md").write_text("---\nname: raect\nversion: 1.0.0\n---\nHello\n")
+    found = checks(tmp_path / "ws")
+    assert found["prompts"].status == "ok"
+    assert found["prompt raect"].status == "warn"
+    assert "replaces no packaged prompt" in found["prompt raect"].detail
+    assert found["prompt raect"].hint.startswith("did you mean ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.resources
 import io
 import os
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -21,6 +22,9 @@ from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, one_line
 from agentorchestra.core.errors import AgentOrchestraError, MissingKeyError
 from agentorchestra.core.settings import Settings
+
+if TYPE_CHECKING:
+    from agentorchestra.workspace import Workspace
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -63,7 +67,8 @@ def doctor(as_json: bool, folder: Path) -> int:
     """Check this installation and the workspace, one line each, with what to do about what is wrong.
 
     Looks at Python, SQLite, the workspace's folder and format, the settings, your application, disk space, the
-    interpreter for snippets, the PDF reader, the models and whether their keys are set, and the prompts. Nothing is
+    interpreter for snippets, the PDF reader, the models and whether their keys are set, names in the policy that
+    nothing has, and the prompts. Nothing is
     written, no server is contacted, and no key is printed.
     """
     checks = list(examine(folder))
@@ -82,16 +87,21 @@ def doctor(as_json: bool, folder: Path) -> int:
 def examine(folder: Path) -> list[Check]:
     """Every check, in the order of the report; none of them raises."""
     settings, about_settings = _settings(folder)
+    workspace, about_app = _app(folder, settings)
+    if workspace is not None:
+        # What a run would go by: the application may bring settings of its own.
+        settings = workspace._given_settings or settings
     checks: list[Callable[[], list[Check]]] = [
         _python,
         _sqlite,
         lambda: _workspace(folder),
         lambda: [about_settings],
-        lambda: _app(folder, settings),
+        lambda: about_app,
         lambda: _disk(folder),
         _monty,
         _pypdf,
-        lambda: _models(settings),
+        lambda: _models(settings, workspace),
+        lambda: _policy(folder, settings, workspace),
         lambda: _prompts(folder),
     ]
     found: list[Check] = []
@@ -184,16 +194,18 @@ def _settings(folder: Path) -> tuple[Settings | None, Check]:
     return settings, Check("settings", "ok", str(path) if path else f"no {SETTINGS_FILE}: the defaults hold")
 
 
-def _app(folder: Path, settings: Settings | None) -> list[Check]:
+def _app(folder: Path, settings: Settings | None) -> tuple[Workspace[Any] | None, list[Check]]:
+    """The workspace as a run would open it; None where the settings or the application cannot be loaded."""
     from agentorchestra.workspace import open_workspace
 
-    if settings is None or settings.app is None:
-        return []
+    if settings is None:
+        return None, []
     try:
-        open_workspace(folder)
+        workspace = open_workspace(folder)
     except AgentOrchestraError as exc:
-        return [Check("app", "fail", one_line(str(exc), 2000), "correct it, or take `app` out of the settings")]
-    return [Check("app", "ok", settings.app)]
+        hint = "correct it, or take `app` out of the settings"
+        return None, [Check("app", "fail", one_line(str(exc), 2000), hint)]
+    return workspace, [Check("app", "ok", settings.app)] if settings.app is not None else []
 
 
 def _disk(folder: Path) -> list[Check]:
@@ -232,14 +244,16 @@ def _pypdf() -> list[Check]:
     return [Check("pypdf", "ok" if pages == 1 else "fail", f"{pypdf.__version__} reads PDFs")]
 
 
-def _models(settings: Settings | None) -> list[Check]:
+def _models(settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
     from agentorchestra.models.manager import ModelManager
 
     if settings is None:
         return [Check("models", "warn", "not looked at, because the settings cannot be read")]
-    manager = ModelManager(settings, os.environ)
+    if workspace is None:
+        return [Check("models", "warn", "not looked at, because the application, which may bring some, fails")]
+    manager = ModelManager(settings, workspace._environ, extra=workspace._models)
     checks = []
-    for name in dict.fromkeys([settings.model, *settings.models]):
+    for name in dict.fromkeys([settings.model, *settings.models, *workspace._models]):
         label = f"model {name}" + (" (default)" if name == settings.model else "")
         try:
             manager.check(name)
@@ -249,11 +263,34 @@ def _models(settings: Settings | None) -> list[Check]:
             kind = "no key" if isinstance(exc, MissingKeyError) else "not usable"
             checks.append(Check(label, level, f"{kind}: {one_line(str(exc), 2000)}"))
             continue
+        if name in workspace._models:
+            checks.append(Check(label, "ok", "given by the application"))
+            continue
         profile = settings.models.get(name)
         price = "" if manager.price_known(name) else ", price unknown"
         env = profile.api_key_env if profile is not None else None
         key = f", key from {env}" if env else ""
         checks.append(Check(label, "ok", f"{profile.model if profile is not None else name}{key}{price}"))
+    return checks
+
+
+def _policy(folder: Path, settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
+    """A rule for a name that nothing has protects nobody; said only where there is one."""
+    from agentorchestra.tools.registry import builtin_tools
+    from agentorchestra.workspace import _tools, systems
+
+    if settings is None or workspace is None:
+        return []
+    known = {*builtin_tools(folder).tools, *_tools(workspace._given_tools), *workspace._environments, *systems()}
+    # The door's own effects, and models, can be denied too.
+    known |= {"human", "join", "inbox", "offline", *settings.models, *workspace._models}
+    checks = []
+    for rule, names in (("allow", settings.policy.allow), ("deny", settings.policy.deny)):
+        unknown = [name for name in names if name not in known and ":" not in name]
+        if unknown:
+            close = difflib.get_close_matches(unknown[0], sorted(known), n=1)
+            hint = f"did you mean {close[0]!r}?" if close else "correct it, unless the tool is given to single runs"
+            checks.append(Check(f"policy.{rule}", "warn", f"nothing is named {', '.join(map(repr, unknown))}", hint))
     return checks
 
 
@@ -264,11 +301,22 @@ def _prompts(folder: Path) -> list[Check]:
         packaged = importlib.resources.files("agentorchestra.systems") / "prompts"
         library = PromptLibrary([packaged], folder / "prompts")
         count = len(library.pins())
+        names = PromptLibrary([packaged]).names
     except AgentOrchestraError as exc:
         return [Check("prompts", "fail", one_line(str(exc), 2000), "correct the file, or reinstall agentorchestra")]
     own = sorted(path.stem for path in (folder / "prompts").glob("*.md"))
-    detail = f"{count} prompts" + (f", replaced here: {', '.join(own)}" if own else "")
-    return [Check("prompts", "ok" if count else "fail", detail, "" if count else "reinstall agentorchestra")]
+    replaced, unknown = [one for one in own if one in names], [one for one in own if one not in names]
+    detail = f"{len(names)} prompts" + (f", replaced here: {', '.join(replaced)}" if replaced else "")
+    if not count:
+        return [Check("prompts", "fail", detail, "reinstall agentorchestra")]
+    checks = [Check("prompts", "ok", detail)]
+    for one in unknown:
+        close = difflib.get_close_matches(one, names, n=1)
+        hint = f"did you mean {close[0]}.md?" if close else f"the packaged prompts are {', '.join(names)}"
+        checks.append(
+            Check(f"prompt {one}", "warn", f"{folder / 'prompts' / one}.md replaces no packaged prompt", hint)
+        )
+    return checks
 
 
 def _existing(folder: Path) -> Path:
