@@ -62,3 +62,12 @@ def test_every_setting_is_documented(model: type[Settings]) -> None:
     known = {*Settings.model_fields, *ModelProfile.model_fields}
     for name in re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE):
         assert name in known, f"docs/settings.md names {name}, which is no setting"
+
+
+def test_the_architecture_says_what_is_not_built() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    (note,) = re.findall(r"^\*\*Not built yet\*\*.*$", page, re.MULTILINE)
+    rooms = re.findall(r"^\| `(\w+)/` \|", page, re.MULTILINE)
+    for room in rooms:
+        built = (ROOT / "src" / "agentorchestra" / room).is_dir()
+        assert built != (f"`{room}/`" in note.split(";")[0]), f"docs/architecture.md is wrong about {room}/"
