@@ -120,3 +120,37 @@ def test_wheel_holds_every_file_of_the_package(tmp_path: Path) -> None:
     }
     assert "agentorchestra/py.typed" in packed
     assert packed == written
+
+
+MOST_BYTES = 250_000_000
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_the_base_install_stays_small(tmp_path: Path) -> None:
+    def call(*words: str | Path) -> str:
+        done = subprocess.run([*map(str, words)], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    call(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, ROOT)
+    (wheel,) = tmp_path.glob("*.whl")
+    call(sys.executable, "-m", "venv", tmp_path / "fresh")
+    python = tmp_path / "fresh" / "bin" / "python"
+    call(python, "-m", "pip", "install", "-c", ROOT / "constraints.txt", wheel)
+    packages = Path(call(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    sizes = {
+        # Blocks on the disk, as `du` counts them.
+        entry.name: sum(one.lstat().st_blocks * 512 for one in (entry, *entry.rglob("*")))
+        for entry in packages.iterdir()
+        if entry.name != "pip"
+        and not entry.name.startswith(
+            ("pip-", "setuptools", "pkg_resources", "_distutils_hack", "distutils-precedence")
+        )
+    }
+    total = sum(sizes.values())
+    largest = sorted(sizes.items(), key=lambda item: -item[1])[:5]
+    about = f"{total / 1e6:.0f} MB: " + ", ".join(f"{name} {size / 1e6:.0f}" for name, size in largest)
+    print(f"base install: {about}")
+    assert "agentorchestra" in sizes
+    assert total <= MOST_BYTES, about
