@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from agentorchestra import tool as workspace_tool
 from agentorchestra.core.budget import Bound, Budget, Usage
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
 from agentorchestra.core.errors import BudgetExhaustedError, ModelUnavailableError
-from agentorchestra.core.events import Answered, Body, BudgetRaised, new_event
+from agentorchestra.core.events import Answered, Body, BudgetRaised, CancelRequested, Event, new_event
+from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.core.policy import PolicyView, Verdict
+from agentorchestra.core.protocols import Owner
+from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.testing import ScriptedModel, call
+from agentorchestra.workspace import Workspace
+from tests.runtime.counter import Counter
 from tests.runtime.support import Bench, agent, tool
 
 
@@ -311,3 +318,145 @@ async def test_a_time_out_inside_the_top_agent_fails_the_run_and_can_be_resumed(
     record = await store.get_run("run_test")
     assert record is not None and record.status is RunStatus.FAILED
     assert (await bench.drive(main)).answer == "answer"
+
+
+# -- secrets -----------------------------------------------------------------------------------------------------------
+
+SECRET = "sk-0123456789-secret"
+
+
+def written(store: MemoryStore) -> str:
+    """Everything the store holds, as text."""
+    rows = [f"{row.body!r} {row.large!r}" for run in store._runs.values() for _, row in run.events]
+    return "\n".join([*rows, *(data.decode("utf-8", "replace") for data in store._blobs.values())])
+
+
+async def test_the_end_of_a_run_holds_no_secret(store: MemoryStore) -> None:
+    async def top(effect: Effect, ctx: Session[Any]) -> Any:
+        ctx.partial = {"memory": f"the key is {SECRET}"}
+        raise RuntimeError(f"401 for {SECRET}")
+
+    bench = Bench(store, {"top": top}, secrets={"KEY": SECRET})
+    await bench.create()
+
+    async def main(root: Session[Any]) -> str:
+        return str((await root.perform(agent("top"))).value)
+
+    result = await bench.drive(main)
+    assert (result.status, result.error) == (RunStatus.FAILED, "the system failed: RuntimeError: 401 for secret:KEY")
+    assert SECRET not in written(store)
+
+
+async def test_a_long_result_is_cut_and_kept_without_secrets(store: MemoryStore) -> None:
+    @workspace_tool(effect="read")
+    def long() -> str:
+        """Give a long text."""
+        return "a" * 995 + SECRET + "b" * 1000
+
+    model = ScriptedModel([call("long"), call("done", answer="end")])
+    settings = Settings(secrets=("KEY",), max_result_chars=1000)
+    async with Workspace(
+        store=store, models={model.name: model}, tools=[long], settings=settings, environ={"KEY": SECRET}
+    ) as ws:
+        run_id = await ws.create("a task", model=model.name)
+        await ws.cancel(run_id, reason=f"it showed {SECRET}")
+        assert (await ws.resume(run_id)).status is RunStatus.COMPLETED
+        assert SECRET[:5] not in written(store)
+
+
+# -- cancellation and events from outside ------------------------------------------------------------------------------
+
+
+async def test_a_second_cancellation_does_not_lose_the_status(store: MemoryStore) -> None:
+    class Slow(Counter):
+        async def close(self) -> None:
+            await asyncio.sleep(5)
+
+    async def wait(effect: Effect, ctx: Session[Any]) -> Any:
+        await asyncio.sleep(5)
+
+    bench = Bench(store, {"wait": wait}, environments={"counter": Slow})
+    await bench.create()
+
+    async def main(root: Session[Any]) -> str:
+        look = Effect(
+            kind=EffectKind.INVOKE_ACTION,
+            component="counter@1.0.0",
+            arguments={"action": "look", "arguments": {}},
+            mode=Mode.REPEATABLE,
+            instance="counter",
+        )
+        await root.perform(look)
+        await root.perform(tool("wait"))
+        return ""
+
+    task = asyncio.create_task(bench.drive(main))
+    for _ in range(2):
+        await asyncio.sleep(0.05)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    record = await store.get_run("run_test")
+    assert record is not None and record.status is RunStatus.CANCELLED
+
+
+class Gated(MemoryStore):
+    """Something happens right after the job is claimed, or after its log was read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.claimed: Callable[[], Awaitable[None]] | None = None
+        self.loaded: Callable[[], Awaitable[None]] | None = None
+
+    async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
+        epoch = await super().claim(run, owner, lease_s=lease_s, expect_epoch=expect_epoch)
+        gate, self.claimed = self.claimed, None
+        if gate is not None:
+            await gate()
+        return epoch
+
+    async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
+        events = await super().load(run, after=after, upto=upto)
+        gate, self.loaded = self.loaded, None
+        if gate is not None:
+            await gate()
+        return events
+
+
+@pytest.mark.parametrize("moment", ["claimed", "loaded"])
+async def test_a_request_to_stop_is_heard_while_a_run_is_taken_up(moment: str) -> None:
+    model = ScriptedModel(lambda request: call("done", answer="end"))
+    store = Gated()
+    async with Workspace(store=store, models={model.name: model}) as ws:
+        run_id = await ws.create("a task", model=model.name)
+
+        async def stop() -> None:
+            event = new_event(CancelRequested(), ts=datetime.now(UTC))
+            await asyncio.wrap_future(store.append(run_id, None, [event]))
+            await asyncio.sleep(0.25)  # the watcher looks meanwhile, and finds no run to tell
+
+        setattr(store, moment, stop)
+        assert (await ws.resume(run_id)).status is RunStatus.CANCELLED
+        assert model.requests == []
+        assert (await ws.resume(run_id)).status is RunStatus.COMPLETED
+
+
+async def test_what_is_told_while_the_log_is_read_is_heard() -> None:
+    heard: list[bool] = []
+
+    def answer(request: ModelRequest) -> ToolCall:
+        heard.append(any("by the way" in message.text for message in request.messages))
+        return call("done", answer="end")
+
+    model = ScriptedModel(answer)
+    store = Gated()
+    async with Workspace(store=store, models={model.name: model}) as ws:
+        run_id = await ws.create("a task", model=model.name)
+
+        async def tell() -> None:
+            await ws.tell(run_id, "by the way")
+            await asyncio.sleep(0.25)
+
+        store.loaded = tell
+        assert (await ws.resume(run_id)).status is RunStatus.COMPLETED
+    assert heard == [True]

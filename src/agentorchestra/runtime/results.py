@@ -67,13 +67,13 @@ async def cut_result(
         ctx: RunContext of the effect.
         max_chars: characters kept.
     """
-    blocks = Outcome(value=value).blocks() if _has_blocks(value) else None
-    if blocks is not None:
-        text = "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock))
-    else:
-        text = value if isinstance(value, str) else canonical_json(value)
+    blocks, text = _read(value)
     if len(text) <= max_chars:
         return value, ()
+    redactor = getattr(getattr(ctx, "run", None), "redactor", None)
+    if redactor is not None:
+        # Before anything is cut or kept: half a secret is not recognised any more.
+        blocks, text = _read(redactor.json(value))
     is_text = blocks is not None or isinstance(value, str)
     suffix, media_type = ("txt", "text/plain; charset=utf-8") if is_text else ("json", "application/json")
     place = ctx.key.path.strip("/").replace("/", "_")
@@ -85,6 +85,14 @@ async def cut_result(
     if blocks is None:
         return f"{text[:max_chars]}\n{note}", (ref,)
     return blocks_value([*_first_chars(blocks, max_chars), TextBlock(text=note)]), (ref,)
+
+
+def _read(value: JsonValue) -> tuple[tuple[Block, ...] | None, str]:
+    """The blocks of a value, where it has some, and its text."""
+    blocks = Outcome(value=value).blocks() if _has_blocks(value) else None
+    if blocks is not None:
+        return blocks, "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+    return None, value if isinstance(value, str) else canonical_json(value)
 
 
 def _has_blocks(value: JsonValue) -> bool:

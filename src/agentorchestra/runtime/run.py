@@ -194,13 +194,15 @@ class Run:
 
     def on_external(self, events: list[Event]) -> bool:
         """Take events of other processes into account; True if they ask to stop the run."""
+        stop = False
         for event in events:
             if event.seq <= self.ledger.last_seq or event.body is None:
                 continue
+            stop = stop or event.type == "cancel_requested"  # once: a second cancellation would end the clearing up
             if event.type in ("answered", "told", "cancel_requested"):
                 self.ledger.apply(event)
                 self.user_content = [self.manifest.task, *self.ledger.own_words()]
-        return self.ledger.cancel_requested
+        return stop
 
     def questions(self) -> tuple[Question, ...]:
         """What the run waits for."""
@@ -234,6 +236,7 @@ class Run:
             remaining = None if limit is None else max(0.0, limit - self.active_s())
             async with asyncio.timeout(remaining) as deadline:
                 await wait_for(self.append(started, status=RunStatus.RUNNING))
+                await asyncio.sleep(0)  # a cancellation that came before this is heard here
                 result = await main(root)
             status = result.status
         except TimeoutError as exc:
