@@ -460,3 +460,73 @@ async def test_what_is_told_while_the_log_is_read_is_heard() -> None:
         store.loaded = tell
         assert (await ws.resume(run_id)).status is RunStatus.COMPLETED
     assert heard == [True]
+
+
+async def test_a_request_to_stop_cancels_once(store: MemoryStore) -> None:
+    closed: list[bool] = []
+
+    class Slow(Counter):
+        async def close(self) -> None:
+            await asyncio.sleep(0.3)
+            closed.append(True)
+
+    started = asyncio.Event()
+
+    @workspace_tool
+    async def wait() -> str:
+        """Wait."""
+        started.set()
+        await asyncio.sleep(5)
+        return ""
+
+    model = ScriptedModel([call("wait")])
+    async with Workspace(store=store, models={model.name: model}, tools=[wait], environments={"counter": Slow}) as ws:
+        run_id = await ws.create("a task", model=model.name)
+        driving = asyncio.create_task(ws.resume(run_id))
+        await started.wait()
+        await ws.cancel(run_id)
+        assert (await driving).status is RunStatus.CANCELLED
+    assert closed == [True]
+
+
+# -- state and chance --------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_changed_in_place_is_recorded(store: MemoryStore) -> None:
+    async def add(effect: Effect, ctx: Session[Any]) -> Any:
+        plan = ctx.vars.setdefault("plan", [])
+        assert isinstance(plan, list)
+        plan.append(effect.arguments["x"])
+        return [*plan]
+
+    async def look(effect: Effect, ctx: Session[Any]) -> Any:
+        plan = ctx.vars["plan"]
+        assert isinstance(plan, list)
+        return [*plan]
+
+    bench = Bench(store, {"add": add, "look": look})
+    await bench.create()
+    crash = True
+
+    async def main(root: Session[Any]) -> str:
+        await root.perform(tool("add", Mode.PURE, x=1))
+        await root.perform(tool("add", Mode.PURE, x=2))
+        many = await root.perform_all([tool("look", Mode.PURE), tool("add", Mode.PURE, x=3), tool("look", Mode.PURE)])
+        if crash:
+            raise RuntimeError("the process ends here")
+        return f"{[one.value for one in many]} {root.vars['plan']}"
+
+    await bench.drive(main)
+    crash = False
+    assert (await bench.drive(main)).answer == "[[1, 2], [1, 2, 3], [1, 2]] [1, 2, 3]"
+
+
+async def test_rivals_have_ids_and_chance_of_their_own(store: MemoryStore) -> None:
+    bench = Bench(store, {})
+    await bench.create()
+
+    async def main(root: Session[Any]) -> str:
+        rivals = root.candidates(3)
+        return f"{len({one.id() for one in rivals})} {len({one.random.random() for one in rivals})}"
+
+    assert (await bench.drive(main)).answer == "3 3"

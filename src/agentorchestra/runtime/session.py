@@ -146,6 +146,7 @@ class Session(Generic[Deps]):
         self.seen_trust = lowest(*(one.trust for one in provenance))
         self.spawned: dict[EffectKey, Spawned] = {}
         self.own_tools: dict[str, Any] = {}  # tools made for this agent alone (`done` with its answer's schema)
+        self._chance = key
         self._composite = composite
         self._attempt = attempt
         self._attempting = False
@@ -199,7 +200,7 @@ class Session(Generic[Deps]):
     def random(self) -> random.Random:
         """A generator that a resumed or forked run repeats."""
         if self._random is None:
-            self._random = derived_random(self.run.manifest.seed, self._key.branch, self._key.n)
+            self._random = derived_random(self.run.manifest.seed, self._chance.branch, self._chance.n)
         return self._random
 
     @property
@@ -226,7 +227,7 @@ class Session(Generic[Deps]):
     def id(self, prefix: str = "") -> str:
         """A derived id; the n-th one is the same on every execution."""
         self._ids += 1
-        return derived_id(self.run.manifest.seed, self._key.branch, self._key.n, self._ids, prefix)
+        return derived_id(self.run.manifest.seed, self._chance.branch, self._chance.n, self._ids, prefix)
 
     def file(self, name: str) -> Path:
         """The kept copy of a file given with the task."""
@@ -797,7 +798,7 @@ class Session(Generic[Deps]):
         (n,) = self._draw(1)
         self._busy = False
         key = EffectKey(self.branch, n)
-        return [
+        rivals: list[Session[Any]] = [
             Session(
                 self.run,
                 f"{key.path}.{index}",
@@ -814,6 +815,9 @@ class Session(Generic[Deps]):
             )
             for index in range(count)
         ]
+        for rival in rivals:
+            rival._chance = EffectKey(rival.branch, 0)  # rivals that draw the same numbers would all be alike
+        return rivals
 
     async def rivals(self, work: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
         """Let rival branches work at the same time; siblings of one that waits or fails are let finish.

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
+from copy import deepcopy
 
 from pydantic import JsonValue
 
 
 class Vars(MutableMapping[str, JsonValue]):
-    """Run-scoped state as one branch sees it: what it inherited, under what it wrote."""
+    """Run-scoped state as one branch sees it: what it inherited, under what it wrote.
+
+    A list or dictionary that was inherited is lent as a copy: what is changed in it in place counts as written.
+    """
 
     def __init__(self, base: dict[str, JsonValue]) -> None:
         self._base = base
-        self.writes: dict[str, JsonValue] = {}
+        self._writes: dict[str, JsonValue] = {}
+        self._lent: dict[str, JsonValue] = {}
+
+    @property
+    def writes(self) -> dict[str, JsonValue]:
+        """What this branch wrote."""
+        for key in [key for key, value in self._lent.items() if value != self._base[key]]:
+            self._writes.setdefault(key, self._lent.pop(key))
+        return self._writes
 
     def __getitem__(self, key: str) -> JsonValue:
-        value = self.writes[key] if key in self.writes else self._base[key]
+        writes = self.writes
+        value = writes[key] if key in writes else self._base[key]
         if value is None:
             raise KeyError(key)
+        if key not in writes and isinstance(value, list | dict):
+            value = self._lent.setdefault(key, deepcopy(value))
         return value
 
     def __setitem__(self, key: str, value: JsonValue) -> None:
