@@ -438,7 +438,7 @@ class ModelDecider:
                     ToolCall(
                         id=f"call_{state.step}_{index}",
                         name=str(entry.get("name", "")),
-                        arguments=arguments if isinstance(arguments, dict) else str(arguments),
+                        arguments=arguments if isinstance(arguments, dict) and _is_json(arguments) else str(arguments),
                     )
                 )
             return tuple(calls), None
@@ -462,9 +462,20 @@ def _unique(calls: tuple[ToolCall, ...], step_number: int) -> tuple[ToolCall, ..
         one = call
         if not call.id or call.id in seen:
             one = call.model_copy(update={"id": f"call_{step_number}_{index}"})
+        if not _is_json(one.arguments):
+            one = one.model_copy(update={"arguments": repr(one.arguments)})
         seen.add(one.id)
         result.append(one)
     return tuple(result)
+
+
+def _is_json(arguments: dict[str, JsonValue] | str) -> bool:
+    """Whether arguments can be written: models give NaN and infinities too, which JSON does not have."""
+    try:
+        sha256_json(arguments)
+    except ValueError:
+        return False
+    return True
 
 
 def _json_object(text: str) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -530,3 +531,24 @@ async def test_rivals_have_ids_and_chance_of_their_own(store: MemoryStore) -> No
         return f"{len({one.id() for one in rivals})} {len({one.random.random() for one in rivals})}"
 
     assert (await bench.drive(main)).answer == "3 3"
+
+
+# -- odd replies -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [call("look", x=float("nan")), '{"tool": [{"name": "look", "args": {"x": [Infinity]}}]}', call("look", x="\ud800")],
+    ids=["native", "text", "surrogate"],
+)
+async def test_arguments_that_are_not_json_are_answered(reply: Any, tmp_path: Path) -> None:
+    @workspace_tool(effect="read")
+    def look(x: Any) -> Any:
+        """Look."""
+        return x
+
+    model = ScriptedModel([reply, call("done", answer="end")])
+    async with Workspace(tmp_path, models={model.name: model}, tools=[look]) as ws:
+        result = await ws.run("a task", model=model.name)
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "end")
+        await ws.replay(result.run_id)
