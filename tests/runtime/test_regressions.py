@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -552,3 +554,53 @@ async def test_arguments_that_are_not_json_are_answered(reply: Any, tmp_path: Pa
         result = await ws.run("a task", model=model.name)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "end")
         await ws.replay(result.run_id)
+
+
+# -- environments ------------------------------------------------------------------------------------------------------
+
+
+async def test_agents_at_work_at_the_same_time_do_not_disturb_an_instance(store: MemoryStore) -> None:
+    made: list[Slowly] = []
+
+    class Slowly(Counter):
+        closed = False
+
+        async def open(self, ctx: Any) -> None:
+            await asyncio.sleep(0.01)
+            await super().open(ctx)
+
+        async def act(self, action: str, arguments: dict[str, Any], ctx: Any) -> Any:
+            before = self.value
+            await asyncio.sleep(0.01)
+            self.value = before + arguments["by"]
+            return self.value
+
+        async def close(self) -> None:
+            self.closed = True
+
+    def factory() -> Slowly:
+        made.append(Slowly())
+        return made[-1]
+
+    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+        seen = []
+        for _ in range(3):
+            add = Effect(
+                kind=EffectKind.INVOKE_ACTION,
+                component="counter@1.0.0",
+                arguments={"action": "add", "arguments": {"by": 1}},
+                instance="counter",
+            )
+            seen.append((await ctx.perform(add)).value)
+        return seen
+
+    bench = Bench(store, {"one": worker, "two": worker}, environments={"counter": factory})
+    await bench.create()
+
+    async def main(root: Session[Any]) -> str:
+        many = await root.perform_all([agent("one", tools=["counter"]), agent("two", tools=["counter"])])
+        return str([one.value for one in many])
+
+    result = await bench.drive(main)
+    assert [one.closed for one in made] == [True]
+    assert all(after == before + 1 for seen in json.loads(result.answer) for before, after in pairwise(seen))

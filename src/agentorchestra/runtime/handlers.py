@@ -208,6 +208,11 @@ class EnvironmentHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Act on the instance of the effect's world."""
         instance = effect.instance or effect.name
+        # Agents at work at the same time share it: nobody restores it while another one acts.
+        async with ctx.run.using[effect.world, instance]:
+            return await self._use(effect, instance, ctx)
+
+    async def _use(self, effect: Effect, instance: str, ctx: Session[Any]) -> Outcome:
         name = f"env:{instance}"
         stood = ctx.vars.get(name)
         ref = stood if isinstance(stood, str) else None

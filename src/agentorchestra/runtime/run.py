@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -128,6 +129,7 @@ class Run:
         self.policy = services.policy(self.folder)
         self.mail = MailRoom()
         self.environments: dict[tuple[str, str], LiveEnvironment] = {}
+        self.using: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self.asking = asyncio.Lock()
         self.user_content: list[str] = [manifest.task, *self.ledger.own_words()]
         self.visited: set[EffectKey] = set()
