@@ -604,3 +604,74 @@ async def test_agents_at_work_at_the_same_time_do_not_disturb_an_instance(store:
     result = await bench.drive(main)
     assert [one.closed for one in made] == [True]
     assert all(after == before + 1 for seen in json.loads(result.answer) for before, after in pairwise(seen))
+
+
+# -- rivals and attempts -----------------------------------------------------------------------------------------------
+
+
+async def test_what_followed_from_a_limited_rival_is_superseded(store: MemoryStore) -> None:
+    world = World()
+    bench = Bench(store, {"send": world.send, "paid": world.paid}, bounds={"paid": Bound(cost_usd=0.1)})
+    await bench.create(budget=Budget(cost_usd=0.15))
+
+    async def main(root: Session[Any]) -> str:
+        _short(root)
+        first, second = root.candidates(2)
+
+        async def one() -> str:
+            return (await first.perform(tool("paid", Mode.REPEATABLE))).status
+
+        async def two() -> str:
+            return (await second.perform(tool("send", x="rival"))).status
+
+        statuses = await root.rivals([one, two])
+        await root.perform(tool("send", x=statuses[0]))
+        return str(statuses)
+
+    assert (await bench.drive(main)).answer == "['limited', 'ok']"
+    await append(store, BudgetRaised(budget={"cost_usd": 5.0}))
+    assert (await bench.drive(main)).answer == "['ok', 'ok']"
+    assert world.sent == ["rival", "limited", "ok"]
+    assert await bench.replay(main) is not None
+
+
+async def test_code_that_catches_everything_cannot_hide_that_a_rival_waits(store: MemoryStore) -> None:
+    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+        (rival,) = ctx.candidates(1)
+        try:
+            await ctx.rivals([lambda: rival.ask("which one?")])
+        except Exception:
+            return "swallowed"
+        return "asked"
+
+    bench = Bench(store, {"worker": worker})
+    await bench.create()
+
+    async def main(root: Session[Any]) -> str:
+        return str((await root.perform(tool("worker", Mode.COMPOSITE))).value)
+
+    assert (await bench.drive(main)).status is RunStatus.WAITING
+
+
+async def test_failed_attempts_before_a_lost_one_are_paid(store: MemoryStore) -> None:
+    async def ask(effect: Effect, ctx: Session[Any]) -> Any:
+        async with ctx.attempt() as attempt:
+            await attempt.fail(RuntimeError("broken"), usage=Usage(input_tokens=100, cost_usd=1.0))
+        async with ctx.attempt():
+            await asyncio.sleep(5)
+
+    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+        await ctx.perform(tool("ask", Mode.REPEATABLE))
+
+    functions: dict[str, Any] = {"ask": ask, "worker": worker}
+    bench = Bench(store, functions, bounds={"ask": Bound(tokens=10, cost_usd=0.5)})
+    await bench.create(budget=Budget(cost_usd=100))
+    spent: list[Bound] = []
+
+    async def main(root: Session[Any]) -> str:
+        await root.perform(agent("worker", tools=["ask"]).model_copy(update={"timeout_s": 0.05}))
+        spent.append(root.node.spent)
+        return ""
+
+    await bench.drive(main)
+    assert spent == [(await bench.load()).budget.spent] == [Bound(tokens=110, cost_usd=1.5)]

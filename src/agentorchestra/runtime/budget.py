@@ -155,9 +155,10 @@ class Hold:
         cost = self._bound.cost_usd if usage.cost_usd is None else usage.cost_usd
         self._close(Bound(steps=steps, tokens=usage.tokens, cost_usd=cost))
 
-    def keep(self) -> None:
-        """The attempt may have been paid: the bound counts as spent."""
-        self._close(self._bound)
+    def keep(self, paid: Usage | None = None) -> None:
+        """The attempt may have been paid: the bound counts as spent, and what failed attempts before it cost."""
+        before = paid or Usage()
+        self._close(self._bound + Bound(tokens=before.tokens, cost_usd=before.cost_usd or 0.0))
 
     def release(self) -> None:
         """Nothing was spent."""

@@ -256,8 +256,9 @@ class Ledger:
             self._supersede(key)
 
     def _supersede(self, key: EffectKey) -> None:
-        self._drop_later(key)
         record = self.records.get(key)
+        seq = record.seq if record is not None else None
+        self._drop_later(key)
         if record is not None and record.mode is Mode.COMPOSITE:
             record.outcome = None  # it is entered again: what was done in it was done
         else:
@@ -268,17 +269,21 @@ class Ledger:
             record = self.records.get(owner)
             if record is not None:
                 record.outcome = None
+            elif seq is not None:  # rivals have no record of their own; what came after them followed
+                self._drop_after(owner, seq)
             owner = parent_key(owner.branch)
 
     def _drop_later(self, key: EffectKey) -> None:
         """Forget what followed from an outcome; what was under way at the same time did not."""
         record = self.records.get(key)
-        if record is None or record.outcome is None:
-            return
+        if record is not None and record.outcome is not None:
+            self._drop_after(key, record.seq)
+
+    def _drop_after(self, key: EffectKey, seq: int) -> None:
         for other in [k for k in self.records if k.branch == key.branch and k.n > key.n]:
             later = self.records.get(other)
             together = later is not None and 0 < later.batch <= key.n
-            if later is not None and later.began > record.seq and not together:
+            if later is not None and later.began > seq and not together:
                 self._drop(other)
 
     def _drop(self, key: EffectKey) -> None:

@@ -534,7 +534,8 @@ class Session(Generic[Deps]):
             raise
         except (asyncio.CancelledError, ModelError, BudgetExhaustedError) as exc:
             if hold is not None:
-                hold.keep() if isinstance(exc, asyncio.CancelledError) and mode is not Mode.PURE else hold.release()
+                lost = isinstance(exc, asyncio.CancelledError) and mode is not Mode.PURE
+                hold.keep(child.failed_attempts) if lost else hold.release()
             if mode is not Mode.PURE:
                 # Queued synchronously: a cancelled task may not get to await anything any more.
                 observe(run.append(run.body(self._interruption(exc, child), **self._where(key, child._attempt))))
@@ -827,6 +828,7 @@ class Session(Generic[Deps]):
         """
         results, error = await in_parallel(work, self.run.mail)
         if error is not None:
+            self.raised = error
             raise error
         return [result for result in results if result is not None]
 
