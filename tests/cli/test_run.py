@@ -102,6 +102,7 @@ def test_runs_lists_the_newest_first(folder: Folder) -> None:
     assert set(rows[0]) == {
         "run_id",
         "status",
+        "abandoned",
         "created",
         "task",
         "system",
