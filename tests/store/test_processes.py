@@ -193,7 +193,10 @@ asyncio.run(main())
     assert process.stdout is not None
     said = [process.stdout.readline() for _ in range(acknowledged)]
     process.send_signal(signal.SIGKILL)
-    out, err = process.communicate(timeout=100)
+    # Not communicate(): it reads past what readline() has buffered, and loses it.
+    assert process.stderr is not None
+    with process:
+        out, err = process.stdout.read(), process.stderr.read()
     assert (process.returncode, err) == (-signal.SIGKILL, "")
     # The last line may have been cut off.
     lines = [line.split() for line in ("".join(said) + out).splitlines(keepends=True) if line.endswith("\n")]
