@@ -48,11 +48,12 @@ from agentorchestra.core.events import Answered, BudgetRaised, Event, RunCreated
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
-from agentorchestra.core.settings import PolicySettings, Settings
+from agentorchestra.core.settings import PolicySettings, RoleSettings, Settings
 from agentorchestra.core.spec import (
     FINAL,
     AgentResult,
     AgentSpec,
+    Exchange,
     FileRef,
     Pinned,
     Question,
@@ -74,6 +75,9 @@ DEFAULT_FOLDER = ".agentorchestra"
 SETTINGS_FILE = "agentorchestra.toml"
 MAX_THREADS = 32
 """Plain functions among the tools that run at the same time, over all runs of a workspace."""
+
+EARLIER_MOST = 10
+"""Earlier tasks of a session that the top agent is told."""
 
 DEFAULT_COST_USD = 1.0
 """Held for priced models when no dollar limit was given; the command line prints it."""
@@ -103,6 +107,8 @@ class Workspace(Generic[Deps]):
         tools: the user's tools (`@tool`), usable by every run.
         deps: what tools find as `ctx.deps`.
         environments: factories by name.
+        agents: the user's agents (`agentorchestra.agents.agent.Agent`), which planners may delegate to.
+        systems: the user's paradigms by name: `async def system(spec, session, kit) -> AgentResult`.
         models: clients by name, besides those of the settings (scripted models in tests).
         policy: replaces the default policy.
         settings: replaces what `agentorchestra.toml` says.
@@ -119,6 +125,8 @@ class Workspace(Generic[Deps]):
         tools: Sequence[Any] = (),
         deps: Deps = None,  # type: ignore[assignment]
         environments: Mapping[str, Callable[[], Environment]] | None = None,
+        agents: Sequence[Any] = (),
+        systems: Mapping[str, Any] | None = None,
         models: Mapping[str, Any] | None = None,
         policy: Policy | None = None,
         settings: Settings | None = None,
@@ -135,6 +143,8 @@ class Workspace(Generic[Deps]):
         self.asker = asker
         self._given_tools = tuple(tools)
         self._environments = dict(environments or {})
+        self._given_agents = tuple(agents)
+        self._given_systems = dict(systems or {})
         self._models = dict(models or {})
         self._policy = policy
         self._given_settings = settings
@@ -180,12 +190,12 @@ class Workspace(Generic[Deps]):
         await self.store.open()
         self.engine = LocalEngine(self.store, lease_s=self.settings.lease_s, clock=self._clock)
         self.models = ModelManager(self.settings, self._environ, extra=self._models)
-        self.prompts = PromptLibrary(
-            [importlib.resources.files("agentorchestra.systems") / "prompts"], self.folder / "prompts"
-        )
+        self.prompts = PromptLibrary(packaged_prompts(), self.folder / "prompts")
         self._builtin = builtin_tools(self.folder)
         self.tools: dict[str, Any] = dict(self._builtin.tools)
         self.tools |= _tools(self._given_tools)
+        self.systems = systems() | self._given_systems
+        self.agents = _agents(self._given_agents, self.tools, self.systems, self.prompts)
         # One for all runs: it bounds the threads in which plain functions run.
         self._threads = Threads(MAX_THREADS)
         self._temporary = None
@@ -243,6 +253,8 @@ class Workspace(Generic[Deps]):
         on_uncertain: Literal["report", "ask", "retry"] | None = None,
         labels: Mapping[str, str] | None = None,
         seed: str | None = None,
+        session: str | None = None,
+        roles: Mapping[str, str] | None = None,
     ) -> RunResult:
         """Run a task to its end, or to where it waits.
 
@@ -262,6 +274,9 @@ class Workspace(Generic[Deps]):
             on_uncertain: what happens to effects that may have happened before a crash.
             labels: for `runs` and statistics.
             seed: derived ids and randomness repeat for equal seeds; random by default.
+            session: the name of a session: the top agent is told the session's earlier tasks and answers.
+            roles: models by role (`planner`, `analyzer`, ...). A `model` that is given holds for every role that is
+                not named here, whatever the settings say; without one the settings' roles hold.
 
         Raises:
             UsageError: for input that is refused before anything is spent.
@@ -279,6 +294,8 @@ class Workspace(Generic[Deps]):
             on_uncertain=on_uncertain,
             labels=labels,
             seed=seed,
+            session=session,
+            roles=roles,
         )
         return await self._drive(run_id, deps=deps, policy=policy, output_type=output_type)
 
@@ -297,13 +314,15 @@ class Workspace(Generic[Deps]):
         on_uncertain: Literal["report", "ask", "retry"] | None = None,
         labels: Mapping[str, str] | None = None,
         seed: str | None = None,
+        session: str | None = None,
+        roles: Mapping[str, str] | None = None,
     ) -> str:
         """Check everything, then write the run into the log; nothing is spent yet. `resume` drives it.
 
         Returns:
             The run's id.
         """
-        from agentorchestra.systems.kit import find_system
+        from agentorchestra.agents.kit import find_system
 
         self._need_open()
         _check_arguments(files, budget, on_ask, on_uncertain, labels)
@@ -311,14 +330,17 @@ class Workspace(Generic[Deps]):
         if not task:
             raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
         system = system or self.settings.system
-        find_system(system, systems())
+        find_system(system, self.systems)
         name = self._model_name(model)
         equipment = self._equip(self._base_equipment(), tools, model)
         equipment.models.check(name)
+        chosen_roles = self._roles(roles, explicit=model is not None, models=equipment.models)
+        history = await self._earlier(session)
         steps = self.settings.max_steps if max_steps is None else max_steps
         if steps < 1:
             raise BudgetError(f"max_steps is {steps}; an agent needs at least 1")
-        limits = self._budget(name, budget, equipment.models)
+        names = [name, *(role.model for role in chosen_roles.values() if role.model)]
+        limits = self._budget(names, budget, equipment.models)
         run_id = new_run_id()
         refs = await self._keep_files(run_id, files)
         schema = _schema_of(output_type)
@@ -341,6 +363,10 @@ class Workspace(Generic[Deps]):
             output_schema=schema,
             distribution=_distribution(),
             created=self._clock.now(),
+            session=session,
+            earlier=history,
+            roles=chosen_roles,
+            agents={name: _pin(one) for name, one in sorted(self.agents.items())},
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self.store.create_run(run_id, manifest, [created])
@@ -448,13 +474,12 @@ class Workspace(Generic[Deps]):
 
     async def _top(self, manifest: RunManifest, root: Session[Any]) -> AgentResult:
         """Perform the top agent on the root session."""
-        from agentorchestra.systems.kit import agent_effect
+        from agentorchestra.agents.kit import agent_effect
 
         spec = AgentSpec(
             name=manifest.system,
             instruction=manifest.task,
             tools=tuple(sorted(manifest.tools)),
-            model=manifest.model,
             system=manifest.system,
             max_steps=manifest.max_steps,
             output_schema=manifest.output_schema,
@@ -713,13 +738,44 @@ class Workspace(Generic[Deps]):
                 self._scripts.append(model)
         return _Equipment({**base.tools, **_tools(tools)}, models)
 
-    def _budget(self, model: str, given: Budget | None, models: Any) -> Budget:
+    def _budget(self, names: Sequence[str], given: Budget | None, models: Any) -> Budget:
         budget = self.settings.budget.model_copy(update=(given or Budget()).model_dump(exclude_none=True))
         if budget.cost_usd is not None:
-            models.require_price(model)
-        elif models.price_known(model) and not models.free(model):
+            for name in names:
+                models.require_price(name)
+        elif all(models.price_known(name) for name in names) and not all(models.free(name) for name in names):
             budget = budget.model_copy(update={"cost_usd": DEFAULT_COST_USD})
         return budget
+
+    def _roles(self, given: Mapping[str, str] | None, *, explicit: bool, models: Any) -> dict[str, RoleSettings]:
+        """The model and parameters of each role of a new run; every model is one that can be asked."""
+        roles = dict(self.settings.roles)
+        if explicit:
+            roles = {name: role.model_copy(update={"model": ""}) for name, role in roles.items()}
+        for name, model in (given or {}).items():
+            roles[name] = roles.get(name, RoleSettings()).model_copy(update={"model": model})
+        for role in roles.values():
+            if role.model:
+                models.check(role.model)
+        return dict(sorted(roles.items()))
+
+    async def _earlier(self, session: str | None) -> tuple[Exchange, ...]:
+        """The session's earlier tasks and answers, oldest first: what the log has of runs that gave an answer."""
+        if session is None:
+            return ()
+        if not session.strip():
+            raise SettingsError("the session has no name; give one, e.g. --session contract")
+        found = []
+        for record in await self.store.list_runs():
+            if record.manifest.session != session or record.status in (RunStatus.CREATED, RunStatus.RUNNING):
+                continue
+            ended = next((e.data for e in reversed(await self.store.load(record.id)) if e.type == "run_ended"), None)
+            answer = str(ended.result.get("answer") or "") if isinstance(ended, RunEnded) else ""
+            if answer:
+                found.append(Exchange(run_id=record.id, task=record.manifest.task, answer=answer, status=record.status))
+            if len(found) == EARLIER_MOST:
+                break
+        return tuple(reversed(found))
 
     def _changed_since(self, manifest: RunManifest, equipment: _Equipment) -> list[str]:
         """What is not as the run was started with; it goes on as long as the fingerprints match."""
@@ -736,6 +792,8 @@ class Workspace(Generic[Deps]):
 
     def _check_components(self, manifest: RunManifest, equipment: _Equipment) -> None:
         missing = sorted(set(manifest.tools) - set(equipment.tools) - set(self._environments))
+        missing += sorted(set(manifest.agents) - set(self.agents))
+        missing += [manifest.system] if manifest.system not in self.systems else []
         if missing:
             where = f"its app is {manifest.app!r}" if manifest.app else "no app was recorded with it"
             raise UnknownComponentError(
@@ -768,8 +826,8 @@ class Workspace(Generic[Deps]):
         return tuple(refs)
 
     def _services(self, policy: Policy | None, equipment: _Equipment) -> Services:
+        from agentorchestra.agents.kit import AgentHandler, Kit, agent_effect
         from agentorchestra.models.handler import RequestModelHandler
-        from agentorchestra.systems.kit import AgentHandler, Kit, agent_effect
         from agentorchestra.tea.handlers import ToolHandler, effect_for
 
         kit = Kit(
@@ -777,7 +835,10 @@ class Workspace(Generic[Deps]):
             environments=self._environments,
             prompts=self.prompts,
             models=equipment.models,
-            systems=systems(),
+            systems=self.systems,
+            agents=self.agents,
+            given=tuple(sorted({*equipment.tools} - {*self._builtin.tools} | {*self._environments})),
+            choices=tuple(sorted(self.settings.models)),
         )
         agents = AgentHandler(lambda: kit)
         handlers: dict[EffectKind, Handler] = {
@@ -883,6 +944,31 @@ def _check_arguments(files: Any, budget: Any, on_ask: Any, on_uncertain: Any, la
     for key, value in (labels or {}).items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
+
+
+def _agents(given: Sequence[Any], tools: Mapping[str, Any], systems: Mapping[str, Any], prompts: Any) -> dict[str, Any]:
+    """Agents by name; what an agent names must be there."""
+    from agentorchestra.agents.agent import Agent
+    from agentorchestra.agents.registry import builtin_agents
+
+    found: dict[str, Agent] = builtin_agents()
+    for one in given:
+        if not isinstance(one, Agent):
+            raise UnknownComponentError(f"{one!r} is not an agent; make one with agentorchestra.agents.agent.Agent")
+        taken = "a tool" if one.name in tools else "a system" if one.name in systems else ""
+        if taken or one.name == "done":
+            raise UnknownComponentError(
+                f"an agent is named {one.name!r} like {taken or 'a tool'}; give it another name"
+            )
+        found[one.name] = one
+        if one.drive is None:
+            prompts.get(one.prompt)
+    return found
+
+
+def packaged_prompts() -> list[Any]:
+    """The folders of the packaged prompts."""
+    return [importlib.resources.files(f"agentorchestra.{room}") / "prompts" for room in ("agents", "systems")]
 
 
 def systems() -> dict[str, Any]:

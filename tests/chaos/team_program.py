@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from agentorchestra import RunContext, Workspace, tool
+from agentorchestra.agents.kit import agent_effect
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.systems.kit import agent_effect
 from tests.chaos.killing import hooks
 
 HERE = Path(__file__).parent

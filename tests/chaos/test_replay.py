@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 
 from agentorchestra import RunContext, Workspace, tool
+from agentorchestra.agents.kit import agent_effect
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import DivergedError
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.systems.kit import agent_effect
 from agentorchestra.testing import ScriptedModel, call, decide
 from tests.chaos.support import effect_keys
 

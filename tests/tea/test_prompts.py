@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from agentorchestra.core.errors import PromptError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.spec import Pinned
 from agentorchestra.tea.prompts import PromptLibrary, load_prompt, parse_prompt
+from agentorchestra.workspace import packaged_prompts
 
 TASK = """---
 name: task
@@ -28,7 +28,7 @@ variables: [task, files]
 - {{ file.name }}
 {% endfor %}
 """
-PACKAGED = [importlib.resources.files("agentorchestra.systems") / "prompts"]
+PACKAGED = packaged_prompts()
 
 
 def _file(folder: Path, name: str, text: str) -> Path:
@@ -155,6 +155,8 @@ _FULL: dict[str, Any] = {
     "must_answer": "budget",
     "tools": [{"name": "add", "description": "Adds.", "parameters": "{}"}],
     "environments": [{"name": "board", "rules": "Take a field. {{ 8111 * 9 }}"}],
+    "agents": [{"name": "helper", "description": "Helps. {{ 8111 * 9 }}"}],
+    "earlier": [{"task": "{{ 8111 * 9 }}", "answer": "1", "status": "completed"}],
     "files": [{"name": "a.txt", "media_type": "text/plain", "size": 3}],
 }
 """Variables that are more than text; the others are given as text."""
@@ -171,7 +173,7 @@ def test_every_packaged_prompt_renders_full_and_empty(name: str) -> None:
 
 
 def test_an_unknown_name_gives_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(PromptError, match=r"no prompt 'tsk'; the prompts: react, .*task"):
+    with pytest.raises(PromptError, match=r"no prompt 'tsk'; the prompts: .*react, .*task"):
         PromptLibrary(PACKAGED).get("tsk")
     with pytest.raises(PromptError, match=r"no prompt 'a'; the prompts: none"):
         PromptLibrary([]).get("a")

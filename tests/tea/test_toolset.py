@@ -118,7 +118,7 @@ def test_what_cannot_be_read_is_kept_as_it_was() -> None:
 
 def test_two_of_one_name_are_refused() -> None:
     assert toolset(add, add).names == ("add", "board_board_look", "board_move")
-    with pytest.raises(ToolDefinitionError, match="two of the agent's tools and actions are called 'add'"):
+    with pytest.raises(ToolDefinitionError, match="two of the agent's tools, actions and agents are called 'add'"):
         toolset(add, tool(name="add")(lambda: None))
     with pytest.raises(ToolDefinitionError, match="are called 'board_move'"):
         toolset(tool(name="board_move")(lambda: None))

@@ -49,6 +49,21 @@ class ModelProfile(BaseModel):
     max_attempts: int = Field(default=3, ge=1)
 
 
+class RoleSettings(BaseModel):
+    """What a role's requests use in place of the run's model and its profile's parameters.
+
+    Attributes:
+        model: a profile's name or `provider:model`; "" for the run's model.
+        temperature, max_tokens: None for the profile's.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str = ""
+    temperature: float | None = None
+    max_tokens: int | None = Field(default=None, gt=0)
+
+
 class PolicySettings(BaseModel):
     """What the default policy opens.
 
@@ -73,6 +88,7 @@ class Settings(BaseModel):
         model: the default model.
         system: the default system.
         models: named profiles.
+        roles: model and parameters by role: planner, analyzer, reporter, formatter, summariser, judge, worker, agent.
         budget: default limits; without a dollar limit, 1 US dollar holds for priced models.
         max_steps: decisions per run's top agent.
         max_bytes: quota of the workspace's database, None for no limit but the disk.
@@ -85,6 +101,7 @@ class Settings(BaseModel):
     model: str = "offline"
     system: str = "react"
     models: dict[str, ModelProfile] = {}
+    roles: dict[str, RoleSettings] = {}
     budget: Budget = Budget()
     max_steps: int = Field(default=20, ge=1)
     on_ask: Literal["wait", "deny"] = "wait"

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import Block
 from agentorchestra.core.effects import ArtifactRef
+from agentorchestra.core.settings import RoleSettings
 
 
 class RunStatus(StrEnum):
@@ -128,8 +129,26 @@ class Pinned(BaseModel):
     content_hash: str
 
 
+class Exchange(BaseModel):
+    """An earlier task of the same session and how it ended."""
+
+    model_config = ConfigDict(frozen=True)
+
+    run_id: str
+    task: str
+    answer: str
+    status: RunStatus = RunStatus.COMPLETED
+
+
 class RunManifest(BaseModel):
-    """Everything a run is pinned to; a fresh process can drive it from this and the log."""
+    """Everything a run is pinned to; a fresh process can drive it from this and the log.
+
+    Attributes:
+        session: the session it continues, None for a run of its own.
+        earlier: the session's earlier tasks and answers, oldest first, as they were when the run was created.
+        roles: model and parameters per role.
+        agents: the agents a planner may delegate to.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -153,6 +172,10 @@ class RunManifest(BaseModel):
     parent_run: str | None = None
     fork_seq: int | None = None
     overrides: dict[str, JsonValue] = {}
+    session: str | None = None
+    earlier: tuple[Exchange, ...] = ()
+    roles: dict[str, RoleSettings] = {}
+    agents: dict[str, Pinned] = {}
 
 
 class Question(BaseModel):

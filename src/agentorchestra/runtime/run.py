@@ -131,7 +131,7 @@ class Run:
         self.environments: dict[tuple[str, str], LiveEnvironment] = {}
         self.using: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self.asking = asyncio.Lock()
-        self.user_content: list[str] = [manifest.task, *self.ledger.own_words()]
+        self.user_content: list[str] = self._own_words()
         self.visited: set[EffectKey] = set()
         self.longest_decision_s = 0.0
         self.usage_by_model: dict[str, Usage] = dict(self.ledger.usage_by_model)
@@ -203,8 +203,12 @@ class Run:
             stop = stop or event.type == "cancel_requested"  # once: a second cancellation would end the clearing up
             if event.type in ("answered", "told", "cancel_requested"):
                 self.ledger.apply(event)
-                self.user_content = [self.manifest.task, *self.ledger.own_words()]
+                self.user_content = self._own_words()
         return stop
+
+    def _own_words(self) -> list[str]:
+        """Everything the user said: the task, the session's earlier ones, answers to questions, what was told."""
+        return [self.manifest.task, *(one.task for one in self.manifest.earlier), *self.ledger.own_words()]
 
     def questions(self) -> tuple[Question, ...]:
         """What the run waits for."""

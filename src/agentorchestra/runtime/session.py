@@ -51,7 +51,7 @@ from agentorchestra.runtime.ledger import Record, within
 from agentorchestra.runtime.mail import Mail
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd, in_parallel
 from agentorchestra.runtime.run import Run, observe, wait_for
-from agentorchestra.runtime.vars import Vars
+from agentorchestra.runtime.vars import PRIVATE, Vars
 
 Deps = TypeVar("Deps")
 T = TypeVar("T")
@@ -563,7 +563,7 @@ class Session(Generic[Deps]):
         if effect.kind is EffectKind.SPAWN:
             return self._spawn(key, effect, handler, child)
         outcome: Outcome = await self._executed(handler, effect, child)
-        return outcome.model_copy(update={"writes": {**child.vars.writes, **outcome.writes}})
+        return outcome.model_copy(update={"writes": {**_handed_back(child, effect), **outcome.writes}})
 
     async def _executed(self, handler: Any, effect: Effect, child: Session[Any]) -> Outcome:
         try:
@@ -776,6 +776,7 @@ class Session(Generic[Deps]):
                 active=(lambda: self.run.active_s() - began) if carve.active_s is not None else None,
             )
             actor, role, model = spec.name, spec.role, spec.model or self.model
+            base = {name: value for name, value in base.items() if not name.startswith(PRIVATE)}
         return Session(
             self.run,
             branch,
@@ -956,8 +957,9 @@ class Session(Generic[Deps]):
     ) -> Outcome:
         """Write exactly what the agent sees, and take it into the ledger."""
         run = self.run
-        if child is not None and child.vars.writes:
-            outcome = outcome.model_copy(update={"writes": {**child.vars.writes, **outcome.writes}})
+        written = _handed_back(child, effect) if child is not None else None
+        if written:
+            outcome = outcome.model_copy(update={"writes": {**written, **outcome.writes}})
         outcome = run.redactor.outcome(outcome.model_copy(update={"ended_at": run.clock.now()}))
         encoded = None
         record = run.ledger.records.get(key)
@@ -1011,6 +1013,14 @@ def source_hash(component: type[Any]) -> str:
         return sha256_text(inspect.getsource(component))
     except (OSError, TypeError):
         return sha256_text(f"{component.__module__}.{component.__qualname__}")
+
+
+def _handed_back(child: Session[Any], effect: Effect) -> dict[str, JsonValue]:
+    """What a child wrote, as far as its caller gets it: an agent's own notes (its plan) stay its own."""
+    writes = child.vars.writes
+    if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
+        return {name: value for name, value in writes.items() if not name.startswith(PRIVATE)}
+    return writes
 
 
 def _segment(name: str) -> str:

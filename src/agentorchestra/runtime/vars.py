@@ -7,6 +7,9 @@ from copy import deepcopy
 
 from pydantic import JsonValue
 
+PRIVATE = "agent:"
+"""Names that begin with this belong to one agent: its sub-agents do not see them, its caller does not get them."""
+
 
 class Vars(MutableMapping[str, JsonValue]):
     """Run-scoped state as one branch sees it: what it inherited, under what it wrote.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, Tag
 from agentorchestra.core.errors import ToolDefinitionError
@@ -33,11 +33,33 @@ class _Action:
         return mistake(self.schema.name, problems, self.schema.parameters) if problems else None
 
 
+@dataclass(frozen=True)
+class _Offer:
+    """What is offered, with its schema made once."""
+
+    one: Offered
+    schema: ToolSchema
+
+
+class Offered(Protocol):
+    """Something else than a tool or an action that a model may call: another agent."""
+
+    @property
+    def schema(self) -> ToolSchema:
+        """How the model sees it."""
+        ...
+
+    def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
+        """The effect of a call whose arguments fit the schema."""
+        ...
+
+
 class AgentToolset:
-    """The tools and environments of one agent.
+    """The tools, agents and environments that one agent may call.
 
     Args:
         tools: what it may call.
+        offered: further things with a schema and an effect of their own: agents as tools.
         environments: instance -> environment (for schemas and rules; the runtime opens its own instances).
         role: who calls.
 
@@ -50,22 +72,26 @@ class AgentToolset:
         tools: Sequence[Tool],
         environments: Mapping[str, Environment] | None = None,
         *,
+        offered: Sequence[Offered] = (),
         role: str = "agent",
     ) -> None:
         self._role = role
-        self._callable: dict[str, Tool | _Action] = {}
+        self._callable: dict[str, Tool | _Action | _Offer] = {}
         for tool in tools:
             self._add(tool.name, tool)
+        for one in offered:
+            schema = one.schema
+            self._add(schema.name, _Offer(one, schema))
         for instance, environment in (environments or {}).items():
             for schema in environment.actions():
                 name = f"{instance}_{schema.name}"
                 shown = schema.model_copy(update={"name": name})
                 self._add(name, _Action(instance, environment, schema.name, shown))
 
-    def _add(self, name: str, one: Tool | _Action) -> None:
+    def _add(self, name: str, one: Tool | _Action | _Offer) -> None:
         if self._callable.get(name, one) is not one:
             raise ToolDefinitionError(
-                f"two of the agent's tools and actions are called {name!r}; give one another name (name=...)"
+                f"two of the agent's tools, actions and agents are called {name!r}; give one another name (name=...)"
             )
         self._callable[name] = one
 
@@ -86,6 +112,13 @@ class AgentToolset:
         given, unread = parse_arguments(call.arguments, call.name)
         if unread is not None:
             given = {"raw": str(call.arguments)}
+        if isinstance(found, _Offer):
+            problems = [unread] if unread is not None else schema_problems(dict(given), found.schema.parameters)
+            effect = found.one.effect({} if problems else dict(given), session, provenance)
+            if problems:
+                problem = mistake(call.name, problems, found.schema.parameters)
+                effect = effect.model_copy(update={"invalid": problem})
+            return effect
         if found is not None:
             environment = found.environment
             mutates = environment.mutates(found.action)
@@ -113,4 +146,4 @@ class AgentToolset:
         )
 
 
-__all__ = ["AgentToolset"]
+__all__ = ["AgentToolset", "Offered"]

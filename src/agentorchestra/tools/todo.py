@@ -21,7 +21,7 @@ StepStatus = Literal["not_started", "in_progress", "completed", "blocked"]
 Action = Literal["create", "update", "list", "get", "set_active", "mark_step", "delete", "add", "clear", "complete"]
 
 _MARKS: dict[StepStatus, str] = {"not_started": "[ ]", "in_progress": "[→]", "completed": "[✓]", "blocked": "[!]"}
-_VAR = "todo"
+_VAR = "agent:todo"
 _FIRST = "plan"
 """What a plan without a name is called."""
 

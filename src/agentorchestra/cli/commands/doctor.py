@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib.resources
 import io
 import os
 import shutil
@@ -296,12 +295,12 @@ def _policy(folder: Path, settings: Settings | None, workspace: Workspace[Any] |
 
 def _prompts(folder: Path) -> list[Check]:
     from agentorchestra.tea.prompts import PromptLibrary
+    from agentorchestra.workspace import packaged_prompts
 
     try:
-        packaged = importlib.resources.files("agentorchestra.systems") / "prompts"
-        library = PromptLibrary([packaged], folder / "prompts")
+        library = PromptLibrary(packaged_prompts(), folder / "prompts")
         count = len(library.pins())
-        names = PromptLibrary([packaged]).names
+        names = PromptLibrary(packaged_prompts()).names
     except AgentOrchestraError as exc:
         return [Check("prompts", "fail", one_line(str(exc), 2000), "correct the file, or reinstall agentorchestra")]
     own = sorted(path.stem for path in (folder / "prompts").glob("*.md"))

@@ -1,0 +1,349 @@
+"""What every agent and system is built from: tools, prompts, models, and the handler of InvokeAgent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentorchestra.agents.agent import Agent, Delegate
+from agentorchestra.core.budget import NO_COST, Bound
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, failed, provenance_of
+from agentorchestra.core.errors import BudgetExhaustedError, UnknownComponentError, UnknownSystemError, UsageError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.messages import Message, ModelSettings
+from agentorchestra.core.messages import system as system_message
+from agentorchestra.core.protocols import Environment
+from agentorchestra.core.settings import RoleSettings
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.loop import STALLS_NOTED, ModelDecider, Parts, Seen, State, environment_state, inbox, linear
+from agentorchestra.models.manager import ModelManager
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.prompts import PromptLibrary
+from agentorchestra.tea.tool import Tool
+from agentorchestra.tea.toolset import AgentToolset, Offered
+from agentorchestra.tools.done import done_tool
+from agentorchestra.tools.todo import render_todo
+
+System = Callable[["AgentSpec", Session[Any], "Kit"], Awaitable[AgentResult]]
+"""A paradigm: from a spec and a session to a result, with everything through the session."""
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What the workspace hands to systems.
+
+    Attributes:
+        tools: every registered tool by name.
+        environments: factories by name.
+        prompts: packaged prompts and the workspace's overrides.
+        models: profiles and clients.
+        systems: by name, for sub-agents.
+        agents: by name, for planners and other agents that delegate.
+        given: names of the tools and environments that the user gave, besides the packaged ones.
+        choices: names of the models a delegation may choose from.
+        max_calls: calls accepted in one decision.
+    """
+
+    tools: Mapping[str, Tool[..., Any]]
+    environments: Mapping[str, Callable[[], Environment]]
+    prompts: PromptLibrary
+    models: ModelManager
+    systems: Mapping[str, System]
+    agents: Mapping[str, Agent] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    max_calls: int = 16
+
+    def delegates(self, session: Session[Any], *, but: tuple[str, ...] = ()) -> list[Delegate]:
+        """The agents a caller may delegate to, with the tools each gets: never more than the caller has itself.
+
+        Args:
+            session: the caller's.
+            but: names left out (the caller's own, for one).
+        """
+        found = []
+        for name, agent in sorted(self.agents.items()):
+            wanted = self.given if agent.tools is None else agent.tools
+            if name in but or (agent.tools is None and not wanted):
+                continue
+            held = session.capabilities
+            tools = tuple(tool for tool in wanted if held is None or tool in held)
+            found.append(Delegate(agent, tools, self.choices, agent_effect))
+        return found
+
+
+def tools_of(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:
+    """The tools a spec names, plus `done` with the schema of its answer.
+
+    Raises:
+        UnknownComponentError: for a name that is not registered.
+    """
+    found: list[Tool[..., Any]] = []
+    for name in spec.tools:
+        if name in kit.environments or name == "done":
+            continue
+        tool = kit.tools.get(name)
+        if tool is None:
+            raise UnknownComponentError(f"no tool {name!r} is registered; registered: {', '.join(sorted(kit.tools))}")
+        found.append(tool)
+    return [*found, done_tool(spec.output_schema)]
+
+
+@dataclass(frozen=True)
+class AgentParts:
+    """An agent's first state and its decider."""
+
+    state: State
+    decide: ModelDecider
+    environments: tuple[str, ...]
+
+
+def model_of(spec: AgentSpec, session: Session[Any]) -> tuple[str, RoleSettings]:
+    """An agent's model (the delegation's choice, else its role's, else the run's), and what its role sets."""
+    role = session.manifest.roles.get(spec.role, RoleSettings())
+    return spec.model or role.model or session.model, role
+
+
+def _model_facts(model: str, session: Session[Any], kit: Kit) -> tuple[bool, ModelSettings, str]:
+    """Whether a model takes native calls, the parameters of its requests, and the hash of its profile.
+
+    A replay asks no model, so it needs neither key nor client: what it cannot look up it takes from the recording.
+    """
+    try:
+        if any(node.limits.cost_usd is not None for node in session.node.chain()):
+            kit.models.require_price(model)  # dollars cannot be held for a model without a price
+        client = kit.models.client(model)
+    except UsageError:
+        recorded = session.recorded_request() if session.run.replaying else None
+        if recorded is None:
+            raise
+        return bool(recorded.tools), recorded.settings, ""
+    profile = client.profile
+    settings = ModelSettings(
+        max_tokens=profile.max_tokens, temperature=profile.temperature, timeout_s=profile.timeout_s
+    )
+    return client.native_tools, settings, sha256_json(profile.model_dump(mode="json"))
+
+
+def request_settings(
+    model: str, role: RoleSettings, session: Session[Any], kit: Kit
+) -> tuple[bool, ModelSettings, str]:
+    """Native calls or not, the parameters of the requests of a role, and the hash of the model's profile."""
+    native, settings, profile_hash = _model_facts(model, session, kit)
+    own = {"temperature": role.temperature, "max_tokens": role.max_tokens}
+    return native, settings.model_copy(update={k: v for k, v in own.items() if v is not None}), profile_hash
+
+
+def build_agent(
+    spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str, offered: Sequence[Offered] = ()
+) -> AgentParts:
+    """An agent from its spec and the prompt it speaks with.
+
+    Args:
+        spec: see AgentSpec.
+        session: its branch.
+        kit: see Kit.
+        prompt: the name of its system prompt, which may declare any of the variables given here.
+        offered: agents it may delegate to.
+    """
+    tools = tools_of(spec, kit)
+    session.own_tools = {tool.name: tool for tool in tools if tool.name not in kit.tools}
+    instances = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
+    toolset = AgentToolset(tools, instances, offered=offered, role=spec.role)
+    model, role = model_of(spec, session)
+    native, settings, profile_hash = request_settings(model, role, session, kit)
+    system_prompt = kit.prompts.get(prompt)
+    values: dict[str, Any] = {
+        "native": native,
+        "max_tools": kit.max_calls,
+        "tools": [
+            {"name": s.name, "description": s.description, "parameters": json.dumps(s.parameters, sort_keys=True)}
+            for s in toolset.schemas()
+        ],
+        "environments": [{"name": name, "rules": environment.rules()} for name, environment in instances.items()],
+        "has_todo": any(tool.name == "todo" for tool in tools),
+        "agents": [{"name": one.schema.name, "description": one.schema.description} for one in offered],
+        "max_steps": spec.max_steps,
+    }
+    rendered = system_prompt.render(**{name: values[name] for name in system_prompt.variables if name in values})
+    top = is_top(session)
+    told, origin = _told(spec, session, kit, top)
+    state = State(
+        messages=(system_message(rendered), Message(role="user", content=told)),
+        max_steps=spec.max_steps,
+        sources=(origin, *provenance_of(told[1:])),
+    )
+    tail_prompt = kit.prompts.get("tail")
+
+    def tail(state: State, view: list[Seen]) -> str:
+        return tail_prompt.render(
+            step=state.step + 1,
+            max_steps=state.max_steps,
+            memory=state.memory,
+            todo=render_todo(session.vars),
+            repeated=state.repeated,
+            repeats=state.repeats,
+            stalls=state.stalls if state.stalls >= STALLS_NOTED else 0,
+            problem=state.problem or "",
+            must_answer=state.must_answer,
+            candidate=state.candidate,
+        )
+
+    decide = ModelDecider(
+        model=model,
+        tools=toolset,
+        tail=tail,
+        native=native,
+        settings=settings,
+        content_hash=profile_hash,
+        max_calls=kit.max_calls,
+        role=spec.role,
+    )
+    return AgentParts(state, decide, tuple(instances))
+
+
+def is_top(session: Session[Any]) -> bool:
+    """Whether a session is the run's top agent's: it speaks with the user, whom sub-agents never hear."""
+    return session.parent is not None and session.parent.parent is None
+
+
+def _told(spec: AgentSpec, session: Session[Any], kit: Kit, top: bool) -> tuple[tuple[Block, ...], Provenance]:
+    """What an agent is told first, and where that came from.
+
+    A sub-agent is told by an agent: its words are trusted as far as what that one has seen.
+    """
+    manifest = session.manifest
+    trust = Trust.USER if top else lowest(Trust.AGENT, *(one.trust for one in session.provenance))
+    text = kit.prompts.get("task").render(
+        task=spec.instruction,
+        original="" if top or manifest.task == spec.instruction else manifest.task,
+        files=[{"name": ref.name, "media_type": ref.media_type, "size": ref.size} for ref in manifest.files],
+        output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
+    )
+    source = Source(kind="task") if top else Source(kind="agent", ref="caller")
+    blocks: list[Block] = [TextBlock(text=text, source=source, trust=trust)]
+    if top and manifest.earlier:
+        # Answers of earlier runs may hold anything their agents read.
+        earlier = kit.prompts.get("earlier").render(
+            earlier=[one.model_dump(mode="json") for one in manifest.earlier], session=manifest.session or ""
+        )
+        blocks.append(TextBlock(text=earlier, source=Source(kind="memory", ref="session"), trust=Trust.UNTRUSTED))
+    return (*blocks, *spec.context), Provenance(kind=source.kind, ref=source.ref, trust=trust)
+
+
+async def run_agent(
+    spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str, offered: Sequence[Offered] = ()
+) -> AgentResult:
+    """The ordinary agent: one prompt, its tools, step after step until it is done."""
+    agent = build_agent(spec, session, kit, prompt=prompt, offered=offered)
+    perceive = [environment_state(f"{name}@{kit.environments[name]().version}") for name in agent.environments]
+    parts = Parts(
+        decide=agent.decide,
+        perceive=(*((inbox,) if is_top(session) else ()), *perceive),
+        environments=agent.environments,
+    )
+    return result_of(await linear(agent.state, session, parts))
+
+
+def result_of(state: State) -> AgentResult:
+    """The result of an ended state; work that the budget ended says so in its status."""
+    result = state.result or AgentResult(status=RunStatus.PARTIAL, steps=state.step, memory=state.memory)
+    if state.limited:
+        timed = "active seconds" in state.limited
+        status = RunStatus.TIMED_OUT if timed else RunStatus.BUDGET_EXHAUSTED
+        return result.model_copy(update={"status": status, "report": result.report or state.limited})
+    return result
+
+
+class AgentHandler:
+    """Executes InvokeAgent and Spawn: finds the system and hands it the child session."""
+
+    def __init__(self, kit: Callable[[], Kit]) -> None:
+        self._kit = kit
+
+    def mode(self, effect: Effect) -> Mode:
+        """Composite: entered again after a crash."""
+        return Mode.COMPOSITE
+
+    def bound(self, effect: Effect) -> Bound:
+        """Composites reserve nothing themselves."""
+        return NO_COST
+
+    def redact(self, effect: Effect) -> Effect:
+        """The effect as it is."""
+        return effect
+
+    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+        """The result of the agent. A sub-agent without budget is an outcome: its caller can still answer."""
+        kit = self._kit()
+        spec = AgentSpec.model_validate(effect.arguments)
+        try:
+            result = await self._drive(spec, ctx, kit)
+        except BudgetExhaustedError as exc:
+            top = ctx.parent is None or ctx.parent.parent is None
+            if top and exc.scope != ctx.branch:
+                raise  # nothing is left for anybody: the end of the run
+            return failed("limited", str(exc), value=ctx.partial, trust=Trust.UNTRUSTED)
+        # An answer is trusted no further than what the agent saw, or content from outside would be laundered by it.
+        return Outcome(value=result.model_dump(mode="json"), trust=lowest(Trust.AGENT, ctx.seen_trust))
+
+    async def _drive(self, spec: AgentSpec, ctx: Session[Any], kit: Kit) -> AgentResult:
+        agent = kit.agents.get(spec.system)
+        if agent is None:
+            return await find_system(spec.system, kit.systems)(spec, ctx, kit)
+        if agent.drive is not None:
+            return await agent.drive(spec, ctx, kit)
+        return await run_agent(spec, ctx, kit, prompt=agent.prompt)
+
+
+def find_system(name: str, systems: Mapping[str, System]) -> System:
+    """A system by name.
+
+    Raises:
+        UnknownSystemError: with the names there are.
+    """
+    try:
+        return systems[name]
+    except KeyError:
+        raise UnknownSystemError(f"no system {name!r}; the systems: {', '.join(sorted(systems))}") from None
+
+
+def agent_effect(
+    spec: AgentSpec,
+    session: Session[Any],
+    *,
+    kind: EffectKind = EffectKind.INVOKE_AGENT,
+    provenance: tuple[Provenance, ...] = (),
+) -> Effect:
+    """InvokeAgent (or Spawn) for a spec.
+
+    Args:
+        spec: what it is to do.
+        session: the caller's.
+        kind: InvokeAgent, or Spawn for one that is joined later.
+        provenance: what was in view when the caller decided.
+    """
+    pins = session.manifest.prompts
+    hashes = {name: pin.content_hash for name, pin in pins.items()}
+    if spec.system in session.manifest.agents:
+        hashes[f"agent {spec.system}"] = session.manifest.agents[spec.system].content_hash
+    version = session.manifest.agents[spec.system].version if spec.system in session.manifest.agents else "1.0.0"
+    # The user starts the top agent; every other one is told by an agent, which may have read anything it has seen.
+    told = (Provenance(kind="agent", ref=session.actor, trust=lowest(Trust.AGENT, session.seen_trust)),)
+    return Effect(
+        kind=kind,
+        component=f"{spec.system}@{version}",
+        content_hash=sha256_json(hashes),
+        arguments=spec.model_dump(mode="json", exclude_defaults=True) | {"name": spec.name, "tools": list(spec.tools)},
+        mode=Mode.COMPOSITE,
+        role=session.role,
+        purpose="agent",
+        provenance=() if session.parent is None else _one_each((*provenance, *told)),
+    )
+
+
+def _one_each(provenance: tuple[Provenance, ...]) -> tuple[Provenance, ...]:
+    return tuple(sorted(set(provenance), key=lambda one: (one.kind, one.ref, one.trust.value)))
