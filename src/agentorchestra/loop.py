@@ -15,10 +15,11 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, provenance_of
-from agentorchestra.core.errors import UsageError
+from agentorchestra.core.errors import ModelContextError, UsageError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ModelSettings, ToolCall, ToolSchema
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
+from agentorchestra.models.prices import estimate_input_tokens
 from agentorchestra.runtime.session import Session
 
 REPEATS_NOTED = 2
@@ -26,6 +27,9 @@ REPEATS_ENDED = 4
 STALLS_NOTED = 2
 STALLS_ENDED = 4
 """Identical calls with the same result, steps without a successful call: noticed, then the answer is asked for."""
+
+OVERFLOW_SHARE = 0.7
+"""What is left of a prompt that a provider found too long."""
 
 
 class Seen(BaseModel):
@@ -47,6 +51,8 @@ class Decision(BaseModel):
         heard: messages that arrived in this step and stay in the history.
         problem: why there is nothing to execute, said to the model in the next step.
         limited: the budget refused the decision; the next one must be the answer.
+        overhead: tokens of the request besides the history: tools, what was perceived, the tail.
+        overflow: tokens, as estimated, of a prompt that the provider says is longer than its window; else 0.
         final: this was the last allowed decision.
     """
 
@@ -62,6 +68,8 @@ class Decision(BaseModel):
     heard: tuple[Message, ...] = ()
     problem: str | None = None
     limited: str | None = None
+    overhead: int = 0
+    overflow: int = 0
     final: bool = False
     native: bool = True
 
@@ -80,11 +88,19 @@ class State(BaseModel):
         limited: why the budget ends the work.
         result: the answer, once there is one.
         candidate: which of rival proposals this is (beam).
+        head: messages at the front that are never taken out: system prompt and task.
+        overhead: tokens of the last request besides the history.
+        compactions: how often steps were taken out.
+        ceiling: tokens that a prompt may have, once a provider has found one too long; 0 for no such limit.
     """
 
     model_config = ConfigDict(frozen=True)
 
     messages: tuple[Message, ...]
+    head: int = 2
+    overhead: int = 0
+    compactions: int = 0
+    ceiling: int = 0
     step: int = 0
     max_steps: int = 20
     sources: tuple[Provenance, ...] = ()
@@ -117,6 +133,10 @@ class State(BaseModel):
 
     def add(self, decision: Decision, results: Sequence[Outcome]) -> State:
         """The state after a decision and its results."""
+        if decision.overflow and not decision.final:
+            # Counted as a step: a prompt that cannot be made to fit must not be tried for ever.
+            update = {"messages": self.messages + decision.heard, "step": self.step + 1, "stalls": self.stalls + 1}
+            return self.model_copy(update={**update, "ceiling": int(decision.overflow * OVERFLOW_SHARE)})
         if decision.limited:
             return self.model_copy(update={"limited": decision.limited, "messages": self.messages + decision.heard})
         messages = [*decision.heard]
@@ -158,6 +178,7 @@ class State(BaseModel):
                 "repeats": repeats,
                 "stalls": 0 if useful else self.stalls + 1,
                 "problem": decision.problem,
+                "overhead": decision.overhead,
                 "result": result or (_best_effort(self, decision, results) if decision.final else None),
             }
         )
@@ -376,8 +397,12 @@ class ModelDecider:
         if outcome.status == "limited":
             return Decision(limited=outcome.error, heard=heard)
         if not outcome.ok:
-            return Decision(problem=outcome.error, heard=heard, final=final)
-        return self._interpret(state, outcome, session, provenance, heard, final)
+            too_long = outcome.error_type == ModelContextError.__name__
+            overflow = estimate_input_tokens(request) if too_long else 0
+            return Decision(problem=outcome.error, heard=heard, final=final, overflow=overflow)
+        decision = self._interpret(state, outcome, session, provenance, heard, final)
+        beside = request.model_copy(update={"messages": messages[len(state.messages) + len(heard) :]})
+        return decision.model_copy(update={"overhead": estimate_input_tokens(beside)})
 
     def _interpret(
         self,

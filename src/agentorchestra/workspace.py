@@ -41,6 +41,7 @@ from agentorchestra.core.errors import (
     UnknownComponentError,
     UnknownModelError,
     UnknownRunError,
+    UsageError,
     WorkspaceNotWritableError,
     WorkspaceStateError,
 )
@@ -367,6 +368,7 @@ class Workspace(Generic[Deps]):
             earlier=history,
             roles=chosen_roles,
             agents={name: _pin(one) for name, one in sorted(self.agents.items())},
+            context_windows=self._windows({*names, *self.settings.models}, equipment.models),
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self.store.create_run(run_id, manifest, [created])
@@ -758,6 +760,16 @@ class Workspace(Generic[Deps]):
             if role.model:
                 models.check(role.model)
         return dict(sorted(roles.items()))
+
+    def _windows(self, names: set[str], models: Any) -> dict[str, int]:
+        """What each model can read; one that cannot be asked (a profile without its key) is left out."""
+        found = {}
+        for name in sorted(names):
+            try:
+                found[name] = models.client(name).profile.context_window
+            except UsageError:
+                continue
+        return found
 
     async def _earlier(self, session: str | None) -> tuple[Exchange, ...]:
         """The session's earlier tasks and answers, oldest first: what the log has of runs that gave an answer."""

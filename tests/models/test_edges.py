@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.content import MediaBlock, TextBlock, Trust
-from agentorchestra.core.errors import ModelRateLimitError
+from agentorchestra.core.errors import ModelContextError, ModelRateLimitError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import Message, ModelResponse, ToolCall, user
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models.prices import estimate_input_tokens, is_loopback, most_usage, price_of
-from agentorchestra.testing import ServerReply, call
+from agentorchestra.testing import ServerReply, call, http_error
 from tests.models.support import asking, no_media, schema, serving
 
 
@@ -107,3 +107,18 @@ async def test_how_long_a_provider_asks_to_wait(header: str, seconds: float | No
         with pytest.raises(ModelRateLimitError) as caught:
             await client.request(asking(), media=no_media)
     assert caught.value.retry_after_s == seconds
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        "the request exceeds the available context size, try increasing it",
+    ],
+)
+async def test_a_prompt_that_is_too_long_is_an_error_of_its_own(said: str) -> None:
+    async with serving([http_error(400, said)]) as (_, client):
+        with pytest.raises(ModelContextError, match=r"cannot read a prompt this long .*; set context_window"):
+            await client.request(asking(), media=no_media)

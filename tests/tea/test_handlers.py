@@ -432,7 +432,8 @@ async def test_a_long_text_is_cut_and_kept(tmp_path: Path) -> None:
     ref = outcome.artifacts[0]
     assert (ref.name, ref.media_type) == ("1-long.txt", "text/plain; charset=utf-8")
     assert outcome.value == "é" * 100 + (
-        "\n[cut: 4,900 of 5,000 characters left out; the whole result is kept as the artifact 1-long.txt]"
+        "\n[cut: 4,900 of 5,000 characters left out; the whole result is kept as the artifact 1-long.txt, "
+        "which read_artifact reads in parts]"
     )
 
 

@@ -138,7 +138,7 @@ async def test_a_computation_is_replayed_and_its_interpreter_ends_with_the_works
 async def test_the_tools_every_workspace_has(tmp_path: Path) -> None:
     before = interpreters()
     found = builtin_tools(tmp_path)
-    assert sorted(found.tools) == ["python", "read_file", "search_files", "todo"]
+    assert sorted(found.tools) == ["python", "read_artifact", "read_file", "search_files", "todo"]
     for name, one in found.tools.items():
         assert one.name == name and one.mode is Mode.PURE and one.description
         for argument, schema in one.schema.parameters["properties"].items():

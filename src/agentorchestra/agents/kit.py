@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.agent import Agent, Delegate
+from agentorchestra.agents.compaction import Compaction, Summariser
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, failed, provenance_of
@@ -18,14 +19,28 @@ from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.settings import RoleSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.loop import STALLS_NOTED, ModelDecider, Parts, Seen, State, environment_state, inbox, linear
+from agentorchestra.loop import (
+    STALLS_NOTED,
+    ModelDecider,
+    Observe,
+    Parts,
+    Seen,
+    State,
+    environment_state,
+    inbox,
+    linear,
+)
 from agentorchestra.models.manager import ModelManager
+from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.prompts import PromptLibrary
 from agentorchestra.tea.tool import Tool
 from agentorchestra.tea.toolset import AgentToolset, Offered
 from agentorchestra.tools.done import done_tool
 from agentorchestra.tools.todo import render_todo
+
+RESULT_SHARE = 0.15
+"""Part of an agent's window that one result may take; what is longer is cut, the whole kept as an artifact."""
 
 System = Callable[["AgentSpec", Session[Any], "Kit"], Awaitable[AgentResult]]
 """A paradigm: from a spec and a session to a result, with everything through the session."""
@@ -94,11 +109,12 @@ def tools_of(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:
 
 @dataclass(frozen=True)
 class AgentParts:
-    """An agent's first state and its decider."""
+    """An agent's first state, its decider, what happens after its calls."""
 
     state: State
     decide: ModelDecider
     environments: tuple[str, ...]
+    observe: tuple[Observe, ...]
 
 
 def model_of(spec: AgentSpec, session: Session[Any]) -> tuple[str, RoleSettings]:
@@ -202,7 +218,24 @@ def build_agent(
         max_calls=kit.max_calls,
         role=spec.role,
     )
-    return AgentParts(state, decide, tuple(instances))
+    compaction = _compaction(spec, session, kit, model, settings)
+    session.result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
+    return AgentParts(state, decide, tuple(instances), (compaction,))
+
+
+def _compaction(spec: AgentSpec, session: Session[Any], kit: Kit, model: str, settings: ModelSettings) -> Compaction:
+    role = session.manifest.roles.get("summariser", RoleSettings())
+    name = role.model or model
+    _, asked, profile_hash = request_settings(name, role, session, kit)
+    prompt = kit.prompts.get("summary")
+    summariser = Summariser(name, asked, window_of(name, session, kit), profile_hash, prompt)
+    return Compaction(window_of(model, session, kit), settings.max_tokens, spec.instruction, summariser)
+
+
+def window_of(model: str, session: Session[Any], kit: Kit) -> int:
+    """Tokens a model can read: as the run was created, so that a replay without its client takes out the same steps."""
+    pinned = session.manifest.context_windows.get(model)
+    return pinned if pinned is not None else kit.models.client(model).profile.context_window
 
 
 def is_top(session: Session[Any]) -> bool:
@@ -243,6 +276,7 @@ async def run_agent(
     parts = Parts(
         decide=agent.decide,
         perceive=(*((inbox,) if is_top(session) else ()), *perceive),
+        observe=agent.observe,
         environments=agent.environments,
     )
     return result_of(await linear(agent.state, session, parts))

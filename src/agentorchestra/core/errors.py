@@ -36,6 +36,7 @@
     │   ├── ModelUnavailableError      unreachable, 5xx, silence
     │   ├── ModelResponseError         an answer that is not one
     │   ├── ModelRequestError          other 4xx
+    │   │   └── ModelContextError      the prompt is longer than the model's window
     │   └── ScriptError                the scripted model met an unexpected or unused step
     ├── ToolError                      raised by a tool: becomes an observation
     ├── AgentFailedError               the top agent ended without a result
@@ -216,6 +217,10 @@ class ModelResponseError(ModelError):
 
 class ModelRequestError(ModelError):
     """The provider refused the request itself."""
+
+
+class ModelContextError(ModelRequestError):
+    """The prompt is longer than what the model can read: an observation, the agent shortens its history."""
 
 
 class ScriptError(ModelError):

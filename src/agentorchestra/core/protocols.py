@@ -130,6 +130,14 @@ class RunContext(Protocol[DepsT_co]):
         """Keep bytes as an artifact of this effect."""
         ...
 
+    async def read_artifact(self, name: str) -> bytes:
+        """The bytes of an artifact of this run: a result that was cut, or a file a tool made.
+
+        Raises:
+            UnknownComponentError: with the names of the run's artifacts.
+        """
+        ...
+
     def attempt(self) -> AbstractAsyncContextManager[Attempt]:
         """A logged attempt (models)."""
         ...

@@ -148,6 +148,7 @@ class RunManifest(BaseModel):
         earlier: the session's earlier tasks and answers, oldest first, as they were when the run was created.
         roles: model and parameters per role.
         agents: the agents a planner may delegate to.
+        context_windows: tokens each model can read, by its name: where steps are taken out of a history.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -176,6 +177,7 @@ class RunManifest(BaseModel):
     earlier: tuple[Exchange, ...] = ()
     roles: dict[str, RoleSettings] = {}
     agents: dict[str, Pinned] = {}
+    context_windows: dict[str, int] = {}
 
 
 class Question(BaseModel):

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from agentorchestra.core.errors import (
     ModelAuthError,
+    ModelContextError,
     ModelError,
     ModelRateLimitError,
     ModelRequestError,
@@ -162,7 +163,19 @@ def of_status(
     if status == 404:
         where = f" and {target.address_advice.removeprefix('is the server running? ')}" if target.own_address else ""
         return ModelRequestError(f"{target} does not know this model or path ({told}); check the model's name{where}")
+    if status in (400, 413, 422) and _TOO_LONG.search(said or ""):
+        return ModelContextError(
+            f"{target} cannot read a prompt this long ({told}); set context_window of its profile to what it reads"
+        )
     return ModelRequestError(f"{target} refused the request ({told}); change what it names, or use another model")
+
+
+_TOO_LONG = re.compile(
+    r"context.{0,20}(length|window|size)|prompt is too long|too many (input )?tokens|maximum (context|prompt) length"
+    r"|exceeds? the (maximum|max) (number of )?(input )?tokens|input token count",
+    re.IGNORECASE,
+)
+"""How providers and local servers say that a prompt does not fit; they have no common code for it."""
 
 
 def unreachable(target: Target, reason: object) -> ModelError:

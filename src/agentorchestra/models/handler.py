@@ -10,7 +10,7 @@ from typing import Any
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, Mode, Outcome, failed
-from agentorchestra.core.errors import ModelError, ModelRequestError, UsageError
+from agentorchestra.core.errors import ModelContextError, ModelError, ModelRequestError, UsageError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, ModelClient, OnDelta, spent_by
 from agentorchestra.models.manager import ModelManager
@@ -83,7 +83,11 @@ class RequestModelHandler:
             client = self._models.client(request.model)
         except UsageError as exc:
             return failed("error", str(exc), error_type=type(exc).__name__)
-        response = await self._ask(client, request, ctx)
+        try:
+            response = await self._ask(client, request, ctx)
+        except ModelContextError as exc:
+            # The agent can do something about it: shorten its history and ask again.
+            return failed("error", str(exc), error_type=type(exc).__name__)
         return Outcome(
             value=response.model_dump(mode="json", exclude_defaults=True),
             usage=response.usage,

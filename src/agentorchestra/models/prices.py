@@ -126,6 +126,13 @@ def estimate_input_tokens(request: ModelRequest, *, context_window: int | None =
     return -(-chars // CHARS_PER_TOKEN) + _media_tokens(request.messages, context_window)
 
 
+def estimate_messages_tokens(messages: Iterable[Message], *, context_window: int | None = None) -> int:
+    """The same for messages alone."""
+    messages = tuple(messages)
+    chars = sum(_message_chars(message) for message in messages)
+    return -(-chars // CHARS_PER_TOKEN) + _media_tokens(messages, context_window)
+
+
 def estimate_text_tokens(text: str) -> int:
     """An upper estimate of the tokens of a text."""
     return -(-_weight(text) // CHARS_PER_TOKEN)
@@ -209,6 +216,7 @@ __all__ = [
     "FREE",
     "bound_of",
     "estimate_input_tokens",
+    "estimate_messages_tokens",
     "estimate_text_tokens",
     "is_loopback",
     "most_usage",

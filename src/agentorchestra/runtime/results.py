@@ -13,6 +13,7 @@ from agentorchestra.core.effects import ArtifactRef, Outcome, blocks_value
 from agentorchestra.core.ids import canonical_json
 
 MAX_RESULT_CHARS = 20_000
+SHORTEST_CHARS = 200
 
 
 def result_value(content: Any, trust: Trust, sources: Sequence[Source] = ()) -> JsonValue:
@@ -65,8 +66,11 @@ async def cut_result(
         value: of an outcome.
         name: of the component, for the artifact's name.
         ctx: RunContext of the effect.
-        max_chars: characters kept.
+        max_chars: characters kept, fewer where the calling agent's window has no room for as many.
     """
+    room: int | None = getattr(getattr(ctx, "parent", None), "result_chars", None)
+    if room is not None:
+        max_chars = min(max_chars, max(room, SHORTEST_CHARS))
     blocks, text = _read(value)
     if len(text) <= max_chars:
         return value, ()
@@ -80,7 +84,7 @@ async def cut_result(
     ref = await ctx.artifact(f"{place}-{name}.{suffix}", text.encode("utf-8", "replace"), media_type)
     note = (
         f"[cut: {len(text) - max_chars:,} of {len(text):,} characters left out; "
-        f"the whole result is kept as the artifact {ref.name}]"
+        f"the whole result is kept as the artifact {ref.name}, which read_artifact reads in parts]"
     )
     if blocks is None:
         return f"{text[:max_chars]}\n{note}", (ref,)

@@ -145,6 +145,7 @@ class Session(Generic[Deps]):
         self.raised: BaseException | None = None
         self.seen_trust = lowest(*(one.trust for one in provenance))
         self.spawned: dict[EffectKey, Spawned] = {}
+        self.result_chars: int | None = None  # the longest result this agent's window has room for
         self.own_tools: dict[str, Any] = {}  # tools made for this agent alone (`done` with its answer's schema)
         self._chance = key
         self._composite = composite
@@ -253,6 +254,16 @@ class Session(Generic[Deps]):
         """Keep bytes as an artifact."""
         digest = await self.run.services.store.put_blob(data, media_type)
         return ArtifactRef(name=name, sha256=digest, size=len(data), media_type=media_type)
+
+    async def read_artifact(self, name: str) -> bytes:
+        """The bytes of an artifact of this run."""
+        names: list[str] = []
+        for record in self.run.ledger.records.values():
+            for ref in record.outcome.artifacts if record.outcome is not None else ():
+                if ref.name == name:
+                    return await self.blob(ref.sha256)
+                names.append(ref.name)
+        raise UnknownComponentError(f"the run has no artifact {name!r}; its artifacts: {', '.join(names) or 'none'}")
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[_Attempt]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.tea.tool import Tool
+from agentorchestra.tools.artifacts import read_artifact
 from agentorchestra.tools.files import file_tools
 from agentorchestra.tools.python import PythonTool
 from agentorchestra.tools.todo import todo
@@ -31,5 +32,5 @@ def builtin_tools(folder: Path) -> BuiltinTools:
         folder: the workspace's folder, where the search index is kept.
     """
     python = PythonTool()
-    found: list[Tool[..., Any]] = [todo, python.tool, *file_tools(folder)]
+    found: list[Tool[..., Any]] = [todo, python.tool, read_artifact, *file_tools(folder)]
     return BuiltinTools({one.name: one for one in found}, python)

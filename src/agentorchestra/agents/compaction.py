@@ -1,0 +1,250 @@
+"""Compaction: when the window fills, the oldest steps of an agent become a summary. Calls and results stay in pairs.
+
+What an agent was told first and what the user says in between stays word for word; the newest steps stay as they are.
+The front of the prompt changes only when something is taken out, so that a provider's cache serves the steps between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from, lowest
+from agentorchestra.core.effects import Effect, EffectKind, Mode, provenance_of
+from agentorchestra.core.messages import Message, ModelRequest, ModelSettings, ToolCall
+from agentorchestra.core.messages import system as system_message
+from agentorchestra.loop import State
+from agentorchestra.models.prices import estimate_messages_tokens, estimate_text_tokens
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.prompts import Prompt
+
+FULL = 0.9
+"""Part of the window at which steps are taken out."""
+
+KEPT = 0.5
+"""Part of the window that is filled after that; what lies between is the room for the steps until the next time."""
+
+SUMMARY_TOKENS = 1_024
+"""The longest summary, if a tenth of the window is not less."""
+
+SHORTEST = 200
+"""Characters that are left of a result, however small the window is."""
+
+_WORDS_PER_TOKEN = 0.6
+_NAME = "summary"
+
+
+@dataclass(frozen=True)
+class Summariser:
+    """Who summarises: the model of the role `summariser`.
+
+    Attributes:
+        model: its name.
+        settings: parameters of its requests.
+        window: tokens it can read.
+        content_hash: of the model's profile.
+        prompt: its system prompt.
+    """
+
+    model: str
+    settings: ModelSettings
+    window: int
+    content_hash: str
+    prompt: Prompt
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """An `observe` part: keeps the next prompt inside the window.
+
+    Attributes:
+        window: tokens the agent's model can read.
+        reply: tokens its answer may take.
+        task: what the agent is to do, for the summariser.
+        summariser: see Summariser.
+    """
+
+    window: int
+    reply: int
+    task: str
+    summariser: Summariser
+
+    async def __call__(self, state: State, session: Session[Any]) -> State:
+        """The state whose next prompt fits."""
+        # What a provider refused as too long may be inside the window by our estimate: its word counts.
+        prompt = min(self.window - self.reply, state.ceiling or self.window)
+        room = prompt - state.overhead
+        if state.ended or estimate_messages_tokens(state.messages) <= room * FULL:
+            return state
+        head, rest = state.messages[: state.head], state.messages[state.head :]
+        words, summary, turns = _parted(rest)
+        fixed = estimate_messages_tokens((*head, *words))
+        longest = min(SUMMARY_TOKENS, max(64, self.window // 10))
+        kept = _newest(turns, int(room * KEPT) - fixed - longest)
+        dropped = turns[: len(turns) - len(kept)]
+        if dropped:
+            told = await self._summarise(summary, dropped, longest, prompt, session)
+            summary = (told,)
+        fits = int(room * FULL) - fixed - estimate_messages_tokens(summary)
+        shorter = _shortened([message for turn in kept for message in turn], fits)
+        return state.model_copy(
+            update={"messages": (*head, *summary, *words, *shorter), "compactions": state.compactions + 1}
+        )
+
+    async def _summarise(
+        self,
+        summary: tuple[Message, ...],
+        turns: list[list[Message]],
+        longest: int,
+        prompt: int,
+        session: Session[Any],
+    ) -> Message:
+        """The message that stands in place of steps: the summariser's words, or a list of them where it may not ask."""
+        one = self.summariser
+        dropped = [*summary, *(message for turn in turns for message in turn)]
+        trust = lowest(Trust.AGENT, *(block.trust for message in dropped for block in message.content))
+        reply = min(longest, one.settings.max_tokens)
+        asked = system_message(one.prompt.render(task=self.task, max_words=int(reply * _WORDS_PER_TOKEN)))
+        # Its own window may be larger: but what it has to read is never more than what did not fit.
+        room = int(min(one.window - reply, prompt) * FULL) - estimate_messages_tokens((asked,))
+        shown = Message(role="user", content=_as_blocks(_shortened(dropped, room)))
+        request = ModelRequest(
+            model=one.model,
+            messages=(asked, shown),
+            settings=one.settings.model_copy(update={"max_tokens": reply}),
+        )
+        outcome = await session.perform(
+            Effect(
+                kind=EffectKind.REQUEST_MODEL,
+                component=f"{one.model}@1.0.0",
+                content_hash=one.content_hash,
+                request=request,
+                mode=Mode.REPEATABLE,
+                role="summariser",
+                purpose="summary",
+                provenance=provenance_of(shown.content),
+            )
+        )
+        text = outcome.response.text.strip() if outcome.ok else ""
+        if not text:
+            text = _listed(summary, turns, longest)
+        text = _fitting(text, longest)
+        block = TextBlock(text=f"Summary of earlier steps:\n{text}", source=Source(kind="memory"), trust=trust)
+        return Message(role="user", content=(block,), name=_NAME)
+
+
+def _parted(
+    messages: Sequence[Message],
+) -> tuple[tuple[Message, ...], tuple[Message, ...], list[list[Message]]]:
+    """What the user said, the summary so far, and the steps: a decision with all its results is one of them."""
+    words: list[Message] = []
+    summary: list[Message] = []
+    turns: list[list[Message]] = []
+    for message in messages:
+        if message.name == _NAME and message.role == "user":
+            summary.append(message)
+        elif message.role == "user" and all(_from_user(block) for block in message.content):
+            words.append(message)
+        elif message.role == "assistant" or not turns:
+            turns.append([message])
+        else:
+            turns[-1].append(message)
+    return tuple(words), tuple(summary), turns
+
+
+def _from_user(block: Block) -> bool:
+    return block.source is not None and block.source.kind == "human"
+
+
+def _newest(turns: list[list[Message]], tokens: int) -> list[list[Message]]:
+    """The newest steps that fit; the last one always stays."""
+    kept: list[list[Message]] = []
+    for turn in reversed(turns):
+        tokens -= estimate_messages_tokens(turn)
+        if kept and tokens < 0:
+            break
+        kept.insert(0, turn)
+    return kept
+
+
+def _shortened(messages: list[Message], tokens: int) -> tuple[Message, ...]:
+    """The messages with the longest texts cut until they fit, evenly; nothing is left out as a whole."""
+    found = tuple(messages)
+    blocks = [block for message in found for block in message.content]
+    limit = max((len(block.text) for block in blocks if isinstance(block, TextBlock)), default=0)
+    while estimate_messages_tokens(found) > tokens and limit > SHORTEST:
+        limit = max(SHORTEST, int(limit * 0.7))
+        found = tuple(_cut(message, limit) for message in messages)
+    return found
+
+
+def _cut(message: Message, limit: int) -> Message:
+    if all(not isinstance(block, TextBlock) or len(block.text) <= limit for block in message.content):
+        return message
+    return message.model_copy(update={"content": tuple(_cut_block(block, limit) for block in message.content)})
+
+
+def _cut_block(block: Block, limit: int) -> Block:
+    if not isinstance(block, TextBlock) or len(block.text) <= limit:
+        return block
+    out = len(block.text) - limit
+    head = limit * 2 // 3
+    text = (
+        f"{block.text[:head]}\n[{out:,} characters left out here, the context is full: "
+        f"call again for a smaller part]\n{block.text[len(block.text) - (limit - head) :]}"
+    )
+    return block.model_copy(update={"text": text})
+
+
+def _as_blocks(messages: Sequence[Message]) -> tuple[Block, ...]:
+    """Steps as material for the summariser: each piece keeps its source and its trust."""
+    blocks: list[Block] = []
+    names: dict[str, str] = {}
+    for message in messages:
+        if message.role == "assistant":
+            blocks += [block_from("The agent wrote:", trust=Trust.SYSTEM), *message.content]
+            for call in message.tool_calls:
+                names[call.id] = call.name
+                blocks.append(block_from(f"The agent called {_shown(call)}", trust=Trust.AGENT))
+        elif message.role == "tool":
+            how = "failed" if message.is_error else "gave"
+            name = names.get(message.tool_call_id or "", message.name or "a tool")
+            blocks += [block_from(f"{name} {how}:", trust=Trust.SYSTEM), *message.content]
+        else:
+            blocks += message.content
+    return tuple(blocks)
+
+
+def _shown(call: ToolCall) -> str:
+    arguments = (
+        call.arguments
+        if isinstance(call.arguments, str)
+        else ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
+    )
+    return f"{call.name}({arguments})"
+
+
+def _listed(summary: tuple[Message, ...], turns: list[list[Message]], tokens: int) -> str:
+    """What was done, a line a call: the summary where no model may be asked for one. The newest lines are kept."""
+    lines = [line for message in summary for line in message.text.splitlines()[1:]]
+    for turn in turns:
+        results = {message.tool_call_id: message for message in turn if message.role == "tool"}
+        for message in turn:
+            for call in message.tool_calls:
+                result = results.get(call.id)
+                said = " ".join(result.text.split())[:160] if result is not None else ""
+                lines.append(f"- {_shown(call)[:160]}: {said}")
+    while lines and estimate_text_tokens("\n".join(lines)) > tokens:
+        lines.pop(0)
+    return "\n".join(lines)
+
+
+def _fitting(text: str, tokens: int) -> str:
+    """A summary is no longer than what it was asked to be."""
+    while estimate_text_tokens(text) > tokens:
+        text = text[: int(len(text) * 0.9)]
+    return text
+
+
+__all__ = ["Compaction", "Summariser"]
