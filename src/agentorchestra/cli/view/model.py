@@ -1,0 +1,424 @@
+"""A run as its events tell it: the tree of agents with what each plans, does, has spent.
+
+The model is made of the log alone and asks nothing of a workspace, so a run looks the same while it is driven here,
+while another process drives it, and years later. What the ledger knows (hits, superseded outcomes, what is paid) is
+taken from `runtime.ledger`; this module adds who, when and in which order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from agentorchestra.core.budget import Budget, Usage
+from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.events import BODIES, RUN_BRANCH, Event, RunCreated, upcast
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.spec import Question, RunManifest, RunStatus
+from agentorchestra.runtime.ledger import Ledger, Record, parent_key
+from agentorchestra.runtime.run import open_questions
+from agentorchestra.tools.todo import Plan, Plans
+
+_AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
+_DECIDES = ("decision", "final")
+_PLANS = "agent:todo"
+
+
+class Failure(NamedTuple):
+    """An attempt that failed: a further one follows after `retry_in_s`, at once where that is None."""
+
+    number: int
+    at: datetime
+    error: str
+    target: str
+    retry_in_s: float | None
+
+
+class Note(NamedTuple):
+    """A line for the readers of the log: `info`, `warning`, `danger`, or `told` for what the user added."""
+
+    at: datetime
+    level: str
+    text: str
+
+
+class Charge(NamedTuple):
+    """What one attempt cost, and whose it was. `model` is "" where no model was asked."""
+
+    at: datetime
+    key: EffectKey
+    agent: str
+    model: str
+    usage: Usage
+
+
+@dataclass(eq=False)
+class Span:
+    """One effect, from its mark to its record.
+
+    Attributes:
+        key: where it stands in the run.
+        record: what the ledger knows of it.
+        actor: who asked for it.
+        agent: the agent on whose branch it is; None for the top agent itself.
+        began: when it was first started; None for pure effects, which have no mark.
+        ended: when its outcome was recorded.
+        opened: when its present attempt was started.
+        failures: its failed attempts, oldest first, over all resumes.
+        superseded: its outcome was taken back by a larger budget.
+        left: the process that had it under way is gone, or was stopped.
+    """
+
+    key: EffectKey
+    record: Record
+    actor: str
+    agent: AgentView | None
+    began: datetime | None = None
+    ended: datetime | None = None
+    opened: datetime | None = None
+    failures: list[Failure] = field(default_factory=list)
+    superseded: bool = False
+    left: bool = False
+
+    @property
+    def effect(self) -> dict[str, Any]:
+        """Its stored form."""
+        return self.record.effect
+
+    @property
+    def kind(self) -> EffectKind:
+        """What sort of effect."""
+        return self.record.kind
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; None while it is under way, and for pure effects."""
+        if self.ended is None or self.opened is None:
+            return None
+        return max(0.0, (self.ended - self.opened).total_seconds())
+
+    @property
+    def answered_by(self) -> str:
+        """The model that answered, where it is another one than was asked: a fallback."""
+        outcome, request = self.record.outcome, self.effect.get("request")
+        if outcome is None or not request or not isinstance(outcome.value, dict):
+            return ""
+        model = str(outcome.value.get("model", ""))
+        return model if model != request.get("model") else ""
+
+
+@dataclass(eq=False)
+class AgentView:
+    """An agent of the run; the root of the tree is the run itself, with the top agent below it.
+
+    Attributes:
+        key: of its InvokeAgent or Spawn; None for the run.
+        name, role, system, task: as its caller named them.
+        model: the model it asked last.
+        parent: who invoked it, also through a tool.
+        children: the agents it invoked, in order.
+        span: its effect; None for the run.
+        plans: its plans, by the last outcome that wrote them.
+        steps: its own decisions.
+        usage: what it spent itself.
+        open: what it has under way.
+    """
+
+    key: EffectKey | None
+    name: str
+    role: str = ""
+    system: str = ""
+    task: str = ""
+    model: str = ""
+    parent: AgentView | None = None
+    children: list[AgentView] = field(default_factory=list)
+    span: Span | None = None
+    plans: Plans = field(default_factory=Plans)
+    steps: int = 0
+    usage: Usage = field(default_factory=Usage)
+    open: dict[EffectKey, Span] = field(default_factory=dict)
+
+    @property
+    def plan(self) -> Plan | None:
+        """Its active plan."""
+        return self.plans.plans.get(self.plans.active) if self.plans.active is not None else None
+
+    @property
+    def status(self) -> str:
+        """`running`, the status it ended with, `interrupted`; for the agent's own account see the outcome."""
+        if self.span is None:
+            return ""
+        outcome = self.span.record.outcome
+        if outcome is None:
+            return "interrupted" if self.span.left or self.span.record.interrupted else "running"
+        if outcome.ok and isinstance(outcome.value, dict):
+            return str(outcome.value.get("status", RunStatus.COMPLETED.value))
+        return outcome.status
+
+    @property
+    def total(self) -> Usage:
+        """What it and all agents below it spent."""
+        total = self.usage
+        for child in self.children:
+            total = total + child.total
+        return total
+
+    @property
+    def total_steps(self) -> int:
+        """Decisions, those of the agents below it included."""
+        return self.steps + sum(child.total_steps for child in self.children)
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, AgentView]]:
+        """It and all agents below it, callers first, with their depth."""
+        yield depth, self
+        for child in self.children:
+            yield from child.walk(depth + 1)
+
+
+class RunView:
+    """A run, event by event: `view.apply(event)` for each event of its log in sequence.
+
+    Attributes:
+        run_id, manifest, created: of the run; the manifest is None before the first event.
+        status: as of the last event.
+        ended: the body of the last `run_ended`, None while it is driven.
+        root: the run, with its agents below.
+        agents: by the key of their effect.
+        spans: every effect by its key, in the order in which they were first seen.
+        notes: notes, warnings, what was told, what ended the budget, in order.
+        charges: everything that was paid.
+        told: how often the user added to the task.
+        last: the time of the last event.
+    """
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.run_id = ""
+        self.manifest: RunManifest | None = None
+        self.created: datetime | None = None
+        self.status = RunStatus.CREATED
+        self.ended: dict[str, Any] | None = None
+        self.root = AgentView(None, "run")
+        self.agents: dict[EffectKey, AgentView] = {}
+        self.spans: dict[EffectKey, Span] = {}
+        self.notes: list[Note] = []
+        self.charges: list[Charge] = []
+        self.told = 0
+        self.last: datetime | None = None
+        self.budget = Budget()
+        self._owners: dict[str, AgentView] = {"/": self.root}
+        self._active = 0.0
+        self._driving: datetime | None = None
+        self._last_own: datetime | None = None
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> RunView:
+        """The view of a run's log.
+
+        Raises:
+            EventFormatError: for events this version cannot read.
+        """
+        view = cls()
+        for event in events:
+            view.apply(event)
+        return view
+
+    @property
+    def seq(self) -> int:
+        """The sequence of the last event applied, 0 before the first."""
+        return self.ledger.last_seq
+
+    @property
+    def driven(self) -> bool:
+        """Whether some process was driving it at the last event."""
+        return self._driving is not None
+
+    @property
+    def steps(self) -> int:
+        """Decisions taken, over all agents."""
+        return len(self.ledger.decisions)
+
+    @property
+    def usage(self) -> Usage:
+        """What was paid, over all agents and models."""
+        return self.root.total
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """What nobody has answered yet, oldest first."""
+        return open_questions(self.ledger)
+
+    def active_s(self, now: datetime) -> float:
+        """Seconds it was driven, up to `now` if it is driven still."""
+        return self._active + (0.0 if self._driving is None else max(0.0, (now - self._driving).total_seconds()))
+
+    def apply(self, event: Event) -> None:
+        """Take the next event of the log into account.
+
+        Raises:
+            EventFormatError: if this version cannot read it.
+        """
+        paid = len(self.ledger.spent)
+        self.ledger.apply(event)
+        self.last = event.ts
+        body = upcast(event.type, event.v, event.body)
+        if event.branch == RUN_BRANCH:
+            self._apply_to_run(event, body)
+        else:
+            self._apply_to_effect(event, body, paid)
+        if not BODIES[event.type].external:
+            self._last_own = event.ts
+
+    def _apply_to_effect(self, event: Event, body: dict[str, Any], paid: int) -> None:
+        assert event.n is not None
+        key = EffectKey(event.branch, event.n)
+        if event.type == "started":
+            self._started(key, event)
+        elif event.type == "completed":
+            self._completed(key, event, body)
+        elif event.type == "interrupted":
+            self._closed(key)
+        elif event.type == "attempt_failed" and key in self.spans:
+            failure = Failure(
+                event.attempt, event.ts, str(body["error"]), str(body.get("target", "")), body.get("retry_in_s")
+            )
+            self.spans[key].failures.append(failure)
+        for owner, usage in self.ledger.spent[paid:]:
+            self._charge(owner, usage, event, str(body.get("target", "")))
+
+    def _apply_to_run(self, event: Event, body: dict[str, Any]) -> None:
+        match event.type:
+            case "run_created":
+                data = event.data
+                assert isinstance(data, RunCreated)
+                self.run_id, self.manifest, self.created = event.run, data.manifest, event.ts
+                self.budget = data.manifest.budget
+            case "driving_started":
+                self._stop_driving(self._last_own)
+                self._driving = event.ts
+                self.status, self.ended = RunStatus.RUNNING, None
+            case "run_ended":
+                self._stop_driving(event.ts)
+                self.status, self.ended = RunStatus(body["status"]), body
+            case "noted":
+                self.notes.append(Note(event.ts, str(body.get("level", "info")), str(body["message"])))
+            case "told":
+                self.told += 1
+                self.notes.append(Note(event.ts, "told", str(body["text"])))
+            case "cancel_requested":
+                reason = f": {body['reason']}" if body.get("reason") else ""
+                self.notes.append(Note(event.ts, "warning", f"asked to stop{reason}"))
+            case "budget_exhausted":
+                self.notes.append(Note(event.ts, "warning", str(body["message"])))
+            case "budget_raised":
+                limits = Budget.model_validate(body["budget"]).model_dump(exclude_none=True)
+                self.budget = self.budget.model_copy(update=limits)
+                given = ", ".join(f"{name} {value:g}" for name, value in limits.items())
+                self.notes.append(Note(event.ts, "info", f"the budget is now: {given}"))
+                self._supersede()
+            case _:
+                pass
+
+    def _stop_driving(self, until: datetime | None) -> None:
+        if self._driving is not None and until is not None:
+            self._active += max(0.0, (until - self._driving).total_seconds())
+        self._driving = None
+        for agent in [self.root, *self.agents.values()]:
+            for span in agent.open.values():
+                span.left = True
+            agent.open.clear()
+        for agent in self.agents.values():
+            if agent.span is not None and agent.span.record.outcome is None:
+                agent.span.left = True
+
+    def _supersede(self) -> None:
+        """Forget outcomes that the ledger forgot: what is done instead comes as the next attempt."""
+        for key, span in self.spans.items():
+            known = self.ledger.records.get(key)
+            if known is None:
+                span.superseded = True
+            else:
+                span.record = known
+
+    # -- effects ---------------------------------------------------------------------------------------------------
+
+    def owner(self, branch: str) -> AgentView:
+        """The agent on whose branch something happens: tools that perform effects have branches inside it."""
+        found = self._owners.get(branch)
+        if found is None:
+            above = parent_key(branch)
+            if above is None:
+                return self.root
+            found = self.agents.get(above) or self.owner(above.branch)
+            self._owners[branch] = found
+        return found
+
+    def _span(self, key: EffectKey, event: Event) -> Span:
+        record = self.ledger.records[key]
+        span = self.spans.get(key)
+        if span is None:
+            span = self.spans[key] = Span(key, record, event.actor, self.owner(key.branch))
+        span.record, span.superseded, span.left = record, False, False
+        return span
+
+    def _started(self, key: EffectKey, event: Event) -> None:
+        span = self._span(key, event)
+        span.began, span.opened, span.ended = span.began or event.ts, event.ts, None
+        owner = self.owner(key.branch)
+        if span.kind in _AGENTS:
+            if key not in self.agents:
+                self._enter(key, span, owner)
+            return
+        owner.open[key] = span
+        request = span.effect.get("request")
+        if request:
+            owner.model = str(request.get("model", owner.model))
+
+    def _enter(self, key: EffectKey, span: Span, caller: AgentView) -> None:
+        said = span.effect.get("arguments", {})
+        name = str(said.get("name", "agent"))
+        agent = AgentView(
+            key,
+            name,
+            role=str(said.get("role", "agent")),
+            system=str(said.get("system", "react")),
+            task=str(said.get("instruction", "")),
+            model=str(said.get("model", "")),
+            parent=caller,
+            span=span,
+        )
+        self.agents[key] = agent
+        caller.children.append(agent)
+
+    def _completed(self, key: EffectKey, event: Event, body: dict[str, Any]) -> None:
+        span = self._span(key, event)
+        span.ended = event.ts
+        self._closed(key)
+        owner = self.owner(key.branch)
+        effect = span.effect
+        decides = effect.get("kind") == EffectKind.REQUEST_MODEL and effect.get("purpose") in _DECIDES
+        status = body["outcome"].get("status", "ok")
+        if decides and status != "limited":
+            owner.steps += 1
+        writes = body["outcome"].get("writes", {})
+        if _PLANS in writes and span.kind not in _AGENTS:
+            owner.plans = Plans.of(writes)
+
+    def _closed(self, key: EffectKey) -> None:
+        self.owner(key.branch).open.pop(key, None)
+
+    def _charge(self, key: EffectKey, usage: Usage, event: Event, target: str) -> None:
+        agent = self.owner(key.branch)
+        agent.usage = agent.usage + usage
+        model = target
+        span = self.spans.get(key)
+        if not model and span is not None and span.kind is EffectKind.REQUEST_MODEL:
+            outcome = span.record.outcome
+            answered = outcome.value.get("model") if outcome is not None and isinstance(outcome.value, dict) else ""
+            model = str(answered or span.effect.get("request", {}).get("model", ""))
+        self.charges.append(Charge(event.ts, key, agent.name, model, usage))
+
+
+__all__ = ["AgentView", "Charge", "Failure", "Note", "RunView", "Span"]

@@ -1,0 +1,149 @@
+"""The model of a run, made of the logs of real runs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from agentorchestra.cli.view.model import AgentView, RunView
+from agentorchestra.core.budget import Budget, Usage
+from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.events import Event
+from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.runtime.run import active_seconds
+from tests.cli.team import ANSWER, STEPS, TASK, team
+
+
+async def run_team(folder: Path, **options: bool) -> tuple[RunResult, list[Event]]:
+    async with team(folder, **options) as ws:
+        result = await ws.run(TASK, model="scripted", system="react")
+        return result, await ws.events(result.run_id)
+
+
+def agents(view: RunView) -> dict[str, AgentView]:
+    return {agent.name: agent for agent in view.agents.values()}
+
+
+async def test_the_tree_of_agents(tmp_path: Path) -> None:
+    result, events = await run_team(tmp_path)
+    assert result.answer == ANSWER
+    view = RunView.of(events)
+    shape = [(depth, agent.name) for depth, agent in view.root.walk()]
+    assert shape == [(0, "run"), (1, "react"), (2, "reader-A"), (2, "reader-B")]
+    reader = agents(view)["reader-A"]
+    assert (reader.role, reader.system, reader.task, reader.status) == (
+        "analyzer",
+        "react",
+        "Read offer A.",
+        "completed",
+    )
+    assert reader.model == "scripted"
+    assert str(reader.key) == "/1.react/6.study#1"
+    assert view.status is RunStatus.COMPLETED
+    assert not view.driven
+    assert not any(agent.open for agent in view.agents.values())
+
+
+async def test_sums_are_those_of_the_result(tmp_path: Path) -> None:
+    result, events = await run_team(tmp_path, fail_first=True)
+    view = RunView.of(events)
+    assert view.usage == result.usage
+    assert view.steps == result.steps == view.root.total_steps == 8
+    assert {name: agent.steps for name, agent in agents(view).items()} == {"react": 4, "reader-A": 2, "reader-B": 2}
+    charged = Usage()
+    for charge in view.charges:
+        charged = charged + charge.usage
+    assert charged == result.usage
+    assert {charge.model for charge in view.charges} == set(result.usage_by_model) == {"scripted"}
+    planner = agents(view)["react"]
+    assert 0 < planner.usage.tokens < planner.total.tokens == result.usage.tokens
+    assert view.last is not None
+    assert (
+        view.active_s(view.last) == pytest.approx(active_seconds(events)) == pytest.approx(result.duration_s, abs=0.1)
+    )
+
+
+async def test_the_plan_is_its_agents_own(tmp_path: Path) -> None:
+    _, events = await run_team(tmp_path)
+    found = agents(RunView.of(events))
+    plan = found["react"].plan
+    assert plan is not None
+    assert [(step.text, step.status) for step in plan.steps] == [(STEPS[0], "completed"), (STEPS[1], "not_started")]
+    assert found["reader-A"].plan is None
+
+
+async def test_while_it_runs(tmp_path: Path) -> None:
+    """Cut after each event: what is under way is what was started and has not ended."""
+    _, events = await run_team(tmp_path, fail_first=True)
+    view = RunView()
+    most, retrying, looked = 0, [], False
+    for event in events:
+        view.apply(event)
+        found = agents(view)
+        open_spans = [span for agent in view.agents.values() for span in agent.open.values()]
+        assert all(span.ended is None and span.record.outcome is None for span in open_spans)
+        readers = [agent for name, agent in found.items() if name.startswith("reader")]
+        most = max(most, sum(1 for agent in readers if agent.open))
+        if event.type == "attempt_failed":
+            (retrying,) = [span.failures for span in open_spans if span.failures]
+        if event.type == "started" and event.span == "/1.react/6.study/1.reader-A#1":
+            looked = True
+            assert found["react"].status == found["reader-A"].status == "running"
+            assert [span.effect["component"] for span in found["react"].open.values()] == ["study@1.0.0"]
+            assert view.active_s(event.ts + timedelta(seconds=60)) > 60
+    assert looked
+    assert most == 2
+    assert [(one.number, one.error, one.retry_in_s) for one in retrying] == [(1, "the server is overloaded", 0.0)]
+
+
+async def test_a_question_is_open_until_it_is_answered(tmp_path: Path) -> None:
+    async with team(tmp_path, asks=True) as ws:
+        waiting = await ws.run(TASK, model="scripted", system="react")
+        assert waiting.status is RunStatus.WAITING
+        view = RunView.of(await ws.events(waiting.run_id))
+        (question,) = view.questions
+        assert question.question == "In euros?"
+        assert view.status == RunStatus.WAITING
+        assert not any(agent.open for agent in view.agents.values())
+        await ws.tell(waiting.run_id, "only the cheaper one")
+        await ws.answer(waiting.run_id, "yes")
+        await ws.resume(waiting.run_id)
+        for event in await ws.events(waiting.run_id, after=view.seq):
+            view.apply(event)
+    assert view.questions == ()
+    assert view.status == RunStatus.COMPLETED
+    assert [(note.level, note.text) for note in view.notes] == [("told", "only the cheaper one")]
+    # What was recorded before is not shown twice.
+    assert [agent.name for _, agent in view.root.walk()] == ["run", "react", "reader-A", "reader-B"]
+
+
+async def test_a_larger_budget_takes_back_what_was_limited(tmp_path: Path) -> None:
+    async with team(tmp_path) as ws:
+        short = await ws.run(TASK, model="scripted", system="react", budget=Budget(steps=5))
+        view = RunView.of(await ws.events(short.run_id))
+        limited = [
+            span for span in view.spans.values() if span.record.outcome and span.record.outcome.status == "limited"
+        ]
+        assert limited
+        assert view.budget.steps == 5
+        whole = await ws.resume(short.run_id, budget=Budget(steps=50))
+        for event in await ws.events(short.run_id, after=view.seq):
+            view.apply(event)
+    assert whole.status is RunStatus.COMPLETED
+    assert view.budget.steps == 50
+    assert view.usage == whole.usage
+    assert view.steps == whole.steps
+    shown = [span for span in view.spans.values() if not span.superseded]
+    assert not [span for span in shown if span.record.outcome is not None and span.record.outcome.status == "limited"]
+    assert any("the budget is now: steps 50" in note.text for note in view.notes)
+
+
+async def test_kinds_of_spans(tmp_path: Path) -> None:
+    _, events = await run_team(tmp_path)
+    view = RunView.of(events)
+    kinds = [span.kind for span in view.spans.values()]
+    assert kinds.count(EffectKind.INVOKE_AGENT) == 3
+    asked = [span for span in view.spans.values() if span.kind is EffectKind.REQUEST_MODEL]
+    assert all(span.seconds is not None and span.seconds >= 0 for span in asked)
