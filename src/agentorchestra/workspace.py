@@ -69,6 +69,7 @@ from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.runtime.policy import DefaultPolicy
 from agentorchestra.runtime.run import Asker, Run, Services, current_budget, make_result, open_questions, wait_for
 from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
 
 Deps = TypeVar("Deps", default=Any)
 
@@ -658,6 +659,11 @@ class Workspace(Generic[Deps]):
                 return await self.store.get_blob(ref.sha256)
         known = ", ".join(ref.name for ref in artifacts) or "none"
         raise UnknownComponentError(f"run {run_id} has no artifact {name!r}; its artifacts: {known}")
+
+    async def tokens(self, run_id: str) -> tuple[SourceTokens, ...]:
+        """Where a run's input tokens went: by the source of what stood in its prompts, the largest first."""
+        await self._record(run_id)
+        return tokens_by_source(Ledger.of(await self.store.load(run_id)))
 
     async def replay(
         self, run_id: str, *, tools: Sequence[Any] = (), deps: Any = None, model: Any = None

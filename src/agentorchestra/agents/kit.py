@@ -186,11 +186,11 @@ def build_agent(
     }
     rendered = system_prompt.render(**{name: values[name] for name in system_prompt.variables if name in values})
     top = is_top(session)
-    told, origin = _told(spec, session, kit, top)
+    told, sources = _told(spec, session, kit, top)
     state = State(
         messages=(system_message(rendered), Message(role="user", content=told)),
         max_steps=spec.max_steps,
-        sources=(origin, *provenance_of(told[1:])),
+        sources=sources,
     )
     tail_prompt = kit.prompts.get("tail")
 
@@ -243,7 +243,9 @@ def is_top(session: Session[Any]) -> bool:
     return session.parent is not None and session.parent.parent is None
 
 
-def _told(spec: AgentSpec, session: Session[Any], kit: Kit, top: bool) -> tuple[tuple[Block, ...], Provenance]:
+def _told(
+    spec: AgentSpec, session: Session[Any], kit: Kit, top: bool
+) -> tuple[tuple[Block, ...], tuple[Provenance, ...]]:
     """What an agent is told first, and where that came from.
 
     A sub-agent is told by an agent: its words are trusted as far as what that one has seen.
@@ -256,15 +258,17 @@ def _told(spec: AgentSpec, session: Session[Any], kit: Kit, top: bool) -> tuple[
         files=[{"name": ref.name, "media_type": ref.media_type, "size": ref.size} for ref in manifest.files],
         output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
     )
-    source = Source(kind="task") if top else Source(kind="agent", ref="caller")
-    blocks: list[Block] = [TextBlock(text=text, source=source, trust=trust)]
+    before: list[Block] = []
     if top and manifest.earlier:
         # Answers of earlier runs may hold anything their agents read.
         earlier = kit.prompts.get("earlier").render(
             earlier=[one.model_dump(mode="json") for one in manifest.earlier], session=manifest.session or ""
         )
-        blocks.append(TextBlock(text=earlier, source=Source(kind="memory", ref="session"), trust=Trust.UNTRUSTED))
-    return (*blocks, *spec.context), Provenance(kind=source.kind, ref=source.ref, trust=trust)
+        before.append(TextBlock(text=earlier, source=Source(kind="memory", ref="session"), trust=Trust.UNTRUSTED))
+    # Without a source: what an agent is told is its order, whoever gives it, and never shown as material.
+    order = TextBlock(text=text, trust=trust)
+    origin = Provenance(kind="task" if top else "agent", ref="" if top else "caller", trust=trust)
+    return (*before, order, *spec.context), (origin, *provenance_of([*before, *spec.context]))
 
 
 async def run_agent(
