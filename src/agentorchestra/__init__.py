@@ -13,12 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agentorchestra.agents.agent import Agent
     from agentorchestra.core.budget import Budget, Usage
     from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust
     from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Tag
     from agentorchestra.core.errors import AgentOrchestraError, ToolError, UsageError
     from agentorchestra.core.protocols import Engine, Environment, Handler, RunContext, Store
-    from agentorchestra.core.settings import ModelProfile, Price, Settings
+    from agentorchestra.core.settings import ModelProfile, Price, RoleSettings, Settings
     from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, Question, RunResult, RunStatus
     from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
     from agentorchestra.runtime.store import MemoryStore, SqliteStore
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
     from agentorchestra.workspace import ReplayReport, Workspace, open_workspace
 
 _HOMES = {
+    "agents.agent": ("Agent",),
     "core.budget": ("Budget", "Usage"),
     "core.content": ("MediaBlock", "Source", "TextBlock", "Trust"),
     "core.effects": ("Effect", "EffectKind", "Mode", "Outcome", "Tag"),
     "core.errors": ("AgentOrchestraError", "ToolError", "UsageError"),
     "core.protocols": ("Engine", "Environment", "Handler", "RunContext", "Store"),
-    "core.settings": ("ModelProfile", "Price", "Settings"),
+    "core.settings": ("ModelProfile", "Price", "RoleSettings", "Settings"),
     "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunResult", "RunStatus"),
     "runtime.policy": ("AllowAll", "DefaultPolicy"),
     "runtime.store": ("MemoryStore", "SqliteStore"),
@@ -41,6 +43,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Agent",
     "AgentOrchestraError",
     "AgentResult",
     "AgentSpec",
@@ -61,6 +64,7 @@ __all__ = [
     "Price",
     "Question",
     "ReplayReport",
+    "RoleSettings",
     "RunContext",
     "RunResult",
     "RunStatus",
