@@ -7,28 +7,35 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from agentorchestra.cli.entry import CANCELLED, Interrupted, Unfinished
 from agentorchestra.cli.output import command, say
-from agentorchestra.cli.progress import Progress
 from agentorchestra.cli.terminal import TerminalAsker
+from agentorchestra.cli.view.live import Display, LiveDisplay, PlainDisplay, live_here
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.workspace import Workspace
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stop:
-    """Ctrl-C (and SIGTERM): the first one cancels one task, which puts everything away; the second ends the process."""
+    """Ctrl-C (and SIGTERM): the first one cancels one task, which puts everything away; the second ends the process.
+
+    A terminal that is closed sends SIGHUP, some of them more than once: it counts as the first one only.
+
+    Attributes:
+        leave: puts the terminal in order before the process ends at once.
+    """
 
     def __init__(self, task: asyncio.Task[Any]) -> None:
         self._target = task
         self.received = 0
+        self.leave: Callable[[], None] = lambda: None
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -36,7 +43,7 @@ class Stop:
         loop = asyncio.get_running_loop()
         taken = [one for one in _SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
         for one in taken:
-            loop.add_signal_handler(one, self._receive)
+            loop.add_signal_handler(one, self._receive, one)
         try:
             yield
         finally:
@@ -52,12 +59,13 @@ class Stop:
         finally:
             self._target = before
 
-    def _receive(self) -> None:
+    def _receive(self, number: signal.Signals) -> None:
         self.received += 1
         if self.received == 1:
             say("\nstopping (once more ends it at once)")
             self._target.cancel()
-        else:
+        elif number is not signal.SIGHUP:
+            self.leave()
             # What is recorded is durable; a process that died is proof enough for a resume to take over.
             os._exit(CANCELLED)
 
@@ -108,18 +116,17 @@ async def drive(
         Unfinished: for any other error, with the run's id.
     """
     try:
-        workspace.asker = TerminalAsker(workspace, run_id) if ask and at_terminal() else workspace.asker
-        before = await workspace.result(run_id)
-        progress = Progress(steps=before.steps)
-        async with workspace.watch(run_id) as queue:
+        display = None if as_json else await _display(workspace, run_id)
+        if ask and at_terminal():
+            workspace.asker = TerminalAsker(workspace, run_id, display)
+        stop.leave = display.leave if display is not None else stop.leave
+        async with (
+            workspace.watch(run_id) as queue,
+            display.following(queue) if display is not None else nullcontext(),
+        ):
             work = asyncio.create_task(workspace.resume(run_id, budget=budget))
-            follow = None if as_json else asyncio.create_task(progress.follow(queue))
             with stop.aimed_at(work):
                 await asyncio.wait([work])
-            if follow is not None:
-                follow.cancel()
-                await asyncio.gather(follow, return_exceptions=True)
-                progress.drain(queue)
         if not work.cancelled():
             return work.result()
         result = await workspace.result(run_id)
@@ -132,6 +139,15 @@ async def drive(
         raise
     except Exception as exc:
         raise Unfinished(run_id, f"to go on: {command('resume', run_id, folder)}") from exc
+
+
+async def _display(workspace: Workspace[Any], run_id: str) -> Display:
+    """What shows the run: the live picture at a terminal, else lines for what happens from now on."""
+    if live_here():
+        return LiveDisplay(workspace, run_id)
+    events = await workspace.events(run_id)
+    steps = (await workspace.result(run_id)).steps
+    return PlainDisplay(workspace, run_id, steps=steps, seen=events[-1].seq if events else 0)
 
 
 def at_terminal() -> bool:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -16,8 +17,9 @@ if TYPE_CHECKING:  # every way in imports this module: `--help` has no need of p
 
 WORKSPACE_VARIABLE = "AGENTORCHESTRA_WORKSPACE"
 
-# Everything that moves the cursor or changes the terminal; newline and tab stay.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Everything that moves the cursor, changes the terminal, or shows text in another order than it is written in (an
+# address in a question would read as another one); newline and tab stay.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 class OutputError(Exception):
@@ -26,7 +28,7 @@ class OutputError(Exception):
 
 def clean(text: str) -> str:
     """Text for a terminal: what models, files and servers wrote must not steer it."""
-    return _CONTROL.sub("", text)
+    return CONTROL.sub("", text)
 
 
 def one_line(text: str, width: int = 160) -> str:
@@ -56,10 +58,20 @@ def emit(text: str) -> None:
     except BrokenPipeError:
         _silence(sys.stdout)
     except (OSError, ValueError) as exc:
+        terminal = _is_terminal(sys.stdout)
         _silence(sys.stdout)
-        if isinstance(exc, OSError) and exc.errno in (errno.EPIPE, errno.EBADF):
+        gone = (errno.EPIPE, errno.EBADF, *((errno.EIO,) if terminal else ()))
+        if isinstance(exc, OSError) and exc.errno in gone:
             return
         raise OutputError(f"standard output cannot be written: {exc}; the run itself is in the log") from None
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    """Whether it was a terminal, also one that is gone (`isatty` denies that)."""
+    try:
+        return stat.S_ISCHR(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _silence(stream: TextIO) -> None:
@@ -199,6 +211,7 @@ def argument_lines(question: Question) -> list[str]:
 
 
 __all__ = [
+    "CONTROL",
     "OutputError",
     "argument_lines",
     "clean",

@@ -1,20 +1,19 @@
-"""A line on stderr for what a run does, as the bus tells it."""
+"""A line for what a run does, from its log: for terminals that are none, and for `tail`."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
-from agentorchestra.cli.output import one_line, say
+from agentorchestra.cli.output import one_line
 from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.events import Event
 from agentorchestra.core.ids import canonical_json
-from agentorchestra.runtime.bus import Notice
 
 _SILENT = frozenset({EffectKind.REQUEST_MODEL, EffectKind.RECEIVE, EffectKind.READ_MEMORY, EffectKind.JOIN})
 
 
 class Progress:
-    """Turns notices into lines.
+    """Turns events into lines.
 
     Args:
         steps: decisions taken before, for a run that is resumed.
@@ -23,36 +22,16 @@ class Progress:
     def __init__(self, *, steps: int = 0) -> None:
         self._steps = steps
 
-    async def follow(self, queue: asyncio.Queue[Notice]) -> None:
-        """Print until cancelled."""
-        while True:
-            self.show(await queue.get())
-
-    def drain(self, queue: asyncio.Queue[Notice]) -> None:
-        """Print what is left."""
-        while not queue.empty():
-            self.show(queue.get_nowait())
-
-    def show(self, notice: Notice) -> None:
-        """The line of a notice, if it has one."""
-        line = self.line(notice)
-        if line:
-            say(line)
-
-    def line(self, notice: Notice) -> str | None:
-        """What to print for a notice; None for nothing."""
-        if notice.kind == "progress":
-            return f"  {one_line(notice.text)}"
-        if notice.kind != "event" or notice.event is None:
-            return None
-        body = notice.event.body
-        match notice.event.type:
+    def line(self, event: Event) -> str | None:
+        """What to print for an event, one line or a few; None for nothing."""
+        body = event.body
+        match event.type:
             case "started":
-                if notice.event.branch == "/":
+                if event.branch == "/":
                     return None  # the top agent itself: its steps are shown
-                return self._begun(body["effect"], notice.actor)
+                return self._begun(body["effect"], event.actor)
             case "completed":
-                return self._completed(body, notice.actor)
+                return self._completed(body, event.actor)
             case "attempt_failed":
                 later = body.get("retry_in_s")
                 again = "" if later is None else f"; trying again in {later:g} s"
@@ -61,6 +40,15 @@ class Progress:
                 return f"  {body.get('level', 'info')}: {one_line(str(body['message']))}"
             case "budget_exhausted":
                 return f"  {one_line(str(body['message']))}"
+            case "told":
+                return f"  told: {one_line(str(body['text']))}"
+            case "answered":
+                answer = body["answer"]
+                said = {True: "yes", False: "no"}.get(answer, "") if isinstance(answer, bool) else str(answer)
+                return f"  answered: {one_line(said)}"
+            case "cancel_requested":
+                reason = f": {one_line(str(body['reason']))}" if body.get("reason") else ""
+                return f"  asked to stop{reason}"
             case _:
                 return None
 

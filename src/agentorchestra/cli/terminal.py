@@ -9,6 +9,7 @@ import termios
 from typing import Any
 
 from agentorchestra.cli.output import argument_lines, clean, say
+from agentorchestra.cli.view.live import Display
 from agentorchestra.core.spec import Question
 from agentorchestra.workspace import Workspace
 
@@ -27,14 +28,23 @@ class TerminalAsker:
     Args:
         workspace: the workspace, open.
         run_id: the run that asks.
+        display: what shows the run; it leaves the terminal to the question.
     """
 
-    def __init__(self, workspace: Workspace[Any], run_id: str) -> None:
+    def __init__(self, workspace: Workspace[Any], run_id: str, display: Display | None = None) -> None:
         self._workspace = workspace
         self._run = run_id
+        self._display = display
 
     async def __call__(self, question: Question) -> str | bool | None:
         """The answer; True, False or the reason of a refusal for an approval; None leaves it open."""
+        if self._display is None:
+            return await self._asked(question)
+        await self._display.catch_up()  # what led to the question stands above it
+        with self._display.paused():
+            return await self._asked(question)
+
+    async def _asked(self, question: Question) -> str | bool | None:
         say("")
         say(question.question)
         for line in argument_lines(question):

@@ -1,0 +1,315 @@
+"""Watching a run that is driven here: a live picture at a terminal, plain lines elsewhere.
+
+Both read the log, so what other processes do (tell, answer, cancel) is seen too; the bus only says that there is
+something new, and brings what no log holds: streamed text and a tool's progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from agentorchestra.cli.output import one_line, say
+from agentorchestra.cli.progress import Progress
+from agentorchestra.core.events import Event
+from agentorchestra.runtime.bus import Notice
+from agentorchestra.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+FRAME_S = 0.125
+"""Seconds between two pictures."""
+
+LOOK_S = 0.5
+"""How often the log is read while the bus is silent: other processes are not on it."""
+
+_KEPT = 2000
+"""Characters of streamed text that are kept for each effect."""
+
+_SHOW_CURSOR = "\x1b[?25h"
+
+
+class Display(ABC):
+    """Shows a run while it is driven. Nothing that goes wrong here stops the run.
+
+    Args:
+        workspace: open.
+        run_id: the run.
+    """
+
+    def __init__(self, workspace: Workspace[Any], run_id: str) -> None:
+        self._workspace = workspace
+        self._run = run_id
+        self._seen = 0
+        self._reading = asyncio.Lock()
+
+    async def catch_up(self) -> None:
+        """Take in what the log has that was not seen yet."""
+        async with self._reading:
+            events = await self._workspace.events(self._run, after=self._seen)
+            for event in events:
+                self._seen = event.seq
+                self._event(event)
+
+    @asynccontextmanager
+    async def following(self, queue: asyncio.Queue[Notice]) -> AsyncIterator[None]:
+        """Show the run while the context is open."""
+        await self._begin()
+        task = asyncio.create_task(self._follow(queue))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            with contextlib.suppress(Exception):
+                await self.catch_up()
+                self._said(_taken(queue))
+            self._end()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the terminal to a question."""
+        yield
+
+    @abstractmethod
+    def leave(self) -> None:
+        """The process ends at once: put the terminal in order."""
+
+    @abstractmethod
+    async def _begin(self) -> None:
+        """Before anything is driven."""
+
+    @abstractmethod
+    async def _follow(self, queue: asyncio.Queue[Notice]) -> None:
+        """Until cancelled."""
+
+    @abstractmethod
+    def _event(self, event: Event) -> None:
+        """One more event of the log."""
+
+    @abstractmethod
+    def _said(self, notices: list[Notice]) -> None:
+        """Streamed text and progress."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """After the last event."""
+
+
+def _taken(queue: asyncio.Queue[Notice]) -> list[Notice]:
+    notices = []
+    while not queue.empty():
+        notices.append(queue.get_nowait())
+    return notices
+
+
+class PlainDisplay(Display):
+    """Lines on stderr.
+
+    Args:
+        workspace, run_id: see Display.
+        steps: decisions taken before.
+        seen: the last event that was there before.
+    """
+
+    def __init__(self, workspace: Workspace[Any], run_id: str, *, steps: int, seen: int) -> None:
+        super().__init__(workspace, run_id)
+        self._progress = Progress(steps=steps)
+        self._seen = seen
+
+    def leave(self) -> None:
+        """Lines leave nothing behind."""
+
+    async def _begin(self) -> None:
+        """Lines need no preparation."""
+
+    def _end(self) -> None:
+        """All lines are out."""
+
+    async def _follow(self, queue: asyncio.Queue[Notice]) -> None:
+        while True:
+            notices = []
+            with contextlib.suppress(TimeoutError):
+                notices = [await asyncio.wait_for(queue.get(), LOOK_S)]
+                # An event is announced when it is queued for the log: a moment later it can be read there.
+                await asyncio.sleep(FRAME_S / 4)
+            notices += _taken(queue)
+            await self.catch_up()
+            self._said(notices)
+
+    def _event(self, event: Event) -> None:
+        line = self._progress.line(event)
+        if line:
+            say(line)
+
+    def _said(self, notices: list[Notice]) -> None:
+        for notice in notices:
+            if notice.kind == "progress":
+                say(f"  {one_line(notice.text)}")
+
+
+class LiveDisplay(Display):
+    """The tree of agents, drawn anew while the run goes on; its last state stays on the terminal.
+
+    Args:
+        workspace, run_id: see Display.
+    """
+
+    def __init__(self, workspace: Workspace[Any], run_id: str) -> None:
+        from agentorchestra.cli.view.model import RunView
+
+        super().__init__(workspace, run_id)
+        self._view = RunView()
+        self._texts: dict[str, str] = {}
+        self._console = _console()
+        self._live: Live | None = None
+        self._broken = False
+        self._streams = (sys.stdout, sys.stderr)
+
+    async def _begin(self) -> None:
+        await self.catch_up()
+        self._start()
+
+    async def _follow(self, queue: asyncio.Queue[Notice]) -> None:
+        waited = LOOK_S
+        while True:
+            notices = _taken(queue)
+            waited += FRAME_S
+            if waited >= LOOK_S or any(notice.kind == "event" for notice in notices):
+                waited = 0.0
+                await self.catch_up()
+            self._said(notices)
+            self._draw()
+            await asyncio.sleep(FRAME_S)
+
+    def _event(self, event: Event) -> None:
+        self._view.apply(event)
+        if event.type in ("completed", "interrupted", "attempt_failed") and event.span:
+            self._texts.pop(event.span, None)
+
+    def _said(self, notices: list[Notice]) -> None:
+        for notice in notices:
+            if notice.kind == "delta":
+                self._texts[notice.key] = (self._texts.get(notice.key, "") + notice.text)[-_KEPT:]
+            elif notice.kind == "progress":
+                self._texts[notice.key] = notice.text[-_KEPT:]
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take the picture away, and draw it again after."""
+        self._stop()
+        try:
+            yield
+        finally:
+            self._start()
+
+    def leave(self) -> None:
+        """Show the cursor again."""
+        if self._live is not None:
+            with contextlib.suppress(OSError, ValueError):
+                os.write(sys.stderr.fileno(), f"{_SHOW_CURSOR}\n".encode())
+
+    def _end(self) -> None:
+        self._stop()
+        if not self._broken:
+            with self._writing():
+                for line in self._picture(whole=True):
+                    self._console.print(line, soft_wrap=True)
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    def _picture(self, *, whole: bool = False) -> list[Text]:
+        from agentorchestra.cli.view.picture import picture
+
+        size = self._console.size
+        return picture(
+            self._view,
+            now=datetime.now(UTC),
+            width=max(1, size.width - 1),
+            height=None if whole else max(1, size.height - 2),
+            said=self._texts,
+            encoding=self._console.encoding,
+        )
+
+    def _start(self) -> None:
+        from rich.live import Live
+
+        if self._live is not None or self._broken:
+            return
+        self._streams = (sys.stdout, sys.stderr)
+        with self._writing():
+            self._live = Live(
+                console=self._console,
+                auto_refresh=False,
+                transient=True,
+                # What a tool prints comes above the picture; a pipe gets it as it is.
+                redirect_stdout=_isatty(sys.stdout),
+                get_renderable=lambda: _lines(self._picture()),
+            )
+            self._live.start(refresh=True)
+
+    def _draw(self) -> None:
+        if self._live is not None:
+            with self._writing():
+                self._live.refresh()
+
+    def _stop(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            with self._writing():
+                live.stop()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """What fails here ends the picture and never the run. A terminal that is gone is not worth a word."""
+        try:
+            yield
+        except Exception as exc:
+            self._broken, self._live = True, None
+            sys.stdout, sys.stderr = self._streams
+            if not isinstance(exc, OSError):
+                say(f"warning: the live view ended: {type(exc).__name__}: {one_line(str(exc))}")
+
+
+def _lines(lines: list[Text]) -> Any:
+    from rich.console import Group
+
+    return Group(*lines)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    class Terminal(Console):
+        """A console that leaves the end of the process to others."""
+
+        def on_broken_pipe(self) -> None:
+            """Whoever draws hears of it."""
+            raise BrokenPipeError
+
+    return Terminal(stderr=True, force_terminal=True, highlight=False, markup=False, emoji=False)
+
+
+def live_here() -> bool:
+    """Whether there is a terminal that a picture can be drawn on."""
+    return _isatty(sys.stderr) and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+def _isatty(stream: Any) -> bool:
+    try:
+        return bool(stream.isatty())
+    except ValueError:  # closed
+        return False
+
+
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "live_here"]

@@ -1,0 +1,223 @@
+"""The picture of a run for a terminal: lines that fit its width, and as many as its height has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from agentorchestra.cli.output import clean, dollars, number, one_line, plural
+from agentorchestra.cli.progress import describe
+from agentorchestra.cli.view.model import AgentView, RunView, Span
+from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.spec import RunStatus
+
+NARROW = 60
+"""Below so many columns what an agent spent gets a line of its own."""
+
+_STREAM_LINES = 3
+_NOTES = 3
+_RUNNING = ("running", "interrupted")
+_SIGNS = {"not_started": "[ ]", "in_progress": "[>]", "completed": "[x]", "blocked": "[!]"}
+_STYLES = {
+    "completed": "green",
+    "running": "cyan",
+    "waiting": "yellow",
+    "partial": "yellow",
+    "blocked": "yellow",
+    "cancelled": "yellow",
+    "failed": "red",
+    "danger": "red",
+    "warning": "yellow",
+    "told": "cyan",
+}
+
+_RUN, _AGENT, _CALL, _NOTE, _PLAN, _STREAM, _ENDED, _ENDED_PLAN = range(8)
+"""What a line is about, most important first: where a terminal is too low, the last ones go."""
+
+
+class Line(NamedTuple):
+    """A line of the picture: what it is about, and its text (already of one line)."""
+
+    about: int
+    text: Text
+
+
+def picture(
+    view: RunView,
+    *,
+    now: datetime,
+    width: int,
+    height: int | None = None,
+    said: Mapping[str, str] | None = None,
+    encoding: str = "utf-8",
+) -> list[Text]:
+    """The run as it stands.
+
+    Args:
+        view: the run.
+        now: the time, for what is under way.
+        width: columns; no line is longer.
+        height: lines; None for as many as there are.
+        said: text that is streamed or said now, by the key of its effect.
+        encoding: of the terminal; what it cannot show is escaped.
+    """
+    lines = [*_head(view, now, width), *_agents(view, now, width, said or {}), *_foot(view)]
+    if height is not None:
+        lines = _fit(lines, max(1, height))
+    return [_cut(line.text, width, encoding) for line in lines]
+
+
+def _head(view: RunView, now: datetime, width: int) -> list[Line]:
+    budget, usage = view.budget, view.usage
+    seconds = view.active_s(now)
+    cost = dollars(usage.cost_usd)
+    parts = [
+        view.status.value,
+        f"{seconds:.0f} s" + _limit(budget.active_s, " s"),
+        f"{view.steps}{_limit(budget.steps)} steps" if budget.steps is not None else plural(view.steps, "step"),
+        f"{number(usage.tokens)}{_limit(budget.tokens)} tokens",
+        cost + ("" if budget.cost_usd is None else f" of ${budget.cost_usd:g}"),
+    ]
+    style = f"bold {_STYLES.get(view.status.value, '')}".strip()
+    return [
+        Line(_RUN, Text(line, style=style if not index else "bold")) for index, line in enumerate(_flow(parts, width))
+    ]
+
+
+def _limit(limit: float | None, unit: str = "") -> str:
+    return "" if limit is None else f" of {limit:,g}{unit}"
+
+
+def _flow(parts: Iterable[str], width: int) -> list[str]:
+    """Parts side by side, in as many lines as they need."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and cell_len(lines[-1]) + 2 + cell_len(part) <= width:
+            lines[-1] += f", {part}"
+        else:
+            lines.append(part)
+    return lines
+
+
+def _agents(view: RunView, now: datetime, width: int, said: Mapping[str, str]) -> list[Line]:
+    lines: list[Line] = []
+    for child in view.root.children:
+        for depth, agent in child.walk():
+            lines += _agent(view, agent, "  " * depth, now, width, said)
+    for span in view.root.open.values():
+        lines += _call(span, "", now, width, said)
+    return lines
+
+
+def _agent(
+    view: RunView, agent: AgentView, indent: str, now: datetime, width: int, said: Mapping[str, str]
+) -> list[Line]:
+    status = agent.status
+    if status == "running" and not view.driven:
+        status = "interrupted"
+    over = status not in _RUNNING
+    about = _ENDED if over else _AGENT
+    named = agent.name if agent.role in ("agent", agent.name) else f"{agent.name} ({agent.role})"
+    title = Text(indent)
+    title.append(named, style="bold")
+    title.append(f" {status}", style=_STYLES.get(status, ""))
+    title.append(f"  {one_line(agent.task, 500)}", style="dim" if over else "")
+    figures = (
+        f"{plural(agent.total_steps, 'step')}, {number(agent.total.tokens)} tokens, {dollars(agent.total.cost_usd)}"
+    )
+    if width >= NARROW:
+        room = width - cell_len(figures) - 2
+        title.truncate(room, overflow="ellipsis", pad=True)
+        title.append(f"  {figures}", style="dim")
+        lines = [Line(about, title)]
+    else:
+        lines = [Line(about, title), Line(_ENDED if over else _PLAN, Text(f"{indent}  {figures}", style="dim"))]
+    inner = f"{indent}  "
+    if agent.plan is not None:
+        for step in agent.plan.steps:
+            sign = _SIGNS[step.status]
+            notes = f" ({one_line(step.notes, 200)})" if step.notes else ""
+            style = "green" if step.status == "completed" else "red" if step.status == "blocked" else ""
+            text = Text(f"{inner}{sign} {one_line(step.text, 300)}{notes}", style=style)
+            lines.append(Line(_ENDED_PLAN if over else _PLAN, text))
+    for span in agent.open.values():
+        lines += _call(span, inner, now, width, said)
+    return lines
+
+
+def _call(span: Span, indent: str, now: datetime, width: int, said: Mapping[str, str]) -> list[Line]:
+    seconds = max(0.0, (now - span.opened).total_seconds()) if span.opened is not None else 0.0
+    if span.kind is EffectKind.ASK_HUMAN:
+        return [Line(_AGENT, Text(f"{indent}? {describe(span.effect, 500)}", style="bold yellow"))]
+    tail = f"  {seconds:.0f} s"
+    text = Text(f"{indent}> {describe(span.effect, 500)}")
+    text.truncate(max(1, width - len(tail)), overflow="ellipsis")
+    text.append(tail, style="dim")
+    lines = [Line(_CALL, text)]
+    if span.failures:
+        last = span.failures[-1]
+        again = "" if last.retry_in_s is None else f"again after {last.retry_in_s:g} s: "
+        by = f"{last.target}: " if last.target else ""
+        failed = f"{indent}  attempt {last.number} failed, {again}{by}{one_line(last.error, 300)}"
+        lines.append(Line(_CALL, Text(failed, style="yellow")))
+    for piece in _last_lines(said.get(str(span.key), ""), width - cell_len(indent) - 2):
+        lines.append(Line(_STREAM, Text(f"{indent}| {piece}", style="dim italic")))
+    return lines
+
+
+def _last_lines(text: str, width: int) -> list[str]:
+    """The end of a text, in lines of at most `width` columns."""
+    if width < 1:
+        return []
+    lines: list[str] = []
+    for paragraph in clean(text.expandtabs(2)).splitlines():
+        rest = paragraph
+        while cell_len(rest) > width:
+            part = set_cell_size(rest, width).rstrip() or rest[:width]
+            lines.append(part)
+            rest = rest[len(part) :]
+        lines.append(rest)
+    return [line for line in lines if line.strip()][-_STREAM_LINES:]
+
+
+def _foot(view: RunView) -> list[Line]:
+    lines = [
+        Line(_NOTE, Text(f"{note.level}: {one_line(note.text, 500)}", style=_STYLES.get(note.level, "")))
+        for note in view.notes[-_NOTES:]
+    ]
+    if view.status is RunStatus.WAITING:
+        lines += [
+            Line(_NOTE, Text(f"? {one_line(question.question, 500)}", style="bold yellow"))
+            for question in view.questions
+        ]
+    return lines
+
+
+def _fit(lines: list[Line], height: int) -> list[Line]:
+    """The most important lines, in their order; the last one says how many are left out."""
+    if len(lines) <= height:
+        return lines
+    by_weight = sorted(range(len(lines)), key=lambda index: (lines[index].about, -index))
+    kept = sorted(by_weight[: height - 1])
+    more = Line(_RUN, Text(f"... {plural(len(lines) - len(kept), 'line')} more", style="dim"))
+    return [*(lines[index] for index in kept), more]
+
+
+def _cut(text: Text, width: int, encoding: str) -> Text:
+    plain = clean(text.plain)
+    shown = plain.encode(encoding, "backslashreplace").decode(encoding)
+    if shown != text.plain:
+        text = Text(shown, style=text.style)
+    # An ellipsis is not in every character set.
+    if cell_len(text.plain) > width:
+        text.truncate(max(0, width - 3), overflow="crop")
+        text.append("..."[: max(0, min(3, width))])
+    text.no_wrap = True
+    return text
+
+
+__all__ = ["Line", "picture"]
