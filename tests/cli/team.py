@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.errors import ModelUnavailableError
-from agentorchestra.core.messages import ModelRequest
+from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import Price
 from agentorchestra.core.spec import AgentSpec
+from agentorchestra.models.client import Media, OnDelta
 from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
@@ -18,6 +20,17 @@ from agentorchestra.workspace import Workspace
 TASK = "Compare the two offers."
 ANSWER = "Offer B is cheaper."
 STEPS = ["read both offers", "compare the prices"]
+
+
+class Gate:
+    """Holds tools and models until a test has seen what it wants to see."""
+
+    def __init__(self) -> None:
+        self.opened = asyncio.Event()
+
+    async def passed(self) -> None:
+        """Wait until it is opened; then it stays so."""
+        await self.opened.wait()
 
 
 @tool(effect="composite")
@@ -35,12 +48,15 @@ async def study(ctx: RunContext[Any], offers: list[str]) -> list[str]:
 
 
 @tool(effect="read")
-async def price_of(offer: str) -> str:
+async def price_of(offer: str, ctx: RunContext[Any]) -> str:
     """The price of an offer.
 
     Args:
         offer: its name.
     """
+    ctx.progress(f"looking {offer} up")
+    if isinstance(ctx.deps, Gate):
+        await ctx.deps.passed()
     return {"A": "120 euros", "B": "100 euros"}[offer]
 
 
@@ -88,9 +104,43 @@ class TeamModel:
         return decide(calls=[call("done", answer=ANSWER)])
 
 
-def team(folder: Path, *, in_memory: bool = True, **options: bool) -> Workspace[Any]:
-    """A workspace with the team; the model has a price, so that there is something to count."""
+class Streamer(ScriptedModel):
+    """Streams the beginning of its answer, and goes on when the gate is opened."""
+
+    def __init__(self, steps: Any, gate: Gate, *, price: Price) -> None:
+        super().__init__(steps, price=price)
+        self._gate = gate
+
+    async def request(
+        self, request: ModelRequest, *, media: Media | None = None, on_delta: OnDelta | None = None
+    ) -> ModelResponse:
+        """The next step of the script."""
+        if on_delta is not None:
+            on_delta("First I look\nat the prices of")
+        await self._gate.passed()
+        return await super().request(request, media=media, on_delta=on_delta)
+
+
+def team(
+    folder: Path,
+    *,
+    in_memory: bool = True,
+    tools: Gate | None = None,
+    stream: Gate | None = None,
+    fail_first: bool = False,
+    asks: bool = False,
+) -> Workspace[Any]:
+    """A workspace with the team; the model has a price, so that there is something to count.
+
+    Args:
+        folder: of the workspace.
+        in_memory: keep nothing.
+        tools: where the prices wait.
+        stream: where the model waits, in the middle of its answers.
+        fail_first, asks: of the model.
+    """
     price = Price(input=1.0, output=5.0)
-    model = ScriptedModel(TeamModel(**options), price=price)
+    script = TeamModel(fail_first=fail_first, asks=asks)
+    model = ScriptedModel(script, price=price) if stream is None else Streamer(script, stream, price=price)
     store = MemoryStore() if in_memory else None
-    return Workspace(folder, tools=[study, price_of, consult], models={"scripted": model}, store=store)
+    return Workspace(folder, tools=[study, price_of, consult], deps=tools, models={"scripted": model}, store=store)

@@ -16,8 +16,8 @@ from agentorchestra.runtime.run import active_seconds
 from tests.cli.team import ANSWER, STEPS, TASK, team
 
 
-async def run_team(folder: Path, **options: bool) -> tuple[RunResult, list[Event]]:
-    async with team(folder, **options) as ws:
+async def run_team(folder: Path, *, fail_first: bool = False) -> tuple[RunResult, list[Event]]:
+    async with team(folder, fail_first=fail_first) as ws:
         result = await ws.run(TASK, model="scripted", system="react")
         return result, await ws.events(result.run_id)
 
@@ -105,7 +105,7 @@ async def test_a_question_is_open_until_it_is_answered(tmp_path: Path) -> None:
         view = RunView.of(await ws.events(waiting.run_id))
         (question,) = view.questions
         assert question.question == "In euros?"
-        assert view.status == RunStatus.WAITING
+        assert view.status.value == "waiting"
         assert not any(agent.open for agent in view.agents.values())
         await ws.tell(waiting.run_id, "only the cheaper one")
         await ws.answer(waiting.run_id, "yes")
@@ -113,7 +113,7 @@ async def test_a_question_is_open_until_it_is_answered(tmp_path: Path) -> None:
         for event in await ws.events(waiting.run_id, after=view.seq):
             view.apply(event)
     assert view.questions == ()
-    assert view.status == RunStatus.COMPLETED
+    assert view.status.value == "completed"
     assert [(note.level, note.text) for note in view.notes] == [("told", "only the cheaper one")]
     # What was recorded before is not shown twice.
     assert [agent.name for _, agent in view.root.walk()] == ["run", "react", "reader-A", "reader-B"]
@@ -138,6 +138,17 @@ async def test_a_larger_budget_takes_back_what_was_limited(tmp_path: Path) -> No
     shown = [span for span in view.spans.values() if not span.superseded]
     assert not [span for span in shown if span.record.outcome is not None and span.record.outcome.status == "limited"]
     assert any("the budget is now: steps 50" in note.text for note in view.notes)
+
+
+async def test_a_branch_that_is_asked_about_too_early(tmp_path: Path) -> None:
+    """The bus is faster than the log: text of an agent may come before its start was read."""
+    _, events = await run_team(tmp_path)
+    view = RunView()
+    for event in events:
+        view.owner("/1.react/6.study/1.reader-A")
+        view.apply(event)
+    assert agents(view)["reader-A"].steps == 2
+    assert view.owner("/1.react/6.study/1.reader-A") is agents(view)["reader-A"]
 
 
 async def test_kinds_of_spans(tmp_path: Path) -> None:

@@ -93,9 +93,14 @@ def describe(effect: dict[str, Any], width: int = 120) -> str:
             inner = arguments.get("arguments") or {}
             return one_line(f"{name}.{arguments.get('action', '')}({_named(inner)})", width)
         case EffectKind.INVOKE_TOOL:
-            return one_line(f"{name}({_named(arguments)})", width)
+            return one_line(call_text(name, arguments), width)
         case _:
             return one_line(f"{kind.value} {name}({_named(arguments)})", width)
+
+
+def call_text(name: str, arguments: Any) -> str:
+    """A call as its model meant it: `name(argument="value")`."""
+    return f"{name}({_named(arguments)})"
 
 
 def _named(arguments: Any) -> str:
@@ -104,4 +109,4 @@ def _named(arguments: Any) -> str:
     return ", ".join(f"{name}={canonical_json(value)}" for name, value in arguments.items())
 
 
-__all__ = ["Progress", "describe"]
+__all__ = ["Progress", "call_text", "describe"]

@@ -288,7 +288,7 @@ def _lines(lines: list[Text]) -> Any:
 
 
 def _console() -> Console:
-    from rich.console import Console
+    from rich.console import Console, ConsoleDimensions
 
     class Terminal(Console):
         """A console that leaves the end of the process to others."""
@@ -296,6 +296,20 @@ def _console() -> Console:
         def on_broken_pipe(self) -> None:
             """Whoever draws hears of it."""
             raise BrokenPipeError
+
+        @property
+        def size(self) -> ConsoleDimensions:
+            """Of the terminal that is drawn on, as it is now."""
+            try:
+                columns, lines = os.get_terminal_size(sys.stderr.fileno())
+            except (OSError, ValueError):
+                columns, lines = 0, 0
+            return ConsoleDimensions(columns or 80, lines or 25)
+
+        @size.setter
+        def size(self, new: tuple[int, int]) -> None:
+            """Nobody else decides it."""
+            raise AttributeError("a terminal has the size it has")
 
     return Terminal(stderr=True, force_terminal=True, highlight=False, markup=False, emoji=False)
 

@@ -16,6 +16,7 @@ from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.events import BODIES, RUN_BRANCH, Event, RunCreated, upcast
 from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.messages import ToolCall
 from agentorchestra.core.spec import Question, RunManifest, RunStatus
 from agentorchestra.runtime.ledger import Ledger, Record, parent_key
 from agentorchestra.runtime.run import open_questions
@@ -123,7 +124,8 @@ class AgentView:
         plans: its plans, by the last outcome that wrote them.
         steps: its own decisions.
         usage: what it spent itself.
-        open: what it has under way.
+        open: what it has under way. Pure effects have no mark, so they are never in it.
+        decided: the calls of its last decision, as the model wrote them, until it asks the model again.
     """
 
     key: EffectKey | None
@@ -139,6 +141,7 @@ class AgentView:
     steps: int = 0
     usage: Usage = field(default_factory=Usage)
     open: dict[EffectKey, Span] = field(default_factory=dict)
+    decided: tuple[ToolCall, ...] = ()
 
     @property
     def plan(self) -> Plan | None:
@@ -352,7 +355,8 @@ class RunView:
             if above is None:
                 return self.root
             found = self.agents.get(above) or self.owner(above.branch)
-            self._owners[branch] = found
+            if above in self.spans:
+                self._owners[branch] = found  # before, it may still become an agent's
         return found
 
     def _span(self, key: EffectKey, event: Event) -> Span:
@@ -374,6 +378,7 @@ class RunView:
         owner.open[key] = span
         request = span.effect.get("request")
         if request:
+            owner.decided = ()
             owner.model = str(request.get("model", owner.model))
 
     def _enter(self, key: EffectKey, span: Span, caller: AgentView) -> None:
@@ -402,6 +407,8 @@ class RunView:
         status = body["outcome"].get("status", "ok")
         if decides and status != "limited":
             owner.steps += 1
+            outcome = span.record.outcome
+            owner.decided = outcome.response.tool_calls if outcome is not None and outcome.ok else ()
         writes = body["outcome"].get("writes", {})
         if _PLANS in writes and span.kind not in _AGENTS:
             owner.plans = Plans.of(writes)

@@ -1,0 +1,231 @@
+"""The live view on real terminals: what is on it, questions in place, Ctrl-C, a window that is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from agentorchestra.cli.driving import Stop, drive
+from agentorchestra.cli.view.model import RunView
+from agentorchestra.cli.view.picture import picture
+from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.workspace import Workspace
+from tests.cli.screen import HereScreen, ProcessScreen
+from tests.cli.support import Folder, clean_environment, wait_until
+from tests.cli.team import ANSWER, TASK, Gate, team
+
+SIZES = [(100, 40), (40, 12)]
+
+
+async def driven(ws: Workspace[Any], run_id: str, folder: Path) -> RunResult:
+    task = asyncio.current_task()
+    assert task is not None
+    return await drive(ws, run_id, Stop(task), folder=folder, as_json=False, ask=True)
+
+
+@pytest.mark.parametrize(("columns", "lines"), SIZES)
+async def test_the_team_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int, lines: int) -> None:
+    screen = HereScreen(monkeypatch, columns=columns, lines=lines)
+    gate = Gate()
+    try:
+        async with team(tmp_path, tools=gate, asks=True) as ws:
+            run_id = await ws.create(TASK, model="scripted", system="react")
+            work = asyncio.create_task(driven(ws, run_id, tmp_path))
+            await screen.shows("reader-A (analyzer) running", "reader-B (analyzer) running", '> price_of(offer="A")')
+            if lines > 20:
+                await screen.shows("[ ] read both offers", '> study(offers=["A","B"])', "| looking B up")
+            assert screen.hides_cursor()
+            gate.opened.set()
+            await screen.shows("In euros?", "Answer (Ctrl-D leaves it open):")
+            assert "reader-A" not in screen.text, "the picture is taken away for the question"
+            assert not screen.hides_cursor()
+            screen.type("yes\n")
+            result = await asyncio.wait_for(work, 30)
+            assert result.answer == ANSWER
+            await screen.shows("completed", "reader-A (analyzer) completed", "[x] read both offers", "9 steps")
+            assert not screen.hides_cursor()
+            assert screen.longest < columns
+            assert screen.coloured
+    finally:
+        screen.close()
+
+
+async def test_text_is_seen_as_it_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONUTF8", "1")
+    screen = HereScreen(monkeypatch)
+    gate = Gate()
+    try:
+        async with team(tmp_path, stream=gate) as ws:
+            run_id = await ws.create(TASK, model="scripted", system="react")
+            work = asyncio.create_task(driven(ws, run_id, tmp_path))
+            await screen.shows("> model scripted (decision)", "| First I look", "| at the prices of", "0 steps")
+            gate.opened.set()
+            await asyncio.wait_for(work, 30)
+            await screen.shows("completed")
+            assert "First I look" not in screen.text
+    finally:
+        screen.close()
+
+
+async def test_what_is_told_is_seen_and_a_cancellation_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process tells and cancels: here a second workspace on the same folder, as the commands open one."""
+    screen = HereScreen(monkeypatch)
+    gate = Gate()
+    try:
+        async with team(tmp_path, in_memory=False, tools=gate) as ws, Workspace(tmp_path) as other:
+            run_id = await ws.create(TASK, model="scripted", system="react")
+            work = asyncio.create_task(driven(ws, run_id, tmp_path))
+            await screen.shows("reader-B (analyzer) running")
+            await other.tell(run_id, "only \x1b[31mthe cheaper\u202e one", by="cli")
+            await screen.shows("told: only [31mthe cheaper one", "running")
+            await other.cancel(run_id, reason="enough", by="cli")
+            result = await asyncio.wait_for(work, 30)
+            assert result.status is RunStatus.CANCELLED
+            await screen.shows("cancelled", "asked to stop: enough", "reader-B (analyzer) interrupted")
+    finally:
+        screen.close()
+
+
+async def test_without_colour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = HereScreen(monkeypatch)
+    monkeypatch.setenv("NO_COLOR", "1")
+    try:
+        async with team(tmp_path) as ws:
+            run_id = await ws.create(TASK, model="scripted", system="react")
+            await driven(ws, run_id, tmp_path)
+        await screen.shows("completed", "reader-A")
+        assert not screen.coloured
+    finally:
+        screen.close()
+
+
+async def test_a_dumb_terminal_gets_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = HereScreen(monkeypatch)
+    monkeypatch.setenv("TERM", "dumb")
+    try:
+        async with team(tmp_path) as ws:
+            run_id = await ws.create(TASK, model="scripted", system="react")
+            await driven(ws, run_id, tmp_path)
+        await screen.shows("step 1 (react)", "  agent reader-A: Read offer A.")
+        assert b"\x1b" not in screen.written
+    finally:
+        screen.close()
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 20, 40, 200])
+@pytest.mark.parametrize("height", [None, 1, 3, 10])
+async def test_every_line_fits(tmp_path: Path, width: int, height: int | None) -> None:
+    """At every moment of a run, with wide characters and in a terminal that has none."""
+    async with team(tmp_path, fail_first=True, asks=True) as ws:
+        task = f"比較する {TASK} \x1b[2J\u202e" + "very long " * 50
+        result = await ws.run(task, model="scripted", system="react")
+        await ws.tell(result.run_id, "見積もりは二つ\nあります" * 20)
+        events = await ws.events(result.run_id)
+    view = RunView()
+    for event in events:
+        view.apply(event)
+        said = {str(key): "長い文章 and words\n" * 5 for key in view.spans}
+        for encoding in ("utf-8", "latin-1"):
+            lines = picture(
+                view, now=event.ts + timedelta(seconds=5), width=width, height=height, said=said, encoding=encoding
+            )
+            assert height is None or len(lines) <= height
+            for line in lines:
+                assert cell_len(line.plain) <= width, line.plain
+                assert "\x1b" not in line.plain
+                assert "\u202e" not in line.plain
+                line.plain.encode(encoding)
+
+
+async def test_a_low_terminal_keeps_what_runs(tmp_path: Path) -> None:
+    async with team(tmp_path, asks=True) as ws:
+        result = await ws.run(TASK, model="scripted", system="react")
+        view = RunView.of(await ws.events(result.run_id))
+    whole = [line.plain for line in picture(view, now=datetime.now(UTC), width=80)]
+    low = [line.plain for line in picture(view, now=datetime.now(UTC), width=80, height=5)]
+    assert len(whole) > 5
+    assert low[0].startswith("waiting, ")
+    assert low[-1] == f"... {len(whole) - 4} lines more"
+    assert any("? In euros?" in line for line in low)
+    assert not any("reader-A" in line for line in low), "agents that have ended go first"
+
+
+# -- signals, and a terminal that goes away ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def window() -> Iterator[ProcessScreen]:
+    screen = ProcessScreen(columns=60, lines=20)
+    yield screen
+    screen.close()
+
+
+def start(app: Folder, window: ProcessScreen, *words: str) -> Any:
+    env = {**clean_environment(), "TERM": "xterm"}
+    return window.start([sys.executable, "-m", "agentorchestra", *words], cwd=app.path, env=env)
+
+
+def test_ctrl_c_once_cancels_and_says_how_to_go_on(app: Folder, window: ProcessScreen) -> None:
+    with start(app, window, "run", "PLAN sleep") as process:
+        window.wait(lambda: "> slow(seconds=60)" in window.text and "running" in window.text)
+        window.type("\x03")
+        assert process.wait(20) == 130
+    window.end()
+    (run_id,) = app.ids()
+    assert "stopping (once more ends it at once)" in window.text
+    assert f"cancelled, {run_id}" in window.text
+    # Typed into one line; the terminal of 60 columns breaks it.
+    assert f"agentorchestra resume {run_id}" in window.text
+    assert not window.hides_cursor()
+    assert b"Traceback" not in window.written
+    assert app.assert_readable()["run"]["status"] == "cancelled"
+
+
+def test_ctrl_c_twice_ends_it_at_once(app: Folder, window: ProcessScreen) -> None:
+    source = (app.path / "app.py").read_text()
+    app.write(
+        "app.py",
+        source.replace("await asyncio.sleep(seconds)", "import time\n    time.sleep(4)").replace(
+            "async def slow", "def slow"
+        ),
+    )
+    with start(app, window, "run", "PLAN nap") as process:
+        window.wait(lambda: "> slow(seconds=3)" in window.text)
+        window.type("\x03")
+        window.wait(lambda: "stopping" in window.text)
+        window.type("\x03")
+        assert process.wait(3) == 130
+    window.end()
+    assert not window.hides_cursor()
+    assert b"Traceback" not in window.written
+    assert app.run("resume", "last", "--json").json["status"] == "completed"
+
+
+def test_a_window_that_is_closed_cancels_the_run(app: Folder, window: ProcessScreen) -> None:
+    with start(app, window, "run", "PLAN nap") as process:
+        window.wait(lambda: "> slow(seconds=3)" in window.text)
+        window.hang_up()
+        assert process.wait(20) in (1, 130)
+    found = app.assert_readable()
+    assert found["run"]["status"] == "cancelled"
+    assert found["events"][-1]["type"] == "run_ended"
+    assert app.run("resume", "last", "--json").json["answer"] == "The tools said: slept"
+
+
+def test_closed_streams_do_not_stop_the_run(app: Folder) -> None:
+    def close() -> None:
+        os.close(1)
+        os.close(2)
+
+    with app.start("run", "PLAN nap", preexec_fn=close) as started:
+        wait_until(lambda: started.process.poll() is not None)
+        assert started.process.returncode == 0
+    assert app.assert_readable()["run"]["status"] == "completed"
