@@ -54,6 +54,7 @@ class Decision(BaseModel):
         overhead: tokens of the request besides the history: tools, what was perceived, the tail.
         overflow: tokens, as estimated, of a prompt that the provider says is longer than its window; else 0.
         final: this was the last allowed decision.
+        words: a plain reply without a call, where that may be meant as the answer.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -72,6 +73,7 @@ class Decision(BaseModel):
     overflow: int = 0
     final: bool = False
     native: bool = True
+    words: str = ""
 
 
 class State(BaseModel):
@@ -91,6 +93,7 @@ class State(BaseModel):
         head: messages at the front that are never taken out: system prompt and task.
         overhead: tokens of the last request besides the history.
         compactions: how often steps were taken out.
+        words: the last reply was plain words, and it was said that this calls nothing.
         ceiling: tokens that a prompt may have, once a provider has found one too long; 0 for no such limit.
     """
 
@@ -100,6 +103,7 @@ class State(BaseModel):
     head: int = 2
     overhead: int = 0
     compactions: int = 0
+    words: bool = False
     ceiling: int = 0
     step: int = 0
     max_steps: int = 20
@@ -147,6 +151,9 @@ class State(BaseModel):
         blocks: list[Block] = [block for message in messages for block in message.content]
         result: AgentResult | None = None
         text_blocks: list[Block] = []
+        if decision.words and self.words:
+            # It was told how to finish and answers in plain words again: that is how this model finishes.
+            result = AgentResult(answer=decision.words, steps=self.step + 1, memory=decision.memory or self.memory)
         for call, effect, outcome in zip(decision.tool_calls, decision.calls, results, strict=True):
             source = Source(kind=_SOURCE_KINDS.get(effect.kind, "tool"), ref=call.name)
             shown = outcome.blocks(source)
@@ -179,6 +186,7 @@ class State(BaseModel):
                 "stalls": 0 if useful else self.stalls + 1,
                 "problem": decision.problem,
                 "overhead": decision.overhead,
+                "words": bool(decision.words),
                 "result": result or (_best_effort(self, decision, results) if decision.final else None),
             }
         )
@@ -355,6 +363,7 @@ class ModelDecider:
         max_calls: calls accepted in one decision.
         role: of the agent.
         content_hash: of the model's profile.
+        plain: whether plain words, said twice, are an answer (they cannot be where a structured one is asked for).
     """
 
     model: str
@@ -365,6 +374,7 @@ class ModelDecider:
     max_calls: int = 16
     role: str = "agent"
     content_hash: str = ""
+    plain: bool = True
 
     async def __call__(self, state: State, view: list[Seen], session: Session[Any]) -> Decision:
         """One decision."""
@@ -427,6 +437,7 @@ class ModelDecider:
                 )
             effects.append(effect)
         said = fields or {}
+        plain = self.plain and self.native and fields is None and not calls and response.finish_reason == "stop"
         text = TextBlock(text=response.text, source=Source(kind="agent", ref=session.actor), trust=outcome.trust)
         message = Message(
             role="assistant", content=(text,) if response.text else (), tool_calls=calls if self.native else ()
@@ -443,6 +454,7 @@ class ModelDecider:
             problem=problem,
             final=final,
             native=self.native,
+            words=response.text.strip() if plain else "",
         )
 
     def _calls(

@@ -99,6 +99,23 @@ async def test_a_reply_without_a_call_is_answered(tmp_path: Path) -> None:
     assert (await _ask(tmp_path, ScriptedModel([say("It is five."), corrected]))).answer == "5"
 
 
+async def test_a_model_that_finishes_in_plain_words(tmp_path: Path) -> None:
+    """It is told how to finish, and says its answer again: taken for what it is, instead of asking on to the limit."""
+    model = ScriptedModel([decide(calls=[call("add", a=2, b=3)]), say("It is five."), say("It is 5.")])
+    result = await _ask(tmp_path, model)
+    assert (result.status, result.answer, result.steps) == (RunStatus.COMPLETED, "It is 5.", 3)
+
+
+async def test_words_between_calls_are_no_answer(tmp_path: Path) -> None:
+    steps = [
+        say("I will add."),
+        decide(calls=[call("add", a=2, b=3)]),
+        say("Let me see."),
+        decide(calls=[call("done", answer="5")]),
+    ]
+    assert (await _ask(tmp_path, ScriptedModel(steps))).answer == "5"
+
+
 async def test_arguments_that_are_not_json(tmp_path: Path) -> None:
     from agentorchestra.core.messages import ToolCall
 

@@ -147,9 +147,7 @@ async def test_an_answer_built_on_untrusted_content_is_not_trusted(tmp_path: Pat
         result = await ws.run("Consult two.", model=ScriptedModel(model), files=[tmp_path / "page.txt"])
         completed = {e.span: e.body["outcome"] for e in await ws.events(result.run_id) if e.type == "completed"}
         assert completed["/1.react/3.consult_two#1"].get("trust", "untrusted") == "untrusted"
-        assert (
-            completed["/1.react/3.consult_two#2"]["trust"] == "agent"
-        )  # its caller had seen no file
+        assert completed["/1.react/3.consult_two#2"]["trust"] == "agent"  # its caller had seen no file
         assert completed["/1.react#2"]["trust"] == "agent"  # a model that saw the user's words only
 
 

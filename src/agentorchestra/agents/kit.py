@@ -217,6 +217,7 @@ def build_agent(
         content_hash=profile_hash,
         max_calls=kit.max_calls,
         role=spec.role,
+        plain=spec.output_schema is None,
     )
     compaction = _compaction(spec, session, kit, model, settings)
     session.result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
