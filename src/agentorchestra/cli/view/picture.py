@@ -12,6 +12,7 @@ from rich.text import Text
 from agentorchestra.cli.output import clean, dollars, number, one_line, plural
 from agentorchestra.cli.progress import call_text, describe
 from agentorchestra.cli.view.model import AgentView, RunView, Span
+from agentorchestra.cli.view.tree import SIGNS
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import RunStatus
@@ -22,7 +23,6 @@ NARROW = 60
 _STREAM_LINES = 3
 _NOTES = 3
 _RUNNING = ("running", "interrupted")
-_SIGNS = {"not_started": "[ ]", "in_progress": "[>]", "completed": "[x]", "blocked": "[!]"}
 _STYLES = {
     "completed": "green",
     "running": "cyan",
@@ -140,7 +140,7 @@ def _agent(
     inner = f"{indent}  "
     if agent.plan is not None:
         for step in agent.plan.steps:
-            sign = _SIGNS[step.status]
+            sign = SIGNS[step.status]
             notes = f" ({one_line(step.notes, 200)})" if step.notes else ""
             style = "green" if step.status == "completed" else "red" if step.status == "blocked" else ""
             text = Text(f"{inner}{sign} {one_line(step.text, 300)}{notes}", style=style)

@@ -1,0 +1,218 @@
+"""A run as one HTML file that runs nothing and loads nothing: what models, files and servers wrote stays text."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from pydantic import JsonValue
+
+from agentorchestra.cli.output import CONTROL, dollars, number, plural
+from agentorchestra.cli.view.model import RunView, Span
+from agentorchestra.cli.view.tree import SIGNS, tree
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.content import Block, text_of
+from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.errors import StoreError
+from agentorchestra.core.messages import Message
+from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.spec import RunResult
+
+SHOWN_CHARS = 20_000
+"""Characters of one text that the page shows; the log has all of it."""
+
+
+class Said(NamedTuple):
+    """A message of a request: who says it, its text with the origin of each block, its calls."""
+
+    role: str
+    about: str
+    blocks: list[tuple[str, str]]
+    calls: list[tuple[str, str]]
+
+
+class Asked(NamedTuple):
+    """A model request: how many messages it repeats, the new ones, the tools it offers, its parameters."""
+
+    model: str
+    repeated: int
+    messages: list[Said]
+    tools: list[str]
+    settings: str
+
+
+class Answered(NamedTuple):
+    """A model's response."""
+
+    model: str
+    text: str
+    thinking: str
+    calls: list[tuple[str, str]]
+    finish: str
+    usage: list[tuple[str, str]]
+
+
+def render(view: RunView, record: RunRecord, result: RunResult, *, gone: bool) -> str:
+    """The page.
+
+    Args:
+        view: of the whole log.
+        record: the run's row.
+        result: as the log has it.
+        gone: the process that drove it died.
+    """
+    page = _environment().get_template("run.html.j2")
+    return page.render(
+        run=record,
+        manifest=record.manifest,
+        result=result,
+        view=view,
+        gone=gone,
+        nodes=tree(view),
+        agents=[agent for _, agent in view.root.walk() if agent.key is not None],
+        budget=[(name, f"{value:g}") for name, value in view.budget.model_dump(exclude_none=True).items()],
+        asked=lambda span: _asked(view, span),
+        answered=_answered,
+        result_blocks=_result_blocks,
+        arguments=_arguments,
+    ).replace("\r", "")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("agentorchestra.cli.view"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(signs=SIGNS, plural=plural, number=number, dollars=dollars, usage_rows=_usage_rows)
+    environment.filters.update(cut=_cut, link=_link, stamp=lambda at: f"{at:%Y-%m-%d %H:%M:%S} UTC", json=_json)
+    return environment
+
+
+def _visible(value: Any) -> Any:
+    """What would steer a reader's eyes (control characters, changes of direction) is shown as what it is.
+
+    Everything that the template writes comes through here, and is escaped after.
+    """
+    if isinstance(value, Markup):
+        return value
+    text = "" if value is None else str(value)
+    # Half a pair of surrogates is no character, and no UTF-8.
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= SHOWN_CHARS:
+        return text
+    left = f"{len(text) - SHOWN_CHARS:,} more characters: `agentorchestra show RUN --json` has them"
+    return f"{text[:SHOWN_CHARS]}\n[... {left}]"
+
+
+def _link(address: str) -> str:
+    """The address if it is one to follow, else "": nothing but the web, whatever a result says."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    return address if parts.scheme.lower() in ("http", "https") and parts.netloc else ""
+
+
+def _json(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _usage_rows(usage: Usage) -> list[tuple[str, str]]:
+    """What something cost, class by class."""
+    rows = [
+        ("requests", usage.requests),
+        ("input tokens", usage.input_tokens),
+        ("of these read from the cache", usage.cache_read_tokens),
+        ("of these written to the cache", usage.cache_write_tokens),
+        ("output tokens", usage.output_tokens),
+        ("of these reasoning", usage.reasoning_tokens),
+    ]
+    return [*((name, number(count)) for name, count in rows if count), ("cost", dollars(usage.cost_usd))]
+
+
+def _origin(block: Block) -> str:
+    """Where a block came from, and how far it is trusted."""
+    source = block.source
+    parts = [source.kind, source.ref, source.place or ""] if source is not None else []
+    return " ".join([*(part for part in parts if part), f"({block.trust.value})"])
+
+
+def _blocks(blocks: tuple[Block, ...]) -> list[tuple[str, str]]:
+    return [(_origin(block), text_of((block,))) for block in blocks]
+
+
+def _calls(message: Any) -> list[tuple[str, str]]:
+    return [(call.name, _json(call.arguments)) for call in message.tool_calls]
+
+
+def _said(message: Message) -> Said:
+    about = message.name or message.tool_call_id or ""
+    return Said(message.role, about, _blocks(message.content), _calls(message))
+
+
+def _asked(view: RunView, span: Span) -> Asked | None:
+    """The request of an effect. Its messages grow with each step, so only those that are new are shown."""
+    stored = span.effect.get("request")
+    if not stored:
+        return None
+    appended = len(stored.get("appended", ()))
+    try:
+        request = view.ledger.codec.decode(span.effect).request
+    except StoreError:
+        return None
+    assert request is not None
+    repeated = len(request.messages) - appended
+    settings = request.settings.model_dump(mode="json", exclude_defaults=True)
+    return Asked(
+        request.model,
+        repeated,
+        [_said(message) for message in request.messages[repeated:]],
+        [tool.name for tool in request.tools],
+        ", ".join(f"{name} {value}" for name, value in settings.items()),
+    )
+
+
+def _answered(span: Span) -> Answered | None:
+    outcome = span.record.outcome
+    if span.kind is not EffectKind.REQUEST_MODEL or outcome is None or not outcome.ok:
+        return None
+    response = outcome.response
+    return Answered(
+        response.model,
+        response.text,
+        response.thinking,
+        _calls(response),
+        response.finish_reason,
+        _usage_rows(outcome.usage),
+    )
+
+
+def _arguments(span: Span) -> str:
+    given = span.effect.get("arguments") or {}
+    return _json(given) if given else ""
+
+
+def _result_blocks(span: Span) -> list[tuple[str, str]]:
+    """What came back, as the agent read it."""
+    outcome = span.record.outcome
+    if outcome is None:
+        return []
+    if outcome.error is None and isinstance(outcome.value, dict | list) and "$blocks" not in outcome.value:
+        return [(f"({outcome.trust.value})", _json(outcome.value))]
+    return _blocks(outcome.blocks())
+
+
+__all__ = ["render"]

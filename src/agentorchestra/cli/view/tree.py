@@ -1,0 +1,150 @@
+"""The effects of a run as a tree: each effect with those performed inside it, in the order of their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from agentorchestra.cli.output import dollars, one_line, plural
+from agentorchestra.cli.progress import describe
+from agentorchestra.cli.view.model import AgentView, RunView, Span
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.runtime.ledger import parent_key
+
+SIGNS = {"not_started": "[ ]", "in_progress": "[>]", "completed": "[x]", "blocked": "[!]"}
+"""The states of a plan's step, as a terminal shows them."""
+
+
+@dataclass
+class Node:
+    """An effect and what was performed inside it.
+
+    Attributes:
+        name: its key; a branch, for the rival candidates of a step, which are no effect.
+        span: the effect; None for candidates.
+        agent: where it invoked one.
+        status: its outcome's, `answered`, `open`, `started` or `interrupted`; "" for candidates.
+        usage: with everything inside it.
+        inner: what was performed inside it.
+    """
+
+    name: str
+    span: Span | None = None
+    agent: AgentView | None = None
+    status: str = ""
+    usage: Usage = field(default_factory=Usage)
+    inner: list[Node] = field(default_factory=list)
+
+    @property
+    def label(self) -> str:
+        """What it did, in a few words."""
+        return describe(self.span.effect) if self.span is not None else "candidates"
+
+
+def tree(view: RunView) -> list[Node]:
+    """The effects on the run's root branch, with all others below them; superseded ones are left out."""
+    spans: dict[str, dict[int, Span]] = {"/": {}}
+    branches: dict[EffectKey, set[str]] = {}
+    owners: dict[str, set[int]] = {}
+    for key, span in view.spans.items():
+        if span.superseded:
+            continue
+        branch = key.branch
+        spans.setdefault(branch, {})[key.n] = span
+        while (owner := parent_key(branch)) is not None and branch not in branches.setdefault(owner, set()):
+            branches[owner].add(branch)
+            owners.setdefault(owner.branch, set()).add(owner.n)
+            spans.setdefault(owner.branch, {})
+            branch = owner.branch
+    paid: dict[EffectKey, Usage] = {}
+    for charge in view.charges:
+        paid[charge.key] = paid.get(charge.key, Usage()) + charge.usage
+
+    def below(branch: str) -> list[Node]:
+        return [node(EffectKey(branch, n)) for n in sorted({*spans[branch], *owners.get(branch, ())})]
+
+    def node(key: EffectKey) -> Node:
+        span = spans[key.branch].get(key.n)
+        made = Node(str(key), span, view.agents.get(key), _status(view, span), paid.get(key, Usage()))
+        for branch in sorted(branches.get(key, ()), key=_natural):
+            inside = below(branch)
+            if span is None:
+                made.inner.append(Node(branch, inner=inside, usage=_sum(inside)))
+            else:
+                made.inner += inside
+        made.usage = made.usage + _sum(made.inner)
+        return made
+
+    return below("/")
+
+
+def _natural(branch: str) -> tuple[str, int]:
+    head, _, last = branch.rpartition(".")
+    return (head, int(last)) if last.isdigit() else (branch, 0)
+
+
+def _sum(nodes: list[Node]) -> Usage:
+    total = Usage()
+    for node in nodes:
+        total = total + node.usage
+    return total
+
+
+def _status(view: RunView, span: Span | None) -> str:
+    if span is None:
+        return ""
+    if span.record.outcome is not None:
+        return span.record.outcome.status
+    if span.kind is EffectKind.ASK_HUMAN:
+        return "answered" if str(span.key) in view.ledger.answers else "open"
+    return "interrupted" if span.record.interrupted else "started"
+
+
+def tree_lines(view: RunView) -> list[str]:
+    """The tree as indented lines: key, what it did, status, figures; the plans of agents below them."""
+    lines = [line for node in tree(view) for line in _lines(node, "")]
+    return lines or ["(nothing recorded yet)"]
+
+
+def _lines(node: Node, indent: str) -> Iterator[str]:
+    yield f"{indent}{node.name}  {'  '.join(_parts(node))}".rstrip()
+    inner = f"{indent}  "
+    for failure in node.span.failures if node.span is not None else ():
+        by = f" ({failure.target})" if failure.target else ""
+        yield f"{inner}  attempt {failure.number} failed{by}: {one_line(failure.error, 200)}"
+    plan = node.agent.plan if node.agent is not None else None
+    if plan is not None:
+        yield f"{inner}plan: {one_line(plan.title, 200)}"
+        for step in plan.steps:
+            notes = f" ({one_line(step.notes, 200)})" if step.notes else ""
+            yield f"{inner}  {SIGNS[step.status]} {one_line(step.text, 300)}{notes}"
+    for child in node.inner:
+        yield from _lines(child, inner)
+
+
+def _parts(node: Node) -> Iterator[str]:
+    span = node.span
+    if span is None:
+        if "#" in node.name:
+            yield node.label
+        return
+    yield node.label
+    yield node.status
+    if node.agent is not None:
+        yield plural(node.agent.total_steps, "step")
+    if node.usage != Usage():
+        yield f"{plural(node.usage.tokens, 'token')}  {dollars(node.usage.cost_usd)}"
+    if span.seconds is not None:
+        yield f"{span.seconds:.1f} s"
+    if span.answered_by:
+        yield f"answered by {span.answered_by}"
+    if span.record.attempt > 1:
+        yield f"attempt {span.record.attempt}"
+    error = span.record.outcome.error if span.record.outcome is not None else None
+    if error:
+        yield one_line(error, 200)
+
+
+__all__ = ["SIGNS", "Node", "tree", "tree_lines"]
