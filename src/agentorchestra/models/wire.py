@@ -13,9 +13,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import httpx2
-from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient, Omit, omit
+from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient, NotGiven, Omit, not_given
 from openai.resources.chat import AsyncChat
 from openai.resources.chat.completions import AsyncCompletions
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import JsonValue
 from pydantic_ai import messages as theirs
 from pydantic_ai.direct import model_request, model_request_stream
@@ -58,16 +59,35 @@ _SENDABLE = ("image/", "application/pdf", "audio/wav", "audio/x-wav", "audio/mpe
 
 
 class _PlainCompletions(AsyncCompletions):
-    """Hands messages and tools over as they are: the body on the wire is the same.
+    """Hands the request over as it is: the body on the wire is the same.
 
-    The SDK walks both against its types on every request; at twenty steps that is most of a request's time.
+    The SDK walks it against its types on every request; at twenty steps that is most of a request's time.
     """
 
-    async def create(self, *, messages: Any, tools: Any = omit, extra_body: Any = None, **rest: Any) -> Any:
-        body = {**(extra_body or {}), "messages": messages}
-        if not isinstance(tools, Omit):
-            body["tools"] = tools
-        return await _checked(await super().create(messages=[], extra_body=body, **rest))
+    async def create(  # type: ignore[override]
+        self,
+        *,
+        extra_headers: Any = None,
+        extra_query: Any = None,
+        extra_body: Any = None,
+        timeout: Any = not_given,
+        stream: bool = False,
+        **fields: Any,
+    ) -> Any:
+        body = {name: value for name, value in fields.items() if not isinstance(value, Omit | NotGiven)}
+        given = {"headers": extra_headers, "params": extra_query, "extra_json": extra_body}
+        options: Any = {name: value for name, value in given.items() if value is not None}
+        if not isinstance(timeout, NotGiven):
+            options["timeout"] = timeout
+        answer = await self._client.post(
+            "/chat/completions",
+            body={**body, "stream": stream},
+            options=options,
+            cast_to=ChatCompletion,
+            stream=stream,
+            stream_cls=AsyncStream[ChatCompletionChunk],
+        )
+        return await _checked(answer)
 
 
 async def _checked(answer: Any) -> Any:
