@@ -6,11 +6,12 @@ tools go past the SDK's walk over its own types, tool schemas are transformed on
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import httpx2
 from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient, NotGiven, Omit, not_given
@@ -166,6 +167,49 @@ class Tools:
         )
 
 
+_Part = TypeVar("_Part", bound="theirs.ModelResponse | theirs.ModelRequestPart")
+
+
+# --- measure 3: each message translated once ------------------------------------------------------------------------
+
+_break_tokens: Any = None
+with contextlib.suppress(ImportError):  # not public: without it the library does it for the whole history every time
+    from pydantic_ai._special_tokens import break_special_tokens_in_messages as _break_tokens
+
+
+class Translated:
+    """Parts of messages by digest, in pydantic-ai's types, with chat-template tokens in their text made harmless.
+
+    A history is sent again in every step, and its messages never change. What holds media is not kept.
+    """
+
+    _MOST = 8_192
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._kept: dict[str, Any] = {}
+
+    def get(self, digest: str) -> Any:
+        """What was kept, None if nothing was."""
+        return self._kept.get(digest)
+
+    def keep(self, digest: str, one: _Part) -> _Part:
+        """Make it harmless, and keep it."""
+        if len(self._kept) >= self._MOST:
+            self._kept.clear()
+        made = self._kept[digest] = self.harmless(one)
+        return made
+
+    def harmless(self, one: _Part) -> _Part:
+        """The same with chat-template tokens broken, where this model's server may read them as its own."""
+        if _break_tokens is None:
+            return one
+        alone = isinstance(one, theirs.ModelResponse)
+        whole: Any = one if alone else theirs.ModelRequest(parts=[cast("theirs.ModelRequestPart", one)])
+        (broken,) = _break_tokens([whole], self._model.profile, self._model.accepts_stateless_artifacts)
+        return cast("_Part", broken if alone else broken.parts[0])
+
+
 # --- the wire -------------------------------------------------------------------------------------------------------
 
 
@@ -182,6 +226,7 @@ class Wire:
         self._http: httpx2.AsyncClient | None = None
         self._model = self._build(resolved)
         self._tools = Tools(self._model)
+        self._translated = Translated(self._model)
 
     async def open(self) -> None:
         """Take the provider's connections into use."""
@@ -195,16 +240,19 @@ class Wire:
 
     async def ask(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None) -> ModelResponse:
         """One answer; raises whatever the library raises."""
-        messages = await to_theirs(request.messages, media=media, profile=self._profile)
+        messages = await to_theirs(request.messages, media=media, profile=self._profile, translated=self._translated)
         parameters = ModelRequestParameters(function_tools=[self._tools.definition(tool) for tool in request.tools])
         settings = _settings(request)
         if self._http is None:
             # Our own client has it already, and would be copied for every request.
             settings["max_retries"] = 0
         if on_delta is None:
-            answer = await model_request(
-                self._model, messages, model_settings=settings, model_request_parameters=parameters
-            )
+            if _break_tokens is None:
+                answer = await model_request(
+                    self._model, messages, model_settings=settings, model_request_parameters=parameters
+                )
+            else:
+                answer = await self._model.request(messages, settings, parameters)
         else:
             async with model_request_stream(
                 self._model, messages, model_settings=settings, model_request_parameters=parameters
@@ -290,7 +338,9 @@ def _piece(event: Any) -> str:
 # --- ours to theirs -------------------------------------------------------------------------------------------------
 
 
-async def to_theirs(messages: Sequence[Message], *, media: Media, profile: ModelProfile) -> list[theirs.ModelMessage]:
+async def to_theirs(
+    messages: Sequence[Message], *, media: Media, profile: ModelProfile, translated: Translated
+) -> list[theirs.ModelMessage]:
     """Our messages as pydantic-ai's. Text is written by render.py, as for every model."""
     result: list[theirs.ModelMessage] = []
     parts: list[theirs.ModelRequestPart] = []
@@ -311,18 +361,24 @@ async def to_theirs(messages: Sequence[Message], *, media: Media, profile: Model
     for message in messages:
         if message.role == "assistant":
             end_request()
-            answer = _answer(message)
+            answer = translated.get(message.digest) or translated.keep(message.digest, _answer(message))
             names.update({call.id: call.name for call in message.tool_calls})
             if answer.parts:
                 result.append(answer)
         elif message.role == "tool":
             call_id = message.tool_call_id or ""
+            name = message.name or names.get(call_id, "tool")
+            known = f"{message.digest} {name}"
             parts.append(
-                theirs.ToolReturnPart(
-                    tool_name=message.name or names.get(call_id, "tool"),
-                    content=render_message(message),
-                    tool_call_id=call_id,
-                    outcome="failed" if message.is_error else "success",
+                translated.get(known)
+                or translated.keep(
+                    known,
+                    theirs.ToolReturnPart(
+                        tool_name=name,
+                        content=render_message(message),
+                        tool_call_id=call_id,
+                        outcome="failed" if message.is_error else "success",
+                    ),
                 )
             )
             for block in message.content:
@@ -330,10 +386,19 @@ async def to_theirs(messages: Sequence[Message], *, media: Media, profile: Model
                     shown.extend([render_block(block), await _binary(block, media)])
         elif message.role == "system":
             end_results()
-            parts.append(theirs.SystemPromptPart(content=render_message(message)))
+            parts.append(
+                translated.get(message.digest)
+                or translated.keep(message.digest, theirs.SystemPromptPart(content=render_message(message)))
+            )
         else:
             end_results()
-            parts.append(theirs.UserPromptPart(content=await _user_content(message, media, profile)))
+            part = translated.get(message.digest)
+            if part is None:
+                part = theirs.UserPromptPart(content=await _user_content(message, media, profile))
+                # The last message changes with every step: it is not worth keeping.
+                passing = message is messages[-1] or not isinstance(part.content, str)
+                part = translated.harmless(part) if passing else translated.keep(message.digest, part)
+            parts.append(part)
     end_request()
     return result
 
