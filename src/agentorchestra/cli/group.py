@@ -21,6 +21,8 @@ COMMANDS: dict[str, Entry] = {
     "run": Entry("run", "run", "Run a task and print the answer."),
     "runs": Entry("runs", "runs", "List the runs of the workspace, newest first."),
     "show": Entry("show", "show", "Show what a run did, step by step."),
+    "tail": Entry("tail", "tail", "Follow a run that another process drives."),
+    "cost": Entry("cost", "cost", "Add up what runs cost."),
     "answer": Entry("answer", "answer", "Answer a question a run waits for, and go on with it."),
     "approve": Entry("answer", "approve", "Allow what a run asks permission for, and go on with it."),
     "deny": Entry("answer", "deny", "Refuse what a run asks permission for, and go on with it."),
@@ -28,6 +30,7 @@ COMMANDS: dict[str, Entry] = {
     "replay": Entry("replay", "replay", "Check that today's code and prompts repeat a recorded run."),
     "cancel": Entry("cancel", "cancel", "Stop a run, wherever it is driven."),
     "tell": Entry("tell", "tell", "Add to the task of a run; it is read at the next step."),
+    "serve": Entry("serve", "serve", "Answer HTTP requests: submit, status, events, answers."),
     "doctor": Entry("doctor", "doctor", "Check this installation and the workspace."),
 }
 

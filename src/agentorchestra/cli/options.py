@@ -65,16 +65,23 @@ class FilePath(ParamType):
         return Path(text)
 
 
-class Label(ParamType):
-    """`name=value`."""
+class Pair(ParamType):
+    """Two words around a `=`.
 
-    name = "name=value"
+    Args:
+        form: how it is written, for messages.
+        empty: whether the second one may be empty.
+    """
+
+    def __init__(self, form: str, *, empty: bool = True) -> None:
+        self.name = form
+        self._empty = empty
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         """The pair."""
         key, sign, text = Words().convert(value, param, ctx).partition("=")
-        if not sign or not key.strip():
-            self.fail(f"{value!r} is not of the form name=value", param, ctx)
+        if not sign or not key.strip() or not (text.strip() or self._empty):
+            self.fail(f"{value!r} is not of the form {self.name}", param, ctx)
         return key.strip(), text
 
 
@@ -134,7 +141,7 @@ __all__ = [
     "POSITIVE",
     "WORDS",
     "FilePath",
-    "Label",
+    "Pair",
     "budget_options",
     "json_option",
     "run_argument",

@@ -46,8 +46,11 @@ def say(line: str) -> None:
         _silence(sys.stderr)
 
 
-def emit(text: str) -> None:
+def emit(text: str) -> bool:
     """What was asked for, on stdout.
+
+    Returns:
+        Whether somebody may read it.
 
     Raises:
         OutputError: if it cannot be written although somebody may read it (a full disk).
@@ -55,14 +58,16 @@ def emit(text: str) -> None:
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
+        return True
     except BrokenPipeError:
         _silence(sys.stdout)
+        return False
     except (OSError, ValueError) as exc:
         terminal = _is_terminal(sys.stdout)
         _silence(sys.stdout)
         gone = (errno.EPIPE, errno.EBADF, *((errno.EIO,) if terminal else ()))
         if isinstance(exc, OSError) and exc.errno in gone:
-            return
+            return False
         raise OutputError(f"standard output cannot be written: {exc}; the run itself is in the log") from None
 
 
@@ -84,10 +89,10 @@ def _silence(stream: TextIO) -> None:
         return  # a stream without a descriptor has nothing to flush
 
 
-def emit_json(value: Any) -> None:
-    """One JSON value on stdout."""
+def emit_json(value: Any, *, indent: int | None = 2) -> bool:
+    """One JSON value on stdout, in one line without `indent`; whether somebody may read it."""
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    emit(json.dumps(value, ensure_ascii=plain, indent=2))
+    return emit(json.dumps(value, ensure_ascii=plain, indent=indent))
 
 
 def number(count: int) -> str:

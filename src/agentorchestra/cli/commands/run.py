@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
 from agentorchestra.cli.driving import Stop, drive, run_async
-from agentorchestra.cli.options import WORDS, FilePath, Label, budget_options, json_option, workspace_option
-from agentorchestra.cli.output import print_result, say
+from agentorchestra.cli.options import WORDS, FilePath, Pair, budget_options, json_option, workspace_option
+from agentorchestra.cli.output import plural, print_result, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.spec import RunManifest
-from agentorchestra.workspace import DEFAULT_COST_USD
+from agentorchestra.workspace import DEFAULT_COST_USD, Workspace
+
+ROLES = ("planner", "analyzer", "reporter", "formatter", "summariser", "judge", "worker", "agent")
+"""What packaged agents play; the user's own agents and tools may name others."""
 
 
 def _once_each(
-    ctx: click.Context, param: click.Parameter, labels: tuple[tuple[str, str], ...]
+    ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[str, str], ...]:
-    names = [name for name, _ in labels]
+    names = [name for name, _ in pairs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise click.BadParameter(f"{twice[0]!r} is given more than once; a label has one value", ctx=ctx, param=param)
-    return labels
+        what = (param.name or "").removesuffix("s")
+        raise click.BadParameter(f"{twice[0]!r} is given more than once; a {what} has one value", ctx=ctx, param=param)
+    return pairs
 
 
 @click.command(
@@ -34,6 +38,8 @@ Examples:
   agentorchestra run "Compare the two offers" -f a.pdf -f b.xlsx \\
       --model openai:gpt-5 --budget-usd 0.5
   agentorchestra run "How many rows have no date?" --file data.csv --json
+  agentorchestra run "And in the second one?" --session offers \\
+      --role planner=openai:gpt-5 --role analyzer=openai:gpt-5-mini
 
 \b
 Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 any other end (partial,
@@ -47,6 +53,21 @@ blocked, waiting, out of budget or time), 130 cancelled.""",
     metavar="M",
     type=WORDS,
     help="A model of the settings, provider:model, or offline.  [default: from the settings]",
+)
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    metavar="ROLE=MODEL",
+    type=Pair("role=model", empty=False),
+    callback=_once_each,
+    help=f"The model of one role ({', '.join(ROLES)}, or one of your own agents'); may be repeated.",
+)
+@click.option(
+    "--session",
+    metavar="S",
+    type=WORDS,
+    help="The session the task belongs to: the agent is told the session's earlier tasks and answers.",
 )
 @budget_options
 @click.option(
@@ -69,7 +90,7 @@ blocked, waiting, out of budget or time), 130 cancelled.""",
     "labels",
     multiple=True,
     metavar="NAME=VALUE",
-    type=Label(),
+    type=Pair("name=value"),
     callback=_once_each,
     help="For your own order.",
 )
@@ -80,6 +101,8 @@ def run(
     files: tuple[Path, ...],
     system: str | None,
     model: str | None,
+    roles: tuple[tuple[str, str], ...],
+    session: str | None,
     budget_usd: float | None,
     timeout_s: float | None,
     max_steps: int | None,
@@ -108,11 +131,15 @@ def run(
                 on_ask=on_ask,
                 on_uncertain=on_uncertain,
                 labels=dict(labels),
+                session=session,
+                roles=dict(roles),
             )
             (record,) = await workspace.runs(limit=1) or (None,)
             manifest = record.manifest if record is not None and record.id == run_id else None
             if not as_json:
                 say(f"run {run_id}")
+                _say_session(manifest)
+            _warn_of_roles(roles, workspace)
             if manifest is not None and budget_usd is None and workspace.settings.budget.cost_usd is None:
                 _name_default_budget(manifest)
             asks = (on_ask or workspace.settings.on_ask) != "deny"
@@ -120,6 +147,19 @@ def run(
         return print_result(result, folder, as_json=as_json)
 
     return run_async(work)
+
+
+def _say_session(manifest: RunManifest | None) -> None:
+    if manifest is not None and manifest.session:
+        say(f"session {manifest.session}: {plural(len(manifest.earlier), 'earlier task')}")
+
+
+def _warn_of_roles(roles: tuple[tuple[str, str], ...], workspace: Workspace[Any]) -> None:
+    """A tool may invoke agents of any role, so an unknown one is no error; it may be a slip."""
+    known = {*ROLES, *workspace.settings.roles, *(agent.role for agent in workspace.agents.values())}
+    for name, _ in roles:
+        if name not in known:
+            say(f"warning: no agent of this workspace plays the role {name!r}; the roles: {', '.join(sorted(known))}")
 
 
 def _name_default_budget(manifest: RunManifest) -> None:

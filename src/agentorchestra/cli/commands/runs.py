@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from agentorchestra.cli.driving import Stop, run_async
-from agentorchestra.cli.options import json_option, workspace_option
+from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_json, one_line, say
 from agentorchestra.cli.workspaces import abandoned, exists, opened
 from agentorchestra.core.protocols import RunRecord
@@ -20,14 +20,16 @@ from agentorchestra.core.protocols import RunRecord
 Examples:
   agentorchestra runs
   agentorchestra runs --limit 5 --json
+  agentorchestra runs --session offers
 
 \b
 Exit codes: 0, also for a workspace without runs; 1 if it cannot be read.""",
 )
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most this many.  [default: all]")
+@click.option("--session", metavar="S", type=WORDS, help="Only those of this session.")
 @json_option("a list of objects")
 @workspace_option
-def runs(limit: int | None, as_json: bool, folder: Path) -> int:
+def runs(limit: int | None, session: str | None, as_json: bool, folder: Path) -> int:
     """List the runs of the workspace, newest first: id, status, start, system, model, task.
 
     "running (gone)" is a run whose process died: nobody drives it until it is resumed.
@@ -38,7 +40,9 @@ def runs(limit: int | None, as_json: bool, folder: Path) -> int:
         gone: set[str] = set()
         if exists(folder):
             async with opened(folder, app=False) as workspace:
-                records = await workspace.runs(limit=limit)
+                records = await workspace.runs(limit=limit if session is None else None)
+                if session is not None:
+                    records = [one for one in records if one.manifest.session == session][:limit]
                 gone = {one.id for one in records if await abandoned(workspace, one)}
         if as_json:
             emit_json([_row(one, gone=one.id in gone) for one in records])
@@ -47,6 +51,8 @@ def runs(limit: int | None, as_json: bool, folder: Path) -> int:
             for one in records:
                 if one.id in gone:
                     say(f"the process that drove {one.id} is gone; to go on: {command('resume', one.id, folder)}")
+        elif session is not None:
+            say(f"no runs of the session {session!r} in {folder}")
         else:
             say(f'no runs in {folder} yet; start one with `agentorchestra run "..."`')
         return 0
@@ -66,6 +72,7 @@ def _row(record: RunRecord, *, gone: bool) -> dict[str, Any]:
         "model": manifest.model,
         "files": [one.name for one in manifest.files],
         "labels": manifest.labels,
+        "session": manifest.session,
         "parent_run": record.parent_run,
     }
 

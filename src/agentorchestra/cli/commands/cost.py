@@ -1,0 +1,180 @@
+"""`agentorchestra cost`: what runs cost, added up from their logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.cells import cell_len
+
+from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.options import WORDS, json_option, workspace_option
+from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, plural, say
+from agentorchestra.cli.view.model import Charge, RunView
+from agentorchestra.cli.workspaces import exists, find_run, opened
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.errors import UnknownRunError
+from agentorchestra.core.protocols import RunRecord
+from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
+
+_NO_MODEL = "(no model)"
+_NO_LABEL = "(no label)"
+
+
+@dataclass
+class Row:
+    """What belongs to one label, model, agent, day or run.
+
+    Attributes:
+        usage: tokens by class, requests, dollars; the dollars are None if a price is unknown.
+        known_usd: the dollars of what has a price.
+        unpriced: charges whose price is unknown.
+        runs: the runs it comes from.
+    """
+
+    usage: Usage = field(default_factory=Usage)
+    known_usd: float = 0.0
+    unpriced: int = 0
+    runs: set[str] = field(default_factory=set)
+
+    def add(self, run: str, usage: Usage) -> None:
+        """One more charge."""
+        self.usage = self.usage + usage
+        self.known_usd += usage.cost_usd or 0.0
+        self.unpriced += usage.cost_usd is None
+        self.runs.add(run)
+
+    def as_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "runs": len(self.runs),
+            **self.usage.model_dump(mode="json"),
+            "known_cost_usd": round(self.known_usd, 12),
+            "unpriced": self.unpriced,
+        }
+
+
+_NAMES: dict[str, Callable[[RunRecord, Charge], Iterable[str]]] = {
+    "model": lambda record, charge: [charge.model or _NO_MODEL],
+    "agent": lambda record, charge: [charge.agent],
+    "label": lambda record, charge: [f"{n}={v}" for n, v in record.manifest.labels.items()] or [_NO_LABEL],
+    "day": lambda record, charge: [f"{charge.at.astimezone():%Y-%m-%d}"],
+    "run": lambda record, charge: [record.id],
+}
+
+
+@click.command(
+    short_help="Add up what runs cost.",
+    epilog="""\b
+Examples:
+  agentorchestra cost
+  agentorchestra cost --by day --json
+  agentorchestra cost last --by agent
+  agentorchestra cost last --by source
+
+\b
+Exit codes: 0, also for a workspace without runs; 1 if it cannot be read;
+2 if there is no such run.""",
+)
+@click.argument("runs", metavar="[RUN]...", type=WORDS, nargs=-1)
+@click.option(
+    "--by",
+    type=click.Choice([*_NAMES, "source"]),
+    default="model",
+    show_default=True,
+    help="A row for each of these. A run with several labels is in several rows; the total counts it once. "
+    "By source: where the input tokens came from.",
+)
+@json_option("one object with the rows and the total")
+@workspace_option
+def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> int:
+    """Add up what the RUNs cost, all runs of the workspace without any: requests, tokens by class, US dollars.
+
+    Failed attempts that were paid are in it. Where a model has no known price the cost says so and is never taken
+    for zero.
+    """
+
+    async def work(stop: Stop) -> int:
+        chosen: list[tuple[RunRecord, RunView]] = []
+        if exists(folder):
+            async with opened(folder, app=False) as workspace:
+                records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs()
+                for record in {one.id: one for one in records}.values():
+                    chosen.append((record, RunView.of(await workspace.events(record.id))))
+        elif runs:
+            raise UnknownRunError(f"there is no run {runs[0]!r}: {folder} holds no workspace yet")
+        if by == "source":
+            _print_sources(chosen, as_json=as_json)
+        else:
+            _print_costs(chosen, by, as_json=as_json)
+        if not chosen and not as_json:
+            say(f'no runs in {folder} yet; start one with `agentorchestra run "..."`')
+        return 0
+
+    return run_async(work)
+
+
+def _print_costs(chosen: list[tuple[RunRecord, RunView]], by: str, *, as_json: bool) -> None:
+    rows: dict[str, Row] = {}
+    total = Row()
+    for record, view in chosen:
+        for charge in view.charges:
+            total.add(record.id, charge.usage)
+            for name in _NAMES[by](record, charge):
+                rows.setdefault(name, Row()).add(record.id, charge.usage)
+    # Days in their order; everything else by what it cost.
+    names = sorted(rows) if by == "day" else sorted(rows, key=lambda one: (-rows[one].known_usd, one))
+    if as_json:
+        listed = [{"name": name, **rows[name].as_json()} for name in names]
+        emit_json({"by": by, "rows": listed, "total": total.as_json() | {"runs": len(chosen)}})
+        return
+    head = [by, "requests", "input", "cached", "output", "cost"]
+    lines = [[one_line(name, 60), *_figures(rows[name])] for name in names]
+    lines.append([f"total of {plural(len(chosen), 'run')}", *_figures(total)])
+    emit(clean("\n".join(_table(head, lines))))
+
+
+def _figures(row: Row) -> list[str]:
+    usage = row.usage
+    cost = f"${row.known_usd:.4f}"
+    if row.unpriced:
+        cost = f"{cost} and {plural(row.unpriced, 'request')} of unknown price" if row.known_usd else "unknown price"
+    tokens = (usage.requests, usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
+    return [*(number(count) for count in tokens), cost]
+
+
+def _print_sources(chosen: list[tuple[RunRecord, RunView]], *, as_json: bool) -> None:
+    found: dict[str, SourceTokens] = {}
+    for _, view in chosen:
+        for one in tokens_by_source(view.ledger):
+            before = found.get(one.source, SourceTokens(source=one.source, requests=0, tokens=0, largest=0))
+            found[one.source] = SourceTokens(
+                source=one.source,
+                requests=before.requests + one.requests,
+                tokens=before.tokens + one.tokens,
+                largest=max(before.largest, one.largest),
+            )
+    rows = sorted(found.values(), key=lambda one: (-one.tokens, one.source))
+    total = sum(one.tokens for one in rows)
+    if as_json:
+        listed = [one.model_dump(mode="json") for one in rows]
+        emit_json({"by": "source", "rows": listed, "total": {"runs": len(chosen), "tokens": total}})
+        return
+    head = ["source", "requests", "input", "largest"]
+    lines = [[one_line(r.source, 60), number(r.requests), number(r.tokens), number(r.largest)] for r in rows]
+    lines.append([f"total of {plural(len(chosen), 'run')}", "", number(total), ""])
+    emit(clean("\n".join(_table(head, lines))))
+
+
+def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+    """Columns under their names: the first one to the left, figures to the right."""
+    widths = [max(cell_len(row[index]) for row in [head, *rows]) for index in range(len(head))]
+    lines = []
+    for row in [head, *rows]:
+        first = row[0] + " " * (widths[0] - cell_len(row[0]))
+        rest = [" " * (width - cell_len(cell)) + cell for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join([first, *rest]).rstrip())
+    return lines

@@ -1,0 +1,100 @@
+"""`agentorchestra serve`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import click
+
+from agentorchestra.cli.options import WORDS, workspace_option
+from agentorchestra.cli.output import emit, one_line, say
+from agentorchestra.cli.workspaces import opened
+from agentorchestra.core.errors import SettingsError
+
+TOKEN_VARIABLE = "AGENTORCHESTRA_TOKEN"
+
+
+class _OneLine(logging.Handler):
+    """What goes wrong in the background, a line each; tracebacks are for AGENTORCHESTRA_DEBUG=1."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print it."""
+        say(f"{record.levelname.lower()}: {one_line(record.getMessage(), 2000)}")
+
+
+@click.command(
+    short_help="Answer HTTP requests: submit, status, events, answers.",
+    epilog=f"""\b
+Examples:
+  agentorchestra serve
+  agentorchestra serve --port 0 --workspace project
+  {TOKEN_VARIABLE}=... agentorchestra serve --host 0.0.0.0 --allow-host agents.example.org
+
+\b
+Needs the extra `web`: pip install "agentorchestra[web]"
+Exit codes: 0 when it was stopped; 1 if the workspace cannot be opened;
+2 wrong usage (an address that is taken, a missing token or extra).""",
+)
+@click.option("--host", type=WORDS, default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="The port; 0 takes a free one."
+)
+@click.option(
+    "--token",
+    type=WORDS,
+    envvar=TOKEN_VARIABLE,
+    show_envvar=True,
+    help="What requests must bring; others on this machine can see arguments, so prefer the variable.  "
+    "[default: a new one, printed]",
+)
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    metavar="NAME",
+    type=WORDS,
+    multiple=True,
+    help="A further name this server is called by (the Host header of requests); may be repeated.",
+)
+@workspace_option
+def serve(host: str, port: int, token: str | None, allow_hosts: tuple[str, ...], folder: Path) -> int:
+    """Answer HTTP requests on this machine until Ctrl-C; docs/web.md has the requests.
+
+    Runs that are submitted are driven in this process. When it stops they are cancelled, and can be resumed. The first
+    line on stdout is the address, the second the token, if it was made here.
+    """
+    from agentorchestra.web import LOOPBACK_HOSTS, asgi, missing_extra
+
+    try:
+        from agentorchestra.web.server import address_of, bind, is_loopback
+        from agentorchestra.web.server import serve as serve_app
+    except ModuleNotFoundError as exc:
+        if (exc.name or "").startswith("agentorchestra"):
+            raise
+        raise missing_extra(exc) from None
+
+    if not is_loopback(host) and token is None:
+        raise SettingsError(
+            f"{host} can be reached from other machines, so the token must be yours: set {TOKEN_VARIABLE} "
+            "(or --token), or listen at 127.0.0.1"
+        )
+
+    async def work() -> None:
+        async with opened(folder) as workspace:
+            app = asgi(workspace, token=token, allowed_hosts=(*LOOPBACK_HOSTS, host, *allow_hosts))
+            with bind(host, port) as listener:
+                emit(address_of(listener))
+                if token is None:
+                    emit(f"token: {app.token}")
+                say(f"serving {folder}; Ctrl-C stops it")
+                await serve_app(app, listener)
+
+    logger = logging.getLogger("agentorchestra.web")
+    handler = _OneLine()
+    logger.addHandler(handler)
+    try:
+        asyncio.run(work())
+    finally:
+        logger.removeHandler(handler)
+    return 0
