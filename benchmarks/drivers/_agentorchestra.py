@@ -31,7 +31,7 @@ def build(ctx, model, store):
     async def run_task(task):
         async with opening:
             await workspace.open()
-        result = await workspace.run(task, system="react", budget=budget)
+        result = await workspace.run(task, system="react", finish="text", budget=budget)
         return result.answer
 
     return run_task

@@ -4,6 +4,7 @@
 import _agentorchestra
 import _path  # noqa: F401
 import common
+
 from agentorchestra import MemoryStore
 
 

@@ -55,6 +55,7 @@ class Decision(BaseModel):
         overflow: tokens, as estimated, of a prompt that the provider says is longer than its window; else 0.
         final: this was the last allowed decision.
         words: a plain reply without a call, where that may be meant as the answer.
+        ends: those words are the answer the first time they are said.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -74,6 +75,7 @@ class Decision(BaseModel):
     final: bool = False
     native: bool = True
     words: str = ""
+    ends: bool = False
 
 
 class State(BaseModel):
@@ -151,8 +153,8 @@ class State(BaseModel):
         blocks: list[Block] = [block for message in messages for block in message.content]
         result: AgentResult | None = None
         text_blocks: list[Block] = []
-        if decision.words and self.words:
-            # It was told how to finish and answers in plain words again: that is how this model finishes.
+        if decision.words and (decision.ends or self.words):
+            # It may finish so; or it was told how to finish and answers in plain words again: that is how it finishes.
             result = AgentResult(answer=decision.words, steps=self.step + 1, memory=decision.memory or self.memory)
         for call, effect, outcome in zip(decision.tool_calls, decision.calls, results, strict=True):
             source = Source(kind=_SOURCE_KINDS.get(effect.kind, "tool"), ref=call.name)
@@ -364,6 +366,7 @@ class ModelDecider:
         role: of the agent.
         content_hash: of the model's profile.
         plain: whether plain words, said twice, are an answer (they cannot be where a structured one is asked for).
+        text_ends: whether they are the answer the first time they are said.
     """
 
     model: str
@@ -375,6 +378,7 @@ class ModelDecider:
     role: str = "agent"
     content_hash: str = ""
     plain: bool = True
+    text_ends: bool = False
 
     async def __call__(self, state: State, view: list[Seen], session: Session[Any]) -> Decision:
         """One decision."""
@@ -437,7 +441,9 @@ class ModelDecider:
                 )
             effects.append(effect)
         said = fields or {}
-        plain = self.plain and self.native and fields is None and not calls and response.finish_reason == "stop"
+        # An answer in words may hold JSON of its own; the fields of a decision say that it is none.
+        worded = fields is None or (self.text_ends and not any(name in fields for name in _FIELDS))
+        plain = self.plain and self.native and worded and not calls and response.finish_reason == "stop"
         text = TextBlock(text=response.text, source=Source(kind="agent", ref=session.actor), trust=outcome.trust)
         message = Message(
             role="assistant", content=(text,) if response.text else (), tool_calls=calls if self.native else ()
@@ -455,6 +461,7 @@ class ModelDecider:
             final=final,
             native=self.native,
             words=response.text.strip() if plain else "",
+            ends=self.text_ends,
         )
 
     def _calls(

@@ -257,6 +257,7 @@ class Workspace(Generic[Deps]):
         seed: str | None = None,
         session: str | None = None,
         roles: Mapping[str, str] | None = None,
+        finish: Literal["done", "text"] | None = None,
     ) -> RunResult:
         """Run a task to its end, or to where it waits.
 
@@ -279,6 +280,8 @@ class Workspace(Generic[Deps]):
             session: the name of a session: the top agent is told the session's earlier tasks and answers.
             roles: models by role (`planner`, `analyzer`, ...). A `model` that is given holds for every role that is
                 not named here, whatever the settings say; without one the settings' roles hold.
+            finish: `text` takes a reply in plain words without a call for the answer, as chat models finish by
+                themselves; `done` (the default) asks for a call, which also gives status and sources.
 
         Raises:
             UsageError: for input that is refused before anything is spent.
@@ -298,6 +301,7 @@ class Workspace(Generic[Deps]):
             seed=seed,
             session=session,
             roles=roles,
+            finish=finish,
         )
         return await self._drive(run_id, deps=deps, policy=policy, output_type=output_type)
 
@@ -318,6 +322,7 @@ class Workspace(Generic[Deps]):
         seed: str | None = None,
         session: str | None = None,
         roles: Mapping[str, str] | None = None,
+        finish: Literal["done", "text"] | None = None,
     ) -> str:
         """Check everything, then write the run into the log; nothing is spent yet. `resume` drives it.
 
@@ -327,6 +332,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.agents.kit import find_system
 
         self._need_open()
+        finish = finish or self.settings.finish
         _check_arguments(files, budget, on_ask, on_uncertain, labels)
         task = task.strip()
         if not task:
@@ -336,6 +342,7 @@ class Workspace(Generic[Deps]):
         name = self._model_name(model)
         equipment = self._equip(self._base_equipment(), tools, model)
         equipment.models.check(name)
+        _check_finish(finish, output_type, native=finish != "text" or equipment.models.client(name).native_tools)
         chosen_roles = self._roles(roles, explicit=model is not None, models=equipment.models)
         history = await self._earlier(session)
         steps = self.settings.max_steps if max_steps is None else max_steps
@@ -370,6 +377,7 @@ class Workspace(Generic[Deps]):
             roles=chosen_roles,
             agents={name: _pin(one) for name, one in sorted(self.agents.items())},
             context_windows=self._windows({*names, *self.settings.models}, equipment.models),
+            finish=finish,
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self.store.create_run(run_id, manifest, [created])
@@ -486,6 +494,7 @@ class Workspace(Generic[Deps]):
             system=manifest.system,
             max_steps=manifest.max_steps,
             output_schema=manifest.output_schema,
+            finish=manifest.finish,
         )
         outcome = await root.perform(agent_effect(spec, root))
         if outcome.value is None:
@@ -962,6 +971,21 @@ def _check_arguments(files: Any, budget: Any, on_ask: Any, on_uncertain: Any, la
     for key, value in (labels or {}).items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
+
+
+def _check_finish(finish: str, output_type: type[Any] | None, *, native: bool) -> None:
+    if finish not in ("done", "text"):
+        raise SettingsError(f"finish is {finish!r}; it is 'done' or 'text'")
+    if finish == "text" and output_type is not None:
+        raise SettingsError(
+            f"finish='text' and output_type={getattr(output_type, '__name__', output_type)} exclude each other: "
+            "an answer in plain words has no type; leave one of them out"
+        )
+    if not native:
+        raise SettingsError(
+            "finish='text' needs a model that takes native tool calls: this one says everything in one JSON format; "
+            "leave finish out"
+        )
 
 
 def _agents(given: Sequence[Any], tools: Mapping[str, Any], systems: Mapping[str, Any], prompts: Any) -> dict[str, Any]:

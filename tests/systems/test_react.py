@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import TextBlock
-from agentorchestra.core.errors import DivergedError, ScriptError, UnknownComponentError
+from agentorchestra.core.errors import DivergedError, ScriptError, SettingsError, UnknownComponentError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import RunStatus
@@ -104,6 +104,32 @@ async def test_a_model_that_finishes_in_plain_words(tmp_path: Path) -> None:
     model = ScriptedModel([decide(calls=[call("add", a=2, b=3)]), say("It is five."), say("It is 5.")])
     result = await _ask(tmp_path, model)
     assert (result.status, result.answer, result.steps) == (RunStatus.COMPLETED, "It is 5.", 3)
+
+
+async def test_plain_words_end_the_work_at_once_where_they_may(tmp_path: Path) -> None:
+    def five(request: ModelRequest) -> ModelResponse:
+        assert "in plain words, and call nothing: that ends the work" in seen(request)
+        return say('It is 5: `{"sum": 5}`.')
+
+    model = ScriptedModel([decide(calls=[call("add", a=2, b=3)]), five])
+    result = await _ask(tmp_path, model, finish="text")
+    assert (result.status, result.answer, result.steps) == (RunStatus.COMPLETED, 'It is 5: `{"sum": 5}`.', 2)
+
+
+async def test_a_decision_without_a_call_is_no_answer_in_plain_words(tmp_path: Path) -> None:
+    cut = ModelResponse(text="It is", finish_reason="length")
+    model = ScriptedModel([decide(memory="nothing yet"), cut, decide(calls=[call("done", answer="5")])])
+    result = await _ask(tmp_path, model, finish="text")
+    assert (result.answer, result.steps) == ("5", 3)
+
+
+async def test_plain_words_have_no_type_and_need_native_calls(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"finish='text' and output_type=int exclude each other"):
+        await _ask(tmp_path, ScriptedModel([]), finish="text", output_type=int)
+    with pytest.raises(SettingsError, match="finish='text' needs a model that takes native tool calls"):
+        await _ask(tmp_path, text_model([]), finish="text")
+    with pytest.raises(SettingsError, match=r"finish is 'words'; it is 'done' or 'text'"):
+        await _ask(tmp_path, ScriptedModel([]), finish="words")
 
 
 async def test_words_between_calls_are_no_answer(tmp_path: Path) -> None:

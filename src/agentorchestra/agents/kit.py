@@ -183,6 +183,7 @@ def build_agent(
         "has_todo": any(tool.name == "todo" for tool in tools),
         "agents": [{"name": one.schema.name, "description": one.schema.description} for one in offered],
         "max_steps": spec.max_steps,
+        "finish": spec.finish,
     }
     rendered = system_prompt.render(**{name: values[name] for name in system_prompt.variables if name in values})
     top = is_top(session)
@@ -218,6 +219,7 @@ def build_agent(
         max_calls=kit.max_calls,
         role=spec.role,
         plain=spec.output_schema is None,
+        text_ends=spec.finish == "text",
     )
     compaction = _compaction(spec, session, kit, model, settings)
     session.result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)

@@ -49,6 +49,10 @@ class ModelProfile(BaseModel):
     max_attempts: int = Field(default=3, ge=1)
 
 
+Finish = Literal["done", "text"]
+"""How an agent says that it is done: by calling `done` only, or also by a reply in plain words without a call."""
+
+
 class RoleSettings(BaseModel):
     """What a role's requests use in place of the run's model and its profile's parameters.
 
@@ -91,6 +95,7 @@ class Settings(BaseModel):
         roles: model and parameters by role: planner, analyzer, reporter, formatter, summariser, judge, worker, agent.
         budget: default limits; without a dollar limit, 1 US dollar holds for priced models.
         max_steps: decisions per run's top agent.
+        finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
         max_bytes: quota of the workspace's database, None for no limit but the disk.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
     """
@@ -104,6 +109,7 @@ class Settings(BaseModel):
     roles: dict[str, RoleSettings] = {}
     budget: Budget = Budget()
     max_steps: int = Field(default=20, ge=1)
+    finish: Finish = "done"
     on_ask: Literal["wait", "deny"] = "wait"
     on_uncertain: Literal["report", "ask", "retry"] = "report"
     policy: PolicySettings = PolicySettings()

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import Block
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.core.settings import RoleSettings
+from agentorchestra.core.settings import Finish, RoleSettings
 
 
 class RunStatus(StrEnum):
@@ -56,6 +56,7 @@ class AgentSpec(BaseModel):
         max_steps: decisions it may take; the last one must answer.
         budget: a ceiling under the caller's.
         output_schema: JSON schema of its answer, for structured output.
+        finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -70,6 +71,7 @@ class AgentSpec(BaseModel):
     max_steps: int = 20
     budget: Budget | None = None
     output_schema: dict[str, Any] | None = None
+    finish: Finish = "done"
 
 
 class Citation(BaseModel):
@@ -149,6 +151,7 @@ class RunManifest(BaseModel):
         roles: model and parameters per role.
         agents: the agents a planner may delegate to.
         context_windows: tokens each model can read, by its name: where steps are taken out of a history.
+        finish: how the top agent says that it is done, see AgentSpec.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -178,6 +181,7 @@ class RunManifest(BaseModel):
     roles: dict[str, RoleSettings] = {}
     agents: dict[str, Pinned] = {}
     context_windows: dict[str, int] = {}
+    finish: Finish = "done"
 
 
 class Question(BaseModel):
