@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -112,12 +113,17 @@ class ProcessScreen(Screen):
 
     _hung_up = False
 
-    def start(self, command: list[str], **options: Any) -> subprocess.Popen[bytes]:
-        """Start it there."""
+    def start(
+        self, command: list[str], *, prepare: Callable[[], object] = lambda: None, **options: Any
+    ) -> subprocess.Popen[bytes]:
+        """Start it there; `prepare` is called in it first."""
         theirs = self.theirs
 
         def take() -> None:
+            # A process started in the background may have inherited that it ignores Ctrl-C.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+            prepare()
 
         process = subprocess.Popen(
             command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, preexec_fn=take, **options

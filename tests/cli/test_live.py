@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -168,9 +170,11 @@ def window() -> Iterator[ProcessScreen]:
     screen.close()
 
 
-def start(app: Folder, window: ProcessScreen, *words: str) -> Any:
+def start(
+    app: Folder, window: ProcessScreen, *words: str, prepare: Callable[[], object] = lambda: None
+) -> subprocess.Popen[bytes]:
     env = {**clean_environment(), "TERM": "xterm"}
-    return window.start([sys.executable, "-m", "agentorchestra", *words], cwd=app.path, env=env)
+    return window.start([sys.executable, "-m", "agentorchestra", *words], prepare=prepare, cwd=app.path, env=env)
 
 
 def test_ctrl_c_once_cancels_and_says_how_to_go_on(app: Folder, window: ProcessScreen) -> None:
@@ -206,7 +210,7 @@ def test_ctrl_c_twice_ends_it_at_once(app: Folder, window: ProcessScreen) -> Non
     window.end()
     assert not window.hides_cursor()
     assert b"Traceback" not in window.written
-    assert app.run("resume", "last", "--json").json["status"] == "completed"
+    assert app.assert_readable()["abandoned"] is True
 
 
 def test_a_window_that_is_closed_cancels_the_run(app: Folder, window: ProcessScreen) -> None:
@@ -220,12 +224,37 @@ def test_a_window_that_is_closed_cancels_the_run(app: Folder, window: ProcessScr
     assert app.run("resume", "last", "--json").json["answer"] == "The tools said: slept"
 
 
+def test_a_process_that_ignores_its_window_goes_on(app: Folder, window: ProcessScreen) -> None:
+    """As under nohup: nobody sees the picture any more, and that is no error."""
+
+    def ignore() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    with start(app, window, "run", "PLAN nap", prepare=ignore) as process:
+        window.wait(lambda: "> slow(seconds=3)" in window.text)
+        window.hang_up()
+        assert process.wait(30) == 0
+    assert app.assert_readable()["run"]["status"] == "completed"
+
+
+def test_ctrl_c_at_a_question(app: Folder, window: ProcessScreen) -> None:
+    with start(app, window, "run", "PLAN ask") as process:
+        window.wait(lambda: "Which colour?" in window.text and "Answer" in window.text)
+        window.type("half an ans\x03")
+        assert process.wait(20) == 130
+    window.end()
+    assert b"Traceback" not in window.written
+    assert not window.hides_cursor()
+    assert app.assert_readable()["run"]["status"] == "cancelled"
+    assert app.run("resume", "last", "--json").json["status"] == "waiting"
+
+
 def test_closed_streams_do_not_stop_the_run(app: Folder) -> None:
     def close() -> None:
         os.close(1)
         os.close(2)
 
-    with app.start("run", "PLAN nap", preexec_fn=close) as started:
+    with app.start("run", "PLAN escape", preexec_fn=close) as started:
         wait_until(lambda: started.process.poll() is not None)
         assert started.process.returncode == 0
     assert app.assert_readable()["run"]["status"] == "completed"

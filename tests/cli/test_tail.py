@@ -91,6 +91,7 @@ def test_a_run_is_followed_to_its_end(monkeypatch: pytest.MonkeyPatch, as_json: 
     else:
         assert lines[0] == "step 1 (react)"
         assert "  agent reader-A: Read offer A." in lines
+        assert '  price_of(offer="B")  (reader-B)' in lines, "agents that work at the same time are told apart"
         assert lines[-1].startswith(f"completed, {driver.run_id}, 8 steps, ")
 
 

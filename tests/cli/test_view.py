@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agentorchestra.agents.kit import agent_effect
 from agentorchestra.cli.view.model import AgentView, RunView
+from agentorchestra.cli.view.tree import tree_lines
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.events import Event
-from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunResult, RunStatus
 from agentorchestra.runtime.run import active_seconds
-from tests.cli.team import ANSWER, STEPS, TASK, team
+from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.testing import ScriptedModel, call
+from agentorchestra.workspace import Workspace
+from tests.cli.team import ANSWER, STEPS, TASK, Gate, team
 
 
 async def run_team(folder: Path, *, fail_first: bool = False) -> tuple[RunResult, list[Event]]:
@@ -138,6 +146,73 @@ async def test_a_larger_budget_takes_back_what_was_limited(tmp_path: Path) -> No
     shown = [span for span in view.spans.values() if not span.superseded]
     assert not [span for span in shown if span.record.outcome is not None and span.record.outcome.status == "limited"]
     assert any("the budget is now: steps 50" in note.text for note in view.notes)
+
+
+async def test_a_run_that_was_stopped_and_goes_on(tmp_path: Path) -> None:
+    """Sums and agents are those of the result, wherever it was stopped: nothing twice, nothing lost."""
+    for stop_after in (2, 7, 12, 15):
+        gate = Gate()
+        async with team(tmp_path / str(stop_after), tools=gate, in_memory=False) as ws:
+            run_id = await ws.create(TASK, model="scripted", system="react")
+            async with ws.watch(run_id) as queue:
+                work = asyncio.create_task(ws.resume(run_id))
+                for _ in range(stop_after):
+                    while (await queue.get()).kind != "event":
+                        pass
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
+            view = RunView.of(await ws.events(run_id))
+            assert view.status.value == "cancelled"
+            assert not view.driven
+            assert not any(agent.open for agent in view.agents.values())
+            assert {agent.status for agent in view.agents.values()} <= {"interrupted", "completed"}
+            gate.opened.set()
+            result = await ws.resume(run_id)
+            for event in await ws.events(run_id, after=view.seq):
+                view.apply(event)
+            assert view.usage == result.usage
+            assert view.steps == result.steps == view.root.total_steps
+            assert [agent.name for _, agent in view.root.walk()] == ["run", "react", "reader-A", "reader-B"]
+            assert {agent.status for agent in view.agents.values()} == {"completed"}
+            whole = RunView.of(await ws.events(run_id))
+            assert tree_lines(whole) == tree_lines(view)
+
+
+async def test_spawned_agents_and_rivals(tmp_path: Path) -> None:
+    """Agents that are joined later, and candidates of a step, whose numbers no effect has."""
+
+    async def system(spec: AgentSpec, session: Session[Any], kit: Any) -> AgentResult:
+        spawned = [
+            await session.perform(agent_effect(AgentSpec(name=name, instruction=name), session, kind=EffectKind.SPAWN))
+            for name in ("first", "second")
+        ]
+        keys = [str(one.value["key"]) for one in spawned if isinstance(one.value, dict)]
+        await session.join(keys)
+        left, _ = session.candidates(2)
+        await session.rivals([lambda: left.call_agent(AgentSpec(name="rival", instruction="rival")), _nothing])
+        session.adopt(left)
+        return AgentResult(answer="done", steps=0)
+
+    async def _nothing() -> None:
+        return None
+
+    model = ScriptedModel(lambda request: call("done", answer="yes"))
+    async with Workspace(tmp_path, systems={"boss": system}, models={"scripted": model}, store=MemoryStore()) as ws:
+        result = await ws.run("Lead.", model="scripted", system="boss")
+        assert result.status is RunStatus.COMPLETED
+        view = RunView.of(await ws.events(result.run_id))
+    assert {depth: agent.name for depth, agent in view.root.walk()}.keys() == {0, 1, 2}
+    found = agents(view)
+    assert {name: found[name].status for name in ("first", "second", "rival")} == dict.fromkeys(
+        ("first", "second", "rival"), "completed"
+    )
+    assert all(found[name].parent is found["boss"] for name in ("first", "second", "rival"))
+    assert view.usage == result.usage
+    lines = tree_lines(view)
+    (candidates,) = [index for index, line in enumerate(lines) if line.endswith("candidates")]
+    assert lines[candidates].strip() == "/1.boss#4  candidates"
+    assert lines[candidates + 1].strip() == "/1.boss/4.0"
+    assert lines[candidates + 2].strip().startswith("/1.boss/4.0#1  agent rival: rival  ok  1 step")
 
 
 async def test_a_branch_that_is_asked_about_too_early(tmp_path: Path) -> None:

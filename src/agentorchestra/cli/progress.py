@@ -21,6 +21,7 @@ class Progress:
 
     def __init__(self, *, steps: int = 0) -> None:
         self._steps = steps
+        self._top = ""
 
     def line(self, event: Event) -> str | None:
         """What to print for an event, one line or a few; None for nothing."""
@@ -28,6 +29,7 @@ class Progress:
         match event.type:
             case "started":
                 if event.branch == "/":
+                    self._top = str(body["effect"].get("arguments", {}).get("name", ""))
                     return None  # the top agent itself: its steps are shown
                 return self._begun(body["effect"], event.actor)
             case "completed":
@@ -59,7 +61,10 @@ class Progress:
                 return None
             self._steps += 1
             return f"step {self._steps} ({actor})"
-        return None if kind in _SILENT else f"  {describe(effect)}"
+        if kind in _SILENT:
+            return None
+        by = f"  ({actor})" if self._top and actor != self._top else ""
+        return f"  {describe(effect)}{by}"
 
     def _completed(self, body: dict[str, Any], actor: str) -> str | None:
         # Pure effects have no mark: their record brings the effect along.
