@@ -231,6 +231,11 @@ class Workspace(Generic[Deps]):
                     finish()
 
     @property
+    def is_open(self) -> bool:
+        """Whether it can be used now."""
+        return self._open
+
+    @property
     def runs_folder(self) -> Path:
         """Where the runs keep their files."""
         base = Path(self._temporary.name) if self._temporary is not None else self.folder
@@ -1053,7 +1058,7 @@ def load_settings(folder: Path) -> Settings:
         raise SettingsError(f"the environment's AGENTORCHESTRA_ variables do not fit: {exc}") from None
 
 
-_OTHER_VARIABLES = ("WORKSPACE", "DEBUG")
+_OTHER_VARIABLES = ("WORKSPACE", "DEBUG", "TOKEN")
 """Read by the command line; they are no settings."""
 
 

@@ -16,7 +16,8 @@
     │   ├── ToolDefinitionError        a tool without a usable signature
     │   ├── PromptError                a prompt file that cannot be read or rendered
     │   ├── AnswerError                an answer that fits no open question
-    │   └── WorkspaceStateError        a workspace used closed, or opened twice
+    │   ├── WorkspaceStateError        a workspace used closed, or opened twice
+    │   └── HttpRequestError           a request to the HTTP interface that is refused
     ├── StoreError
     │   ├── WorkspaceNotWritableError
     │   ├── WorkspaceNewerError        made by a later version
@@ -115,6 +116,14 @@ class AnswerError(UsageError):
 
 class WorkspaceStateError(UsageError):
     """A workspace is used before it is open, or opened where it is open already."""
+
+
+class HttpRequestError(UsageError):
+    """A request to the HTTP interface is malformed, too large or comes at the wrong time; `status` is the answer's."""
+
+    def __init__(self, message: str, *, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class StoreError(AgentOrchestraError):

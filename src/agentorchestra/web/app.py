@@ -1,0 +1,323 @@
+"""The HTTP interface: routes over a workspace, behind a guard."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from agentorchestra.core.errors import (
+    AgentOrchestraError,
+    AnswerError,
+    FencedError,
+    FileInputError,
+    HttpRequestError,
+    StoreError,
+    StoreFullError,
+    UnknownRunError,
+    UsageError,
+    WorkspaceStateError,
+)
+from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.spec import FINAL, Question
+from agentorchestra.runtime.engine import is_dead
+from agentorchestra.web.bodies import (
+    AnswerBody,
+    ApproveBody,
+    CancelBody,
+    DenyBody,
+    ResumeBody,
+    SentFile,
+    Submission,
+    TellBody,
+    read_body,
+)
+from agentorchestra.web.driver import Driver
+from agentorchestra.web.follow import stream
+from agentorchestra.web.guard import Guard, problem
+from agentorchestra.workspace import Workspace
+
+logger = logging.getLogger("agentorchestra.web")
+
+STATUS_CODES: tuple[tuple[type[AgentOrchestraError], int], ...] = (
+    (UnknownRunError, 404),
+    (AnswerError, 409),
+    (FencedError, 409),
+    (WorkspaceStateError, 503),
+    (UsageError, 422),
+    (StoreFullError, 507),
+    (StoreError, 503),
+    (AgentOrchestraError, 500),
+)
+"""The first class that fits gives the status; HttpRequestError has its own."""
+
+_BY = "web"
+_MOST_RUNS = 1000
+
+
+class WebApp:
+    """An ASGI application; made by `agentorchestra.web.asgi`.
+
+    Attributes:
+        token: what requests must bring.
+    """
+
+    def __init__(
+        self, ws: Workspace[Any], *, token: str | None, allowed_hosts: Collection[str], max_body_bytes: int
+    ) -> None:
+        self._ws = ws
+        self._driver = Driver(ws)
+        self._closing = asyncio.Event()
+        self._max_body_bytes = max_body_bytes
+        app = Starlette(
+            routes=self._routes(),
+            lifespan=self._lifespan,
+            exception_handlers={
+                AgentOrchestraError: _refused,
+                HTTPException: _no_such_route,
+                Exception: _bug,
+            },
+        )
+        self._guard = Guard(app, token=token, allowed_hosts=allowed_hosts)
+        self.token = self._guard.token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application as ASGI has it."""
+        await self._guard(scope, receive, send)
+
+    def stop_streams(self) -> None:
+        """End the streams of events: a server that is about to stop would wait for them."""
+        self._closing.set()
+
+    async def close(self) -> None:
+        """What the end of the lifespan does, but for the workspace: end the streams, cancel the runs driven here."""
+        self._closing.set()
+        await self._driver.close()
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        opened_here = not self._ws.is_open
+        await self._ws.open()
+        self._closing.clear()
+        try:
+            yield
+        finally:
+            await self.close()
+            if opened_here:
+                # A scripted model of the application may have steps left for the next process.
+                await self._ws.close(verify=False)
+
+    def _routes(self) -> list[Route]:
+        return [
+            Route("/runs", self._submit, methods=["POST"]),
+            Route("/runs", self._list, methods=["GET"]),
+            Route("/runs/{run_id}", self._show, methods=["GET"], name="run"),
+            Route("/runs/{run_id}/events", self._events, methods=["GET"], name="events"),
+            Route("/runs/{run_id}/answer", self._answer, methods=["POST"]),
+            Route("/runs/{run_id}/approve", self._approve, methods=["POST"]),
+            Route("/runs/{run_id}/deny", self._deny, methods=["POST"]),
+            Route("/runs/{run_id}/tell", self._tell, methods=["POST"]),
+            Route("/runs/{run_id}/cancel", self._cancel, methods=["POST"]),
+            Route("/runs/{run_id}/resume", self._resume, methods=["POST"]),
+        ]
+
+    # -- runs ------------------------------------------------------------------------------------------------------
+
+    async def _submit(self, request: Request) -> Response:
+        body = await read_body(request, Submission, self._max_body_bytes)
+        with tempfile.TemporaryDirectory(prefix="agentorchestra-upload-") as folder:
+            paths = [await asyncio.to_thread(_write, Path(folder), one) for one in body.files]
+            try:
+                run_id = await self._ws.create(
+                    body.task,
+                    files=paths,
+                    system=body.system,
+                    model=body.model,
+                    budget=body.budget,
+                    max_steps=body.max_steps,
+                    labels=body.labels,
+                    session=body.session,
+                    roles=body.roles,
+                    on_ask=body.on_ask,
+                )
+            except FileInputError as exc:
+                # The sentence names the file as it was sent, not where it lay here.
+                raise FileInputError(str(exc).replace(f"{folder}/", "")) from None
+        await self._driver.begin(run_id)
+        here = request.url_for("run", run_id=run_id).path
+        events = request.url_for("events", run_id=run_id).path
+        answer = {**await self._brief(run_id), "url": here, "events": events}
+        return JSONResponse(answer, status_code=202, headers={"Location": here})
+
+    async def _list(self, request: Request) -> Response:
+        limit = _number(request.query_params.get("limit"), "limit", _MOST_RUNS)
+        if not 1 <= limit <= _MOST_RUNS:
+            raise HttpRequestError(f"limit is {limit}; it is from 1 to {_MOST_RUNS}", status=422)
+        return JSONResponse({"runs": [_about(one) for one in await self._ws.runs(limit=limit)]})
+
+    async def _show(self, request: Request) -> Response:
+        record = await self._record(request)
+        result = await self._ws.result(record.id)
+        questions = () if record.status in FINAL else await self._ws.questions(record.id)
+        return JSONResponse(
+            {
+                **_about(record),
+                "abandoned": await self._abandoned(record),
+                "result": result.model_dump(mode="json"),
+                "questions": [one.model_dump(mode="json") for one in questions],
+            }
+        )
+
+    async def _events(self, request: Request) -> Response:
+        record = await self._record(request)
+        given = request.headers.get("last-event-id") or request.query_params.get("after")
+        after = _number(given, "Last-Event-ID", 0)
+        last = record.next_seq - 1
+        if not 0 <= after <= last:
+            raise HttpRequestError(
+                f"Last-Event-ID is {after}; the log of {record.id} goes from 1 to {last}", status=400
+            )
+        return StreamingResponse(
+            stream(self._ws, record, after, self._closing),
+            media_type="text/event-stream",
+            headers={"X-Accel-Buffering": "no"},
+        )
+
+    # -- steering --------------------------------------------------------------------------------------------------
+
+    async def _answer(self, request: Request) -> Response:
+        body = await read_body(request, AnswerBody, self._max_body_bytes)
+        run_id = request.path_params["run_id"]
+        return await self._settled(run_id, await self._ws.answer(run_id, body.answer, question=body.question, by=_BY))
+
+    async def _approve(self, request: Request) -> Response:
+        body = await read_body(request, ApproveBody, self._max_body_bytes)
+        run_id = request.path_params["run_id"]
+        return await self._settled(run_id, await self._ws.approve(run_id, question=body.question, by=_BY))
+
+    async def _deny(self, request: Request) -> Response:
+        body = await read_body(request, DenyBody, self._max_body_bytes)
+        run_id = request.path_params["run_id"]
+        denied = await self._ws.deny(run_id, reason=body.reason, question=body.question, by=_BY)
+        return await self._settled(run_id, denied)
+
+    async def _settled(self, run_id: str, question: Question) -> Response:
+        await self._driver.go_on(run_id, question)
+        return JSONResponse({**await self._brief(run_id), "question": question.key}, status_code=202)
+
+    async def _tell(self, request: Request) -> Response:
+        body = await read_body(request, TellBody, self._max_body_bytes)
+        record = await self._record(request)
+        if record.status in FINAL:
+            raise HttpRequestError(
+                f"run {record.id} is over ({record.status.value}) and reads nothing; start a new run", status=409
+            )
+        await self._ws.tell(record.id, body.text, by=_BY)
+        return JSONResponse(await self._brief(record.id), status_code=202)
+
+    async def _cancel(self, request: Request) -> Response:
+        body = await read_body(request, CancelBody, self._max_body_bytes)
+        run_id = request.path_params["run_id"]
+        await self._ws.cancel(run_id, reason=body.reason, by=_BY)
+        return JSONResponse(await self._brief(run_id), status_code=202)
+
+    async def _resume(self, request: Request) -> Response:
+        body = await read_body(request, ResumeBody, self._max_body_bytes)
+        run_id = request.path_params["run_id"]
+        await self._driver.begin(run_id, budget=body.budget)
+        return JSONResponse(await self._brief(run_id), status_code=202)
+
+    # -- parts -----------------------------------------------------------------------------------------------------
+
+    async def _record(self, request: Request) -> RunRecord:
+        run_id = request.path_params["run_id"]
+        record = await self._ws.store.get_run(run_id)
+        if record is None:
+            raise UnknownRunError(f"no run {run_id!r} in this workspace; GET /runs lists them")
+        return record
+
+    async def _brief(self, run_id: str) -> dict[str, Any]:
+        return {"run_id": run_id, "status": (await self._ws.result(run_id)).status}
+
+    async def _abandoned(self, record: RunRecord) -> bool:
+        """Whether the process that drove a run is provably gone: it goes on only by a resume."""
+        job = await self._ws.store.job(record.id) if record.status == "running" else None
+        return job is not None and job.owner is not None and is_dead(job.owner)
+
+
+def _about(record: RunRecord) -> dict[str, Any]:
+    manifest = record.manifest
+    return {
+        "run_id": record.id,
+        "status": record.status,
+        "created": record.created.isoformat(),
+        "last_event": record.next_seq - 1,
+        "task": manifest.task,
+        "system": manifest.system,
+        "model": manifest.model,
+        "session": manifest.session,
+        "labels": manifest.labels,
+        "files": [one.name for one in manifest.files],
+    }
+
+
+def _write(folder: Path, sent: SentFile) -> Path:
+    path = folder / sent.name
+    try:
+        path.write_bytes(sent.content)
+    except OSError as exc:
+        raise StoreFullError(
+            f"the file {sent.name!r} cannot be kept: {exc.strerror}; free space and send it again"
+        ) from None
+    return path
+
+
+def _number(text: str | None, what: str, default: int) -> int:
+    if text is None or not text.strip():
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        raise HttpRequestError(f"{what} is {text!r}; it is a number", status=400)
+    return int(text)
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+async def _refused(request: Request, exc: Exception) -> Response:
+    code = (
+        exc.status if isinstance(exc, HttpRequestError) else next(c for cls, c in STATUS_CODES if isinstance(exc, cls))
+    )
+    return problem(str(exc), code, kind=type(exc).__name__)
+
+
+async def _no_such_route(request: Request, exc: Exception) -> Response:
+    assert isinstance(exc, HTTPException)
+    sentence = (
+        f"{request.method} is not allowed at {request.url.path}"
+        if exc.status_code == 405
+        else f"there is nothing at {request.url.path}; the runs are at /runs"
+    )
+    return problem(sentence, exc.status_code, headers=dict(exc.headers or {}))
+
+
+async def _bug(request: Request, exc: Exception) -> Response:
+    # Starlette raises it again after the answer, so that the server's log has the traceback.
+    return problem(
+        f"this is a bug in agentorchestra: {type(exc).__name__}; please report it, the server's log has more",
+        500,
+        kind=type(exc).__name__,
+    )
+
+
+__all__ = ["WebApp"]

@@ -1,0 +1,166 @@
+"""What requests may bring, and the sentences for what does not fit."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from starlette.requests import ClientDisconnect, Request
+
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import HttpRequestError
+
+B = TypeVar("B", bound=BaseModel)
+
+_NOT_IN_A_NAME = re.compile(r"[/\\\x00-\x1f\x7f]")
+_MOST_NAME_BYTES = 200
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Limits(Budget):
+    """A budget in a request; a misspelt limit is refused, not passed over."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _decoded(text: Any) -> Any:
+    # pydantic's own type passes over signs that are no base64, and would keep other bytes than were meant.
+    try:
+        return base64.b64decode(text, validate=True) if isinstance(text, str) else None
+    except (binascii.Error, ValueError):
+        raise ValueError("this is no base64; send the bytes of the file in base64, without line ends") from None
+
+
+class SentFile(_Body):
+    """A file of a task: its name and its bytes in base64."""
+
+    name: str
+    content: Annotated[bytes, BeforeValidator(_decoded)]
+
+    @field_validator("name")
+    @classmethod
+    def _plain(cls, name: str) -> str:
+        if name in ("", ".", "..") or _NOT_IN_A_NAME.search(name) or len(name.encode()) > _MOST_NAME_BYTES:
+            raise ValueError(f"{name!r} is no plain file name; give one without folders, e.g. lease.pdf")
+        return name
+
+
+class Submission(_Body):
+    """POST /runs: the arguments of `Workspace.create` that can be written in JSON."""
+
+    task: str
+    system: str | None = None
+    model: str | None = None
+    budget: Limits | None = None
+    max_steps: int | None = None
+    labels: dict[str, str] = {}
+    session: str | None = None
+    roles: dict[str, str] = {}
+    on_ask: Literal["wait", "deny"] | None = None
+    files: tuple[SentFile, ...] = ()
+
+    @field_validator("files")
+    @classmethod
+    def _names_differ(cls, files: tuple[SentFile, ...]) -> tuple[SentFile, ...]:
+        names = [one.name for one in files]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two files are named {name!r}; give each its own name")
+        return files
+
+
+class AnswerBody(_Body):
+    """POST /runs/{id}/answer."""
+
+    answer: str = Field(min_length=1)
+    question: str | None = None
+
+
+class ApproveBody(_Body):
+    """POST /runs/{id}/approve."""
+
+    question: str | None = None
+
+
+class DenyBody(_Body):
+    """POST /runs/{id}/deny."""
+
+    reason: str = ""
+    question: str | None = None
+
+
+class TellBody(_Body):
+    """POST /runs/{id}/tell."""
+
+    text: str
+
+
+class CancelBody(_Body):
+    """POST /runs/{id}/cancel."""
+
+    reason: str = ""
+
+
+class ResumeBody(_Body):
+    """POST /runs/{id}/resume."""
+
+    budget: Limits | None = None
+
+
+async def read_body(request: Request, model: type[B], most_bytes: int) -> B:
+    """The body of a request; an empty one is an empty object.
+
+    Raises:
+        HttpRequestError: too large (413), not JSON (415), malformed (400), or an object that does not fit (422).
+    """
+    data = await _bytes(request, most_bytes)
+    kind = request.headers.get("content-type", "")
+    if data and kind.partition(";")[0].strip().lower() != "application/json":
+        raise HttpRequestError(
+            f"the content type is {kind!r}; send JSON with the header 'Content-Type: application/json'", status=415
+        )
+    try:
+        return model.model_validate_json(data or b"{}")
+    except ValidationError as exc:
+        first = exc.errors(include_url=False, include_input=False)[0]
+        if first["type"] == "json_invalid":
+            raise HttpRequestError(f"the body is not JSON: {first['msg']}", status=400) from None
+        where = ".".join(str(part) for part in first["loc"]) or "the body"
+        what = first["msg"].removeprefix("Value error, ")
+        known = ", ".join(model.model_fields)
+        raise HttpRequestError(f"{where} does not fit: {what}; the fields here: {known}", status=422) from None
+
+
+async def _bytes(request: Request, most: int) -> bytes:
+    sentence = f"the body has more than {most} bytes; send less, or start the server with a larger limit"
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and int(length) > most:
+        raise HttpRequestError(sentence, status=413)
+    data = bytearray()
+    try:
+        async for piece in request.stream():
+            data += piece
+            if len(data) > most:
+                raise HttpRequestError(sentence, status=413)
+    except ClientDisconnect:
+        raise HttpRequestError("the body ended before its end", status=400) from None
+    return bytes(data)
+
+
+__all__ = [
+    "AnswerBody",
+    "ApproveBody",
+    "CancelBody",
+    "DenyBody",
+    "Limits",
+    "ResumeBody",
+    "Submission",
+    "TellBody",
+    "read_body",
+]

@@ -1,0 +1,105 @@
+"""Serving the application with uvicorn in this process, on a socket that is bound before anything starts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import signal
+import socket
+from collections.abc import Generator
+
+import uvicorn
+
+from agentorchestra.core.errors import SettingsError
+from agentorchestra.web.app import WebApp
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_GRACE_S = 10
+"""How long requests under way get to end when the server stops; streams of events end at once."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address that is listened at."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens at the address; port 0 takes a free one.
+
+    Raises:
+        SettingsError: if it cannot be bound.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as exc:
+        why = exc.strerror if isinstance(exc, OSError) and exc.strerror else str(exc)
+        raise SettingsError(
+            f"{host} port {port} cannot be listened at: {why}; choose others with --host and --port "
+            "(port 0 takes a free one)"
+        ) from None
+
+
+def address_of(listener: socket.socket) -> str:
+    """`http://127.0.0.1:8765`."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave the signals to `serve`."""
+        yield
+
+
+def uvicorn_server(app: WebApp) -> uvicorn.Server:
+    """A server for the application that logs no requests and takes no signals."""
+    return _Server(
+        uvicorn.Config(
+            app,
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            timeout_graceful_shutdown=_GRACE_S,
+        )
+    )
+
+
+async def serve(app: WebApp, listener: socket.socket) -> None:
+    """Answer requests until SIGINT, SIGTERM or SIGHUP; a second one does not wait for requests under way.
+
+    Args:
+        app: the application; its workspace may be open already.
+        listener: see `bind`.
+    """
+    server = uvicorn_server(app)
+
+    def stop() -> None:
+        server.force_exit = server.should_exit
+        server.should_exit = True
+        app.stop_streams()
+
+    loop = asyncio.get_running_loop()
+    for one in _SIGNALS:
+        loop.add_signal_handler(one, stop)
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        for one in _SIGNALS:
+            loop.remove_signal_handler(one)
+        if server.force_exit:
+            # uvicorn then leaves the lifespan out: the runs are put away all the same.
+            await app.close()
+
+
+__all__ = ["address_of", "bind", "is_loopback", "serve", "uvicorn_server"]

@@ -1,0 +1,114 @@
+"""`agentorchestra serve` as a process."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.support import PACKAGE_PARENT, Folder, Started, wait_until
+
+TOKEN = "token-of-the-tests-0123"
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Folder:
+    """A folder with an application: tools and a scripted model."""
+    return Folder(tmp_path).with_app()
+
+
+@contextmanager
+def serving(folder: Folder, *words: str, **options: Any) -> Iterator[tuple[Started, str]]:
+    """A server on a free port, and its address."""
+    with folder.start("serve", "--port", "0", *words, **options) as started:
+        assert started.process.stdout is not None
+        yield started, started.process.stdout.readline().strip()
+
+
+def ask(address: str, path: str, token: str, body: Any = None) -> Any:
+    """The JSON of an answer."""
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address + path, data=data, headers=headers)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def test_it_prints_address_and_token_and_serves_the_application(app: Folder) -> None:
+    with serving(app) as (started, address):
+        assert address.startswith("http://127.0.0.1:")
+        assert started.process.stdout is not None
+        name, _, token = started.process.stdout.readline().strip().partition(": ")
+        assert name == "token" and len(token) >= 32
+        run = ask(address, "/runs", token, {"task": "PLAN ask"})["run_id"]
+        wait_until(lambda: ask(address, f"/runs/{run}", token)["status"] == "waiting")
+        ask(address, f"/runs/{run}/answer", token, {"answer": "blue"})
+        wait_until(lambda: ask(address, f"/runs/{run}", token)["status"] == "completed")
+        assert "blue" in ask(address, f"/runs/{run}", token)["result"]["answer"]
+        started.interrupt()
+        ended = started.end()
+    assert ended.code == 0 and token not in ended.err
+    assert app.assert_readable(run)["result"]["status"] == "completed"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_what_runs_and_it_can_be_resumed(app: Folder, number: signal.Signals) -> None:
+    with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
+        run = ask(address, "/runs", TOKEN, {"task": "PLAN nap"})["run_id"]
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        stream = urllib.request.urlopen(urllib.request.Request(f"{address}/runs/{run}/events", headers=headers))
+        wait_until(lambda: (app.path / "slow.txt").exists())
+        started.process.send_signal(number)
+        ended = started.end()
+        with stream:
+            assert b"event: end" not in stream.read()
+    assert ended.code == 0 and TOKEN not in ended.out + ended.err
+    assert app.assert_readable(run)["result"]["status"] == "cancelled"
+    resumed = app.run("resume", run, "--json")
+    assert resumed.json["status"] == "completed", resumed.err
+
+
+def test_a_run_of_the_command_line_is_followed(app: Folder) -> None:
+    with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
+        with app.start("run", "PLAN nap", "--json") as other:
+            wait_until(lambda: (app.path / "slow.txt").exists())
+            (run,) = app.ids()
+            headers = {"Authorization": f"Bearer {TOKEN}"}
+            request = urllib.request.Request(f"{address}/runs/{run}/events", headers=headers)
+            with urllib.request.urlopen(request, timeout=60) as stream:
+                lines = stream.read().decode().splitlines()
+            assert other.end().code == 0
+        ids = [int(line.removeprefix("id: ")) for line in lines if line.startswith("id: ")]
+        assert ids == list(range(1, len(ids) + 1)) and "event: end" in lines
+        assert [event["seq"] for event in app.assert_readable(run)["events"]] == ids
+        started.interrupt()
+        assert started.end().code == 0
+
+
+def test_other_machines_need_a_token_of_the_users(app: Folder) -> None:
+    refused = app.run("serve", "--host", "0.0.0.0", "--port", "0")
+    assert refused.code == 2 and refused.out == ""
+    assert refused.error.startswith("0.0.0.0 can be reached from other machines")
+    assert "AGENTORCHESTRA_TOKEN" in refused.error
+    refused = app.run("serve", "--host", "0.0.0.0", "--port", "0", "--token", "short")
+    assert refused.code == 2 and "at least 16" in refused.error
+
+
+def test_an_address_that_is_taken_is_named(app: Folder) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = app.run("serve", "--port", str(port))
+    assert refused.code == 2 and f"127.0.0.1 port {port} cannot be listened at" in refused.error
+
+
+def test_the_missing_extra_is_named(app: Folder) -> None:
+    app.write("sitecustomize.py", "import sys\nsys.modules['uvicorn'] = None\n")
+    refused = app.run("serve", env={"PYTHONPATH": f"{app.path}:{PACKAGE_PARENT}"})
+    assert refused.code == 2 and 'pip install "agentorchestra[web]"' in refused.error
