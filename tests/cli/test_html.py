@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 from playwright.async_api import Page
 
 from agentorchestra.cli import group
+from agentorchestra.cli.output import OutputError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
@@ -226,7 +228,10 @@ def test_the_terminal_shows_them_as_words_too(tmp_path: Path) -> None:
     done = invoke("show", run_id, "--workspace", str(tmp_path / "ws"))
     assert done.exit_code == 0
     assert "gnp.exe" in done.stdout
-    assert not {c for c in done.output if c in "\x00\x07\x1b\x9b\u202e\u2066"}
+    data = invoke("show", run_id, "--json", "--workspace", str(tmp_path / "ws"))
+    assert json.loads(data.stdout)["run"]["manifest"]["task"] == ALL
+    for shown in (done.output, data.output):
+        assert not {c for c in shown if c in "\x00\x07\x1b\x9b\u202e\u2066"}
 
 
 def test_where_the_page_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,6 +242,10 @@ def test_where_the_page_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert named.stdout.strip() == f"{run_id}.html"
     page = Path(f"{run_id}.html").read_text(encoding="utf-8")
     assert invoke("show", "last", "--html", "-").stdout == page + "\n"
+    Path("pages").mkdir()
+    assert invoke("show", "last", "--html", "pages").stdout.strip() == f"pages/{run_id}.html"
+    with pytest.raises(OutputError, match=r"none/x.html cannot be written: No such file.*; name another file"):
+        invoke("show", "last", "--html", "none/x.html")
     refused = invoke("show", "last", "--html", "--json")
     assert refused.exit_code == 2
     assert "--html and --json exclude each other" in refused.output

@@ -92,7 +92,9 @@ def _silence(stream: TextIO) -> None:
 def emit_json(value: Any, *, indent: int | None = 2) -> bool:
     """One JSON value on stdout, in one line without `indent`; whether somebody may read it."""
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    return emit(json.dumps(value, ensure_ascii=plain, indent=indent))
+    text = json.dumps(value, ensure_ascii=plain, indent=indent)
+    # The same value: JSON itself escapes only some of the characters that steer a terminal.
+    return emit(CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
 def number(count: int) -> str:

@@ -184,11 +184,11 @@ class LiveDisplay(Display):
         waited = LOOK_S
         while True:
             notices = _taken(queue)
+            self._said(notices)
             waited += FRAME_S
             if waited >= LOOK_S or any(notice.kind == "event" for notice in notices):
                 waited = 0.0
                 await self.catch_up()
-            self._said(notices)
             self._draw()
             await asyncio.sleep(FRAME_S)
 
