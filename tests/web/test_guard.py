@@ -182,6 +182,24 @@ async def test_a_bug_is_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert "this is a bug in agentorchestra: RuntimeError" in said and "secret" not in said
 
 
+async def test_without_the_lifespan_it_says_so(tmp_path: Path) -> None:
+    app = asgi(Workspace(tmp_path / "ws"), token=TOKEN)
+    headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {TOKEN}".encode())]
+    for method, path in ROUTES:
+        sent: list[Any] = []
+
+        async def send(message: Any, sent: list[Any] = sent) -> None:
+            sent.append(message)
+
+        async def receive() -> Any:
+            raise AssertionError("nothing is read")
+
+        scope = {"type": "http", "method": method, "path": path, "headers": headers, "query_string": b""}
+        await app(scope, receive, send)
+        assert sent[0]["status"] == 503 and b"the workspace is not open" in sent[1]["body"]
+    assert not (tmp_path / "ws").exists()
+
+
 def test_the_missing_extra_is_named() -> None:
     program = (
         "import sys; sys.modules['starlette'] = None\n"

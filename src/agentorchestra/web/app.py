@@ -80,7 +80,7 @@ class WebApp:
         self._driver = Driver(ws)
         self._closing = asyncio.Event()
         self._max_body_bytes = max_body_bytes
-        app = Starlette(
+        self._app = Starlette(
             routes=self._routes(),
             lifespan=self._lifespan,
             exception_handlers={
@@ -89,12 +89,19 @@ class WebApp:
                 Exception: _bug,
             },
         )
-        self._guard = Guard(app, token=token, allowed_hosts=allowed_hosts)
+        self._guard = Guard(self._opened, token=token, allowed_hosts=allowed_hosts)
         self.token = self._guard.token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application as ASGI has it."""
         await self._guard(scope, receive, send)
+
+    async def _opened(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not self._ws.is_open:
+            sentence = "the workspace is not open: the server has to run the lifespan of this application"
+            await problem(sentence, 503, kind="WorkspaceStateError")(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
 
     def stop_streams(self) -> None:
         """End the streams of events: a server that is about to stop would wait for them."""
