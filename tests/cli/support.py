@@ -1,8 +1,11 @@
-"""The command line as its users meet it: processes in a folder of their own, with applications in files."""
+"""The command line as its users meet it: commands in a folder of their own, with applications in files."""
 
 from __future__ import annotations
 
+import importlib
+import io
 import json
+import logging
 import os
 import shutil
 import signal
@@ -11,12 +14,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import agentorchestra
+from agentorchestra.cli import main
 
 PACKAGE_PARENT = Path(agentorchestra.__file__).parents[1]
 WORKSPACE = ".agentorchestra"
@@ -149,10 +153,21 @@ class Folder:
         return self
 
     def run(self, *words: str | Path, **options: Any) -> Result:
-        """A command from its start to its end."""
+        """A command from its start to its end: in this process, or in one of its own where it needs one (options)."""
+        if not options:
+            return self.call(*words)
         with self.start(*words, **options) as process:
             out, err = process.process.communicate(timeout=100)
             return Result(process.process.returncode, out, err)
+
+    def call(self, *words: str | Path) -> Result:
+        """A command in this process, with the folder, the environment and the streams it would have in its own."""
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+        with as_a_process(self.path, {**clean_environment(), **self.environment}), open(os.devnull) as nothing:  # noqa: PTH123
+            sys.stdin, sys.stdout, sys.stderr = nothing, out, err
+            code = main([str(word) for word in words])
+        texts = [stream.buffer.getvalue().decode("utf-8", "surrogateescape") for stream in (out, err)]
+        return Result(code, *texts)
 
     def start(
         self,
@@ -277,6 +292,35 @@ class Started:
         else:
             self._reader.join(30)
         return Result(code, out, self.err)
+
+
+@contextmanager
+def as_a_process(folder: Path, environment: Mapping[str, str]) -> Iterator[None]:
+    """What a process has for itself is as before afterwards: folder, environment, streams, hooks, imported modules."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    hooks = (threading.excepthook, sys.unraisablehook)
+    path, modules, variables = list(sys.path), set(sys.modules), dict(os.environ)
+    handlers, here = list(logging.getLogger().handlers), Path.cwd()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        os.chdir(here)
+        os.environ.clear()
+        os.environ.update(variables)
+        sys.stdin, sys.stdout, sys.stderr = streams
+        threading.excepthook, sys.unraisablehook = hooks
+        logging.captureWarnings(False)
+        logging.getLogger().handlers[:] = handlers
+        sys.path[:] = path
+        for name in set(sys.modules) - modules:
+            # The user's application: another folder has another one of the same name.
+            file = getattr(sys.modules[name], "__file__", None)
+            if file is not None and Path(file).is_relative_to(folder):
+                del sys.modules[name]
+        importlib.invalidate_caches()
 
 
 def clean_environment() -> dict[str, str]:

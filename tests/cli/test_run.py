@@ -109,6 +109,7 @@ def test_runs_lists_the_newest_first(folder: Folder) -> None:
         "model",
         "files",
         "labels",
+        "session",
         "parent_run",
     }
     assert [row["run_id"] for row in folder.run("runs", "--json", "--limit", "1").json] == [rows[0]["run_id"]]
@@ -226,14 +227,14 @@ def test_the_default_budget_is_printed_for_a_model_with_a_price(app: Folder) -> 
     source = (app.path / "app.py").read_text()
     source = source.replace("ScriptedModel(script)", "ScriptedModel(script, price=Price(input=1, output=2))")
     app.write("app.py", source.replace("import RunContext", "import Price, RunContext"))
-    done = app.run("run", "PLAN nap")
+    done = app.run("run", "PLAN escape")
     assert done.code == 0
     assert "budget: 1 US dollar by default for scripted; --budget-usd changes it" in done.err
     assert ", $0.0" in done.out.splitlines()[-1]
-    assert "budget:" not in app.run("run", "PLAN nap", "--budget-usd", "0.5").err
+    assert "budget:" not in app.run("run", "PLAN escape", "--budget-usd", "0.5").err
     manifest = app.assert_readable()["run"]["manifest"]
     assert manifest["budget"]["cost_usd"] == 0.5
-    small = app.run("run", "PLAN nap", "--budget-usd", "0.000001", "--json")
+    small = app.run("run", "PLAN escape", "--budget-usd", "0.000001", "--json")
     assert small.code == 3
     assert small.json["status"] == "budget_exhausted"
     larger = app.run("resume", "last", "--budget-usd", "1", "--json")
