@@ -111,6 +111,8 @@ class Workspace(Generic[Deps]):
         environments: factories by name.
         agents: the user's agents (`agentorchestra.agents.agent.Agent`), which planners may delegate to.
         systems: the user's paradigms by name: `async def system(spec, session, kit) -> AgentResult`.
+        prompts: folders with prompts of the user's agents and systems (`NAME.md`), beside their code; files in the
+            workspace's own folder `prompts/` replace these too.
         models: clients by name, besides those of the settings (scripted models in tests).
         policy: replaces the default policy.
         settings: replaces what `agentorchestra.toml` says.
@@ -129,6 +131,7 @@ class Workspace(Generic[Deps]):
         environments: Mapping[str, Callable[[], Environment]] | None = None,
         agents: Sequence[Any] = (),
         systems: Mapping[str, Any] | None = None,
+        prompts: Sequence[str | Path] = (),
         models: Mapping[str, Any] | None = None,
         policy: Policy | None = None,
         settings: Settings | None = None,
@@ -147,6 +150,7 @@ class Workspace(Generic[Deps]):
         self._environments = dict(environments or {})
         self._given_agents = tuple(agents)
         self._given_systems = dict(systems or {})
+        self._given_prompts = tuple(Path(one) for one in prompts)
         self._models = dict(models or {})
         self._policy = policy
         self._given_settings = settings
@@ -192,7 +196,7 @@ class Workspace(Generic[Deps]):
         await self.store.open()
         self.engine = LocalEngine(self.store, lease_s=self.settings.lease_s, clock=self._clock)
         self.models = ModelManager(self.settings, self._environ, extra=self._models)
-        self.prompts = PromptLibrary(packaged_prompts(), self.folder / "prompts")
+        self.prompts = PromptLibrary(packaged_prompts(), self.folder / "prompts", given=self._given_prompts)
         self._builtin = builtin_tools(self.folder)
         self.tools: dict[str, Any] = dict(self._builtin.tools)
         self.tools |= _tools(self._given_tools)
@@ -234,6 +238,15 @@ class Workspace(Generic[Deps]):
     def is_open(self) -> bool:
         """Whether it can be used now."""
         return self._open
+
+    @property
+    def given(self) -> dict[str, tuple[str, ...]]:
+        """The names of the user's own tools, agents and systems, by kind, open or not."""
+        return {
+            "tool": (*_tools(self._given_tools), *self._environments),
+            "agent": tuple(str(getattr(one, "name", one)) for one in self._given_agents),
+            "system": tuple(self._given_systems),
+        }
 
     @property
     def runs_folder(self) -> Path:

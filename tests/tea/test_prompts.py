@@ -172,6 +172,19 @@ def test_every_packaged_prompt_renders_full_and_empty(name: str) -> None:
     assert prompt.render(**empty) == prompt.render(**empty) != shown
 
 
+def test_an_application_brings_prompts_of_its_own(tmp_path: Path) -> None:
+    own, overrides = tmp_path / "own", tmp_path / "prompts"
+    own.mkdir()
+    overrides.mkdir()
+    for name in ("clerk", "scribe"):
+        _file(own, name, TASK.replace("name: task", f"name: {name}"))
+    _file(overrides, "clerk", TASK.replace("name: task", "name: clerk").replace("1.2.0", "9.0.0"))
+    library = PromptLibrary(PACKAGED, overrides, given=[own])
+    assert library.get("scribe").version != "9.0.0" and library.get("clerk").version == "9.0.0"
+    with pytest.raises(PromptError, match="the folder of prompts .*nothing is not there"):
+        PromptLibrary(PACKAGED, given=[tmp_path / "nothing"])
+
+
 def test_an_unknown_name_gives_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match=r"no prompt 'tsk'; the prompts: .*react, .*task"):
         PromptLibrary(PACKAGED).get("tsk")

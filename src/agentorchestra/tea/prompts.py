@@ -218,18 +218,24 @@ class PromptLibrary:
         packaged: folders of `NAME.md` files; of two with one name, the later holds.
         overrides: the workspace's folder of prompts; a file there replaces the packaged prompt of its name, and may
             use that one's variables, or is a new prompt.
+        given: the application's folders of prompts, which must be there; the overrides replace theirs as well.
 
     Raises:
         PromptError: for a file that is no prompt, or an override with other variables than it is given.
     """
 
-    def __init__(self, packaged: Sequence[Resource], overrides: Path | None = None) -> None:
+    def __init__(
+        self, packaged: Sequence[Resource], overrides: Path | None = None, *, given: Sequence[Path] = ()
+    ) -> None:
         self._prompts: dict[str, Prompt] = {}
         for folder in packaged:
             self._prompts |= {prompt.name: prompt for prompt in _in_folder(folder)}
-        if overrides is not None and overrides.is_dir():
-            for prompt in _in_folder(overrides):
-                self._override(prompt, overrides)
+        for own in given:
+            if not own.is_dir():
+                raise PromptError(f"the folder of prompts {own} is not there; name it beside the code that uses it")
+        for place in (*given, *((overrides,) if overrides is not None and overrides.is_dir() else ())):
+            for prompt in _in_folder(place):
+                self._override(prompt, place)
 
     def _override(self, prompt: Prompt, folder: Path) -> None:
         replaced = self._prompts.get(prompt.name)
