@@ -367,6 +367,7 @@ class ModelDecider:
         content_hash: of the model's profile.
         plain: whether plain words, said twice, are an answer (they cannot be where a structured one is asked for).
         text_ends: whether they are the answer the first time they are said.
+        asked: the last request: what the next one shares with it need not be hashed again.
     """
 
     model: str
@@ -379,6 +380,7 @@ class ModelDecider:
     content_hash: str = ""
     plain: bool = True
     text_ends: bool = False
+    asked: ModelRequest | None = field(default=None, init=False)
 
     async def __call__(self, state: State, view: list[Seen], session: Session[Any]) -> Decision:
         """One decision."""
@@ -395,7 +397,8 @@ class ModelDecider:
         )
         request = ModelRequest(
             model=self.model, messages=messages, tools=schemas if self.native else (), settings=self.settings
-        )
+        ).after(self.asked)
+        self.asked = request
         outcome = await session.perform(
             Effect(
                 kind=EffectKind.REQUEST_MODEL,

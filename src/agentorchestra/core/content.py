@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag
 
+from agentorchestra.core.frozen import Frozen
 from agentorchestra.core.ids import canonical_json, sha256_json
 
 
@@ -56,10 +57,8 @@ class Source(BaseModel):
     place: str | None = None
 
 
-class TextBlock(BaseModel):
+class TextBlock(Frozen):
     """Text with its origin."""
-
-    model_config = ConfigDict(frozen=True)
 
     type: Literal["text"] = "text"
     text: str
@@ -72,10 +71,8 @@ class TextBlock(BaseModel):
         return sha256_json(self.model_dump(mode="json", exclude_defaults=True))
 
 
-class MediaBlock(BaseModel):
+class MediaBlock(Frozen):
     """An image, a sound, a document: its bytes are a blob of the workspace, named by hash."""
-
-    model_config = ConfigDict(frozen=True)
 
     type: Literal["media"] = "media"
     media_type: str

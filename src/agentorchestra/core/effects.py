@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from agentorchestra.core.budget import Bound, Usage
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.frozen import Frozen
 from agentorchestra.core.ids import canonical_json, sha256_json
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 
@@ -80,7 +81,7 @@ def provenance_of(blocks: list[Block] | tuple[Block, ...]) -> tuple[Provenance, 
     return tuple(Provenance(kind=kind, ref=ref, trust=trust) for kind, ref, trust in sorted(seen))
 
 
-class Effect(BaseModel):
+class Effect(Frozen):
     """One thing a run asks of the world.
 
     Attributes:
@@ -100,12 +101,10 @@ class Effect(BaseModel):
         timeout_s: time limit of the execution.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     kind: EffectKind
     component: str
     content_hash: str = ""
-    arguments: dict[str, JsonValue] = {}
+    arguments: dict[str, JsonValue] = {}  # noqa: RUF012 - pydantic copies defaults
     request: ModelRequest | None = None
     mode: Mode = Mode.ONCE
     tags: frozenset[Tag] = frozenset()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 from functools import cached_property
+from itertools import compress, count
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from agentorchestra.core.budget import Usage
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, text_of
+from agentorchestra.core.frozen import Frozen
 from agentorchestra.core.ids import sha256_json, sha256_text
 
 MessageRole = Literal["system", "user", "assistant", "tool"]
+
+_TAG_CHARS = 80  # the <content ...> element around a block from outside
 
 
 class ToolCall(BaseModel):
@@ -30,13 +35,11 @@ class ToolCall(BaseModel):
     arguments: dict[str, JsonValue] | str
 
 
-class Message(BaseModel):
+class Message(Frozen):
     """One message of a conversation.
 
     A `tool` message answers the call `tool_call_id`; an `assistant` message may hold calls.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     role: MessageRole
     content: tuple[Block, ...] = ()
@@ -52,9 +55,22 @@ class Message(BaseModel):
 
     @cached_property
     def chars(self) -> int:
-        """Characters of text, names and arguments: what token estimates are made from."""
-        calls = sum(len(call.name) + len(str(call.arguments)) for call in self.tool_calls)
-        return len(self.text) + calls
+        """What token estimates are made from: characters of text, names, arguments and the tags around content.
+
+        Scripts outside ASCII have up to a token per character: their UTF-8 bytes keep the estimate an upper bound.
+        """
+        chars = len(self.text) + sum(len(call.name) + len(str(call.arguments)) for call in self.tool_calls)
+        for block in self.content:
+            if block.source is not None:
+                chars += _TAG_CHARS + len(block.source.ref)
+            if isinstance(block, TextBlock) and not block.text.isascii():
+                chars += len(block.text.encode("utf-8", "surrogatepass")) - len(block.text)
+        return chars
+
+    @cached_property
+    def media(self) -> tuple[MediaBlock, ...]:
+        """The media it holds; cached, the message is immutable."""
+        return tuple(block for block in self.content if isinstance(block, MediaBlock))
 
     @property
     def text(self) -> str:
@@ -72,10 +88,8 @@ def user(text: str, *, trust: Trust = Trust.USER, source: Source | None = None) 
     return Message(role="user", content=(TextBlock(text=text, source=source or Source(kind="task"), trust=trust),))
 
 
-class ToolSchema(BaseModel):
+class ToolSchema(Frozen):
     """A tool as a model sees it: name, description and a JSON schema of its arguments."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     description: str
@@ -100,7 +114,7 @@ class ModelSettings(BaseModel):
     timeout_s: float = 600.0
 
 
-class ModelRequest(BaseModel):
+class ModelRequest(Frozen):
     """What is asked of a model.
 
     Attributes:
@@ -110,8 +124,6 @@ class ModelRequest(BaseModel):
         settings: the parameters.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     model: str
     messages: tuple[Message, ...]
     tools: tuple[ToolSchema, ...] = ()
@@ -120,12 +132,15 @@ class ModelRequest(BaseModel):
     @cached_property
     def chain(self) -> tuple[str, ...]:
         """Chain hashes: element i identifies the first i+1 messages; the log stores only what is appended."""
-        hashes = []
-        head = ""
-        for message in self.messages:
-            head = sha256_text(head + message.digest)
-            hashes.append(head)
-        return tuple(hashes)
+        return _chained((), self.messages)
+
+    def after(self, earlier: ModelRequest | None) -> ModelRequest:
+        """This request; what it shares with an earlier one of the same conversation is not hashed again."""
+        if earlier is not None and "chain" not in self.__dict__:
+            differs = compress(count(), map(operator.is_not, self.messages, earlier.messages))
+            shared = next(differs, min(len(self.messages), len(earlier.messages)))
+            self.__dict__["chain"] = _chained(earlier.chain[:shared], self.messages[shared:])
+        return self
 
     @cached_property
     def digest(self) -> str:
@@ -138,6 +153,16 @@ class ModelRequest(BaseModel):
                 self.settings.model_dump(mode="json", exclude_defaults=True),
             ]
         )
+
+
+def _chained(front: tuple[str, ...], messages: tuple[Message, ...]) -> tuple[str, ...]:
+    """The chain hashes of a conversation whose front is hashed already."""
+    hashes = list(front)
+    head = front[-1] if front else ""
+    for message in messages:
+        head = sha256_text(head + message.digest)
+        hashes.append(head)
+    return tuple(hashes)
 
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error", "other"]

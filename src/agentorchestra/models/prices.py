@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from urllib.parse import urlsplit
 
 from agentorchestra.core.budget import Bound, Usage
-from agentorchestra.core.content import MediaBlock, TextBlock
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import Message, ModelRequest, ToolSchema
 from agentorchestra.core.settings import ModelProfile, Price
@@ -25,7 +26,6 @@ IMAGE_TOKENS = 3_000
 BYTES_PER_MEDIA_TOKEN = 20
 """Documents and sound: a page of a PDF has some 50 kB and costs up to 2,500 tokens."""
 
-_TAG_CHARS = 80  # the <content ...> element around a block from outside
 _MESSAGE_CHARS = 4 * CHARS_PER_TOKEN  # role, separators
 _MILLION = 1_000_000
 
@@ -121,16 +121,14 @@ def estimate_input_tokens(request: ModelRequest, *, context_window: int | None =
         request: the request.
         context_window: the most tokens one medium can count, because the model reads no more.
     """
-    chars = sum(_message_chars(message) for message in request.messages)
-    chars += sum(_schema_chars(tool) for tool in request.tools)
+    chars = _messages_chars(request.messages) + sum(map(_schema_chars, request.tools))
     return -(-chars // CHARS_PER_TOKEN) + _media_tokens(request.messages, context_window)
 
 
 def estimate_messages_tokens(messages: Iterable[Message], *, context_window: int | None = None) -> int:
     """The same for messages alone."""
     messages = tuple(messages)
-    chars = sum(_message_chars(message) for message in messages)
-    return -(-chars // CHARS_PER_TOKEN) + _media_tokens(messages, context_window)
+    return -(-_messages_chars(messages) // CHARS_PER_TOKEN) + _media_tokens(messages, context_window)
 
 
 def estimate_text_tokens(text: str) -> int:
@@ -143,14 +141,14 @@ def _weight(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _message_chars(message: Message) -> int:
-    chars = message.chars + _MESSAGE_CHARS
-    for block in message.content:
-        if block.source is not None:
-            chars += _TAG_CHARS + len(block.source.ref)
-        if isinstance(block, TextBlock) and not block.text.isascii():
-            chars += _weight(block.text) - len(block.text)
-    return chars
+def _messages_chars(messages: Sequence[Message]) -> int:
+    # Without a step of Python per message: this is asked of the whole history in every step.
+    chars: int = sum(map(_CHARS, messages))
+    return chars + _MESSAGE_CHARS * len(messages)
+
+
+_CHARS = operator.attrgetter("chars")
+_MEDIA = operator.attrgetter("media")
 
 
 _SCHEMA_CHARS: dict[str, int] = {}
@@ -168,14 +166,11 @@ def _schema_chars(tool: ToolSchema) -> int:
 
 def _media_tokens(messages: Iterable[Message], context_window: int | None) -> int:
     total = 0
-    for message in messages:
-        for block in message.content:
-            if not isinstance(block, MediaBlock):
-                continue
-            tokens = IMAGE_TOKENS
-            if not block.media_type.startswith("image/"):
-                tokens = max(tokens, block.size // BYTES_PER_MEDIA_TOKEN)
-            total += tokens if context_window is None else min(tokens, context_window)
+    for block in chain.from_iterable(filter(None, map(_MEDIA, messages))):
+        tokens = IMAGE_TOKENS
+        if not block.media_type.startswith("image/"):
+            tokens = max(tokens, block.size // BYTES_PER_MEDIA_TOKEN)
+        total += tokens if context_window is None else min(tokens, context_window)
     return total
 
 
