@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -12,13 +13,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from rich.cells import cell_len
 
 from agentorchestra.cli.driving import Stop, drive
+from agentorchestra.cli.entry import Unfinished
 from agentorchestra.cli.view.model import RunView
 from agentorchestra.cli.view.picture import picture
+from agentorchestra.core.errors import FencedError
+from agentorchestra.core.protocols import Owner
 from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.runtime.engine import this_process
 from agentorchestra.workspace import Workspace
 from tests.cli.screen import HereScreen, ProcessScreen
 from tests.cli.support import Folder, clean_environment, wait_until
@@ -92,6 +98,27 @@ async def test_what_is_told_is_seen_and_a_cancellation_ends_it(tmp_path: Path, m
             result = await asyncio.wait_for(work, 30)
             assert result.status is RunStatus.CANCELLED
             await screen.shows("cancelled", "asked to stop: enough", "reader-B (analyzer) interrupted")
+    finally:
+        screen.close()
+
+
+async def test_a_run_that_another_process_drives_leaves_no_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`answer` tries a few times to go on with such a run; each try would leave one."""
+    screen = HereScreen(monkeypatch)
+    try:
+        async with Workspace(tmp_path) as ws:
+            run_id = await ws.create("What?", system="react")
+            alive = this_process()
+            other = Owner(host=alive.host, pid=1, started=psutil.Process(1).create_time())
+            assert await ws.store.claim(run_id, other, lease_s=30.0)
+            with pytest.raises(Unfinished) as failed:
+                await driven(ws, run_id, tmp_path)
+            assert isinstance(failed.value.__cause__, FencedError)
+        while select.select([screen.ours], [], [], 0)[0]:
+            screen.feed()
+        assert screen.text == ""
     finally:
         screen.close()
 

@@ -16,7 +16,7 @@ from agentorchestra.cli.output import command, say
 from agentorchestra.cli.terminal import TerminalAsker
 from agentorchestra.cli.view.live import Display, LiveDisplay, PlainDisplay, live_here
 from agentorchestra.core.budget import Budget
-from agentorchestra.core.errors import UsageError
+from agentorchestra.core.errors import FencedError, UsageError
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.workspace import Workspace
 
@@ -127,6 +127,8 @@ async def drive(
             work = asyncio.create_task(workspace.resume(run_id, budget=budget))
             with stop.aimed_at(work):
                 await asyncio.wait([work])
+            if display is not None and not work.cancelled():
+                display.stays = not isinstance(work.exception(), FencedError | UsageError)
         if not work.cancelled():
             return work.result()
         result = await workspace.result(run_id)

@@ -98,30 +98,34 @@ def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> int:
     """
 
     async def work(stop: Stop) -> int:
-        chosen: list[tuple[RunRecord, RunView]] = []
+        charged: list[tuple[RunRecord, list[Charge]]] = []
+        sources: list[SourceTokens] = []
         if exists(folder):
             async with opened(folder, app=False) as workspace:
                 records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs()
                 for record in {one.id: one for one in records}.values():
-                    chosen.append((record, RunView.of(await workspace.events(record.id))))
+                    # One log after the other: all of them at once may be more than fits into memory.
+                    view = RunView.of(await workspace.events(record.id))
+                    charged.append((record, view.charges))
+                    sources += tokens_by_source(view.ledger) if by == "source" else ()
         elif runs:
             raise UnknownRunError(f"there is no run {runs[0]!r}: {folder} holds no workspace yet")
         if by == "source":
-            _print_sources(chosen, as_json=as_json)
+            _print_sources(sources, len(charged), as_json=as_json)
         else:
-            _print_costs(chosen, by, as_json=as_json)
-        if not chosen and not as_json:
+            _print_costs(charged, by, as_json=as_json)
+        if not charged and not as_json:
             say(f'no runs in {folder} yet; start one with `agentorchestra run "..."`')
         return 0
 
     return run_async(work)
 
 
-def _print_costs(chosen: list[tuple[RunRecord, RunView]], by: str, *, as_json: bool) -> None:
+def _print_costs(charged: list[tuple[RunRecord, list[Charge]]], by: str, *, as_json: bool) -> None:
     rows: dict[str, Row] = {}
     total = Row()
-    for record, view in chosen:
-        for charge in view.charges:
+    for record, charges in charged:
+        for charge in charges:
             total.add(record.id, charge.usage)
             for name in _NAMES[by](record, charge):
                 rows.setdefault(name, Row()).add(record.id, charge.usage)
@@ -129,11 +133,11 @@ def _print_costs(chosen: list[tuple[RunRecord, RunView]], by: str, *, as_json: b
     names = sorted(rows) if by == "day" else sorted(rows, key=lambda one: (-rows[one].known_usd, one))
     if as_json:
         listed = [{"name": name, **rows[name].as_json()} for name in names]
-        emit_json({"by": by, "rows": listed, "total": total.as_json() | {"runs": len(chosen)}})
+        emit_json({"by": by, "rows": listed, "total": total.as_json() | {"runs": len(charged)}})
         return
     head = [by, "requests", "input", "cached", "output", "cost"]
     lines = [[one_line(name, 60), *_figures(rows[name])] for name in names]
-    lines.append([f"total of {plural(len(chosen), 'run')}", *_figures(total)])
+    lines.append([f"total of {plural(len(charged), 'run')}", *_figures(total)])
     emit(clean("\n".join(_table(head, lines))))
 
 
@@ -146,26 +150,25 @@ def _figures(row: Row) -> list[str]:
     return [*(number(count) for count in tokens), cost]
 
 
-def _print_sources(chosen: list[tuple[RunRecord, RunView]], *, as_json: bool) -> None:
+def _print_sources(sources: list[SourceTokens], runs: int, *, as_json: bool) -> None:
     found: dict[str, SourceTokens] = {}
-    for _, view in chosen:
-        for one in tokens_by_source(view.ledger):
-            before = found.get(one.source, SourceTokens(source=one.source, requests=0, tokens=0, largest=0))
-            found[one.source] = SourceTokens(
-                source=one.source,
-                requests=before.requests + one.requests,
-                tokens=before.tokens + one.tokens,
-                largest=max(before.largest, one.largest),
-            )
+    for one in sources:
+        before = found.get(one.source, SourceTokens(source=one.source, requests=0, tokens=0, largest=0))
+        found[one.source] = SourceTokens(
+            source=one.source,
+            requests=before.requests + one.requests,
+            tokens=before.tokens + one.tokens,
+            largest=max(before.largest, one.largest),
+        )
     rows = sorted(found.values(), key=lambda one: (-one.tokens, one.source))
     total = sum(one.tokens for one in rows)
     if as_json:
         listed = [one.model_dump(mode="json") for one in rows]
-        emit_json({"by": "source", "rows": listed, "total": {"runs": len(chosen), "tokens": total}})
+        emit_json({"by": "source", "rows": listed, "total": {"runs": runs, "tokens": total}})
         return
     head = ["source", "requests", "input", "largest"]
     lines = [[one_line(r.source, 60), number(r.requests), number(r.tokens), number(r.largest)] for r in rows]
-    lines.append([f"total of {plural(len(chosen), 'run')}", "", number(total), ""])
+    lines.append([f"total of {plural(runs, 'run')}", "", number(total), ""])
     emit(clean("\n".join(_table(head, lines))))
 
 

@@ -45,9 +45,13 @@ class Display(ABC):
     Args:
         workspace: open.
         run_id: the run.
+
+    Attributes:
+        stays: what was shown last stays on the terminal; not for a run that is not driven here after all.
     """
 
     def __init__(self, workspace: Workspace[Any], run_id: str) -> None:
+        self.stays = True
         self._workspace = workspace
         self._run = run_id
         self._seen = 0
@@ -221,7 +225,7 @@ class LiveDisplay(Display):
 
     def _end(self) -> None:
         self._stop()
-        if not self._broken:
+        if self.stays and not self._broken:
             with self._writing():
                 for line in self._picture(whole=True):
                     self._console.print(line, soft_wrap=True)
