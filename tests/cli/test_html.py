@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
 from html.parser import HTMLParser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +194,49 @@ def test_hostile_words_stay_words(tmp_path: Path) -> None:
             assert watched.alarms == []
 
     asyncio.run(look())
+
+
+def test_what_slipped_through_would_still_not_run(tmp_path: Path) -> None:
+    """The second wall: elements that the template never writes are stopped by the page's content security policy."""
+    run_id = team_run(tmp_path / "ws")
+    target = tmp_path / "page.html"
+    invoke("show", run_id, "--html", str(target), "--workspace", str(tmp_path / "ws"))
+    page_text = target.read_text(encoding="utf-8")
+    arrived: list[str] = []
+
+    class Leak(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            arrived.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    async def look(address: str) -> None:
+        attack = "<svg onload=alert(5)>".join([HOSTILE[0], *HOSTILE[1:5]]).replace("http://127.0.0.1:9", address)
+        target.write_text(page_text.replace("</header>", f"</header>{attack}"), encoding="utf-8")
+        async with chromium() as browser:
+            page = await browser.new_page()
+            watched = Watched(page)
+            await page.goto(target.as_uri())
+            assert await page.locator("script").count() == 1
+            assert await page.locator("img").count() == 1
+            await page.wait_for_timeout(200)
+            assert await page.title() == run_id
+            assert watched.alarms == []
+            # The server can be reached from here: that nothing arrived was the page's doing.
+            await page.goto(address)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Leak) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            asyncio.run(look(f"http://127.0.0.1:{server.server_port}"))
+        finally:
+            server.shutdown()
+            thread.join()
+    assert set(arrived) <= {"/", "/favicon.ico"}
+    assert "/" in arrived
 
 
 def assert_inert(page: str) -> None:
