@@ -30,6 +30,7 @@ COMMANDS: dict[str, Entry] = {
     "replay": Entry("replay", "replay", "Check that today's code and prompts repeat a recorded run."),
     "cancel": Entry("cancel", "cancel", "Stop a run, wherever it is driven."),
     "tell": Entry("tell", "tell", "Add to the task of a run; it is read at the next step."),
+    "new": Entry("new", "new", "Write a tool, an agent or a system to begin with, and its test."),
     "serve": Entry("serve", "serve", "Answer HTTP requests: submit, status, events, answers."),
     "doctor": Entry("doctor", "doctor", "Check this installation and the workspace."),
 }

@@ -1,0 +1,250 @@
+"""`agentorchestra new`: a tool, an agent or a system to begin with, its test, and the application around it."""
+
+from __future__ import annotations
+
+import importlib.resources
+import importlib.util
+import keyword
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+import click
+
+from agentorchestra.cli.options import WORDS
+from agentorchestra.cli.output import emit, say
+from agentorchestra.core.errors import AppError, UsageError
+from agentorchestra.core.settings import Settings
+from agentorchestra.workspace import (
+    DEFAULT_FOLDER,
+    SETTINGS_FILE,
+    Workspace,
+    load_app,
+    load_settings,
+    packaged_prompts,
+    settings_path,
+    systems,
+)
+
+APP_MODULE = "app"
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_PROFILE = re.compile(r"(?<=<agent_profile>\n).*?(?=</agent_profile>)", re.DOTALL)
+
+_PROMPTS = 'prompts=[Path(__file__).parent / "prompts"]'
+ARGUMENTS = {
+    "tool": ("tools=[{name}]",),
+    "agent": ("agents=[{name}]", _PROMPTS),
+    "system": ('systems={{"{name}": {name}}}', _PROMPTS),
+}
+"""What a Workspace is given for each kind."""
+
+TRY = {
+    "tool": """agentorchestra run '{name}(text="a bird in the hand", most=1)' --model offline""",
+    "agent": """agentorchestra run 'a question to the files' --file FILE --model offline""",
+    "system": "agentorchestra run '6 * 7?' --system {name} --model offline",
+}
+"""A first command for each kind: the offline model needs no key."""
+
+
+@click.command(
+    short_help="Write a tool, an agent or a system to begin with, and its test.",
+    epilog="""\b
+Examples:
+  agentorchestra new tool longest_words
+  agentorchestra new agent reader --folder project
+  agentorchestra new system two_and_a_judge
+
+\b
+docs/tutorials/ goes on from there.
+Exit codes: 0; 2 if the name cannot be used, or a file is there already.""",
+)
+@click.argument("kind", type=click.Choice(["tool", "agent", "system"]))
+@click.argument("name", metavar="NAME", type=WORDS)
+@click.option(
+    "--folder",
+    metavar="DIR",
+    default=".",
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the application lives, beside agentorchestra.toml; made where it is missing.",
+)
+def new(kind: str, name: str, folder: Path) -> int:
+    """Write a working NAME with its test; nothing that is there is overwritten.
+
+    An agent and a system get a prompt too, in prompts/. Where there is no application yet, app.py and
+    agentorchestra.toml are written, and NAME is found by every command; else the lines to add are printed.
+    """
+    place = _Place.of(folder)
+    _check_name(kind, name, place)
+    files = {f"{name}.py": _filled(f"{kind}.py", name), f"test_{name}.py": _filled(f"test_{kind}.py", name)}
+    if kind == "agent":
+        files[f"prompts/{name}.md"] = _agent_prompt(name)
+    elif kind == "system":
+        files[f"prompts/{name}_judge.md"] = _filled("system_judge.md", name)
+    fresh = place.app is None and not (folder / f"{APP_MODULE}.py").exists()
+    if fresh:
+        files[f"{APP_MODULE}.py"] = _app(kind, name)
+        if place.settings is None:
+            files[SETTINGS_FILE] = _filled("agentorchestra.toml", name)
+    _write(folder, files)
+    for path in files:
+        emit(str(folder / path))
+    for line in _how_to_go_on(kind, name, place, fresh=fresh):
+        say(line)
+    return 0
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A folder with an application, or for one.
+
+    Attributes:
+        folder: the folder.
+        settings: its settings file, if there is one.
+        app: `module:attribute` of the settings, if they name one.
+        workspace: the application, if it can be loaded.
+    """
+
+    folder: Path
+    settings: Path | None
+    app: str | None
+    workspace: Workspace | None
+
+    @classmethod
+    def of(cls, folder: Path) -> _Place:
+        found = settings_path(folder / DEFAULT_FOLDER)
+        settings = load_settings(folder / DEFAULT_FOLDER) if found is not None else Settings()
+        workspace = None
+        if settings.app is not None and found is not None:
+            try:
+                workspace = load_app(settings.app, found.parent)
+            except AppError as exc:
+                say(f"warning: {exc}; its names are not looked at")
+        return cls(folder, found, settings.app, workspace)
+
+
+def _check_name(kind: str, name: str, place: _Place) -> None:
+    """Refuse a name that cannot be one, or that somebody has.
+
+    Raises:
+        UsageError: with the name, and why.
+    """
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise UsageError(
+            f"{name!r} cannot be the name of {_a(kind)}: use lower case letters, digits and '_', the first a letter, "
+            "at most 40, and no word of Python"
+        )
+    taken = _registered(place)
+    if name in taken:
+        raise UsageError(f"there is {_a(taken[name])} named {name!r} already; choose another name")
+    if name == APP_MODULE or _module_elsewhere(name, place.folder):
+        raise UsageError(f"there is a module named {name!r} already, which {name}.py would hide; choose another name")
+
+
+def _registered(place: _Place) -> dict[str, str]:
+    """The kind of each name that is taken: packaged, or the application's."""
+    from agentorchestra.agents.registry import builtin_agents
+    from agentorchestra.tea.prompts import PromptLibrary
+    from agentorchestra.tools.registry import builtin_tools
+
+    taken = dict.fromkeys(PromptLibrary(packaged_prompts()).names, "prompt")
+    taken |= {"done": "tool", **dict.fromkeys(builtin_tools(place.folder).tools, "tool")}
+    taken |= dict.fromkeys(builtin_agents(), "agent") | dict.fromkeys(systems(), "system")
+    if place.workspace is not None:
+        for kind, names in place.workspace.given.items():
+            taken |= dict.fromkeys(names, kind)
+    return taken
+
+
+def _module_elsewhere(name: str, folder: Path) -> bool:
+    """Whether a module of this name is found elsewhere than in the folder, whose own files are checked by name."""
+    if name in sys.stdlib_module_names:
+        return True
+    with _without(folder):
+        return importlib.util.find_spec(name) is not None
+
+
+@contextmanager
+def _without(folder: Path) -> Iterator[None]:
+    """Look for modules everywhere but in a folder."""
+    before = sys.path[:]
+    sys.path[:] = [one for one in before if Path(one or ".").resolve() != folder.resolve()]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+# -- what is written ---------------------------------------------------------------------------------------------------
+
+
+def _template(name: str) -> Template:
+    folder = importlib.resources.files("agentorchestra.cli.commands") / "templates"
+    return Template((folder / f"{name}.txt").read_text(encoding="utf-8"))
+
+
+def _filled(template: str, name: str, **values: str) -> str:
+    return _template(template).substitute(name=name, module=name, app=f"{APP_MODULE}:workspace", **values)
+
+
+def _app(kind: str, name: str) -> str:
+    lines = [f"        {one.format(name=name)}," for one in ARGUMENTS[kind]]
+    path_import = "\nfrom pathlib import Path\n" if _PROMPTS in ARGUMENTS[kind] else ""
+    return _filled("app.py", name, arguments="\n".join(lines), path_import=path_import)
+
+
+def _agent_prompt(name: str) -> str:
+    """The prompt of the packaged agent with another profile: the rules of the loop are the same for every agent."""
+    (packaged,) = (folder / "react.md" for folder in packaged_prompts() if (folder / "react.md").is_file())
+    text = packaged.read_text(encoding="utf-8")
+    text = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
+    text = re.sub(r"^version: .*$", "version: 1.0.0", text, count=1, flags=re.MULTILINE)
+    text = re.sub(r"^description: .*$", f"description: System prompt of {name}.", text, count=1, flags=re.MULTILINE)
+    profile = _template("agent_profile.md").template
+    return _PROFILE.sub(lambda _: profile, text, count=1)
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    """All of the files, or none where one is there already.
+
+    Raises:
+        UsageError: with the file.
+    """
+    for path in files:
+        if (folder / path).exists():
+            raise UsageError(
+                f"{folder / path} is there already and is not overwritten; choose another name or --folder"
+            )
+    for path, text in files.items():
+        target = folder / path
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as exc:
+            raise UsageError(f"{target} cannot be written: {exc.strerror}; choose another --folder") from None
+
+
+def _how_to_go_on(kind: str, name: str, place: _Place, *, fresh: bool) -> Iterator[str]:
+    if not fresh:
+        module = (place.app or f"{APP_MODULE}:workspace").partition(":")[0]
+        yield f"to wire it, edit {module.replace('.', '/')}.py:"
+        if _PROMPTS in ARGUMENTS[kind]:
+            yield "  from pathlib import Path"
+        yield f"  from {name} import {name}"
+        yield "  and give the Workspace, beside what it has:"
+        yield from (f"  {one.format(name=name)}," for one in ARGUMENTS[kind])
+    if place.app is None and place.settings is not None:
+        yield f'to have it found, add to the top of {place.settings}: app = "{APP_MODULE}:workspace"'
+    where = "" if place.folder == Path() else f" (in {place.folder})"
+    yield f"to try it{where}:"
+    yield f"  python -m pytest test_{name}.py"
+    yield f"  {TRY[kind].format(name=name)}"
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind == "agent" else f"a {kind}"
