@@ -204,6 +204,22 @@ def start(
     return window.start([sys.executable, "-m", "agentorchestra", *words], prepare=prepare, cwd=app.path, env=env)
 
 
+def test_what_is_typed_does_not_disturb_the_picture(app: Folder, window: ProcessScreen) -> None:
+    with start(app, window, "run", "PLAN busy") as process:
+        # The question is asked while the other call of the same decision is at work.
+        window.wait(lambda: "Answer" in window.text)
+        window.type("blue\n")
+        window.wait(lambda: "> slow(seconds=6)" in window.text)
+        assert "Answer (Ctrl-D leaves it open): blue" in window.text
+        window.type("impatient\n\n\n")
+        window.wait(lambda: "completed, " in window.text)
+        assert process.wait(20) == 0
+    window.end()
+    assert "impatient" not in window.text
+    assert window.text.count("react ") == 1
+    assert "The tools said: blue | slept" in window.text
+
+
 def test_ctrl_c_once_cancels_and_says_how_to_go_on(app: Folder, window: ProcessScreen) -> None:
     with start(app, window, "run", "PLAN sleep") as process:
         window.wait(lambda: "> slow(seconds=60)" in window.text and "running" in window.text)

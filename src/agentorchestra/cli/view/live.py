@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import termios
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -176,6 +177,7 @@ class LiveDisplay(Display):
         self._view = RunView()
         self._texts: dict[str, str] = {}
         self._console = _console()
+        self._echo = _Echo()
         self._live: Live | None = None
         self._broken = False
         self._streams = (sys.stdout, sys.stderr)
@@ -218,7 +220,8 @@ class LiveDisplay(Display):
             self._start()
 
     def leave(self) -> None:
-        """Show the cursor again."""
+        """Show the cursor again, and what is typed."""
+        self._echo.on()
         if self._live is not None:
             with contextlib.suppress(OSError, ValueError):
                 os.write(sys.stderr.fileno(), f"{_SHOW_CURSOR}\n".encode())
@@ -251,6 +254,7 @@ class LiveDisplay(Display):
         if self._live is not None or self._broken:
             return
         self._streams = (sys.stdout, sys.stderr)
+        self._echo.off()
         with self._writing():
             self._live = Live(
                 console=self._console,
@@ -272,6 +276,7 @@ class LiveDisplay(Display):
         if live is not None:
             with self._writing():
                 live.stop()
+        self._echo.on()
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -280,9 +285,39 @@ class LiveDisplay(Display):
             yield
         except Exception as exc:
             self._broken, self._live = True, None
+            self._echo.on()
             sys.stdout, sys.stderr = self._streams
             if not isinstance(exc, OSError):
                 say(f"warning: the live view ended: {type(exc).__name__}: {one_line(str(exc))}")
+
+
+class _Echo:
+    """What is typed while the picture is drawn would be written into it."""
+
+    def __init__(self) -> None:
+        self._before: list[Any] | None = None
+
+    def off(self) -> None:
+        """Do not show what is typed."""
+        with contextlib.suppress(OSError, ValueError, termios.error):
+            terminal = sys.stdin.fileno()
+            if self._before is None and self._ours(terminal):
+                modes = termios.tcgetattr(terminal)
+                self._before = [*modes]
+                modes[3] &= ~termios.ECHO
+                termios.tcsetattr(terminal, termios.TCSANOW, modes)
+
+    def on(self) -> None:
+        """As before."""
+        before, self._before = self._before, None
+        with contextlib.suppress(OSError, ValueError, termios.error):
+            if before is not None and self._ours(sys.stdin.fileno()):
+                termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, before)
+
+    @staticmethod
+    def _ours(terminal: int) -> bool:
+        # A process in the background would be stopped for changing the terminal.
+        return os.isatty(terminal) and os.tcgetpgrp(terminal) == os.getpgrp()
 
 
 def _lines(lines: list[Text]) -> Any:

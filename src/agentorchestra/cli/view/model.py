@@ -125,7 +125,8 @@ class AgentView:
         steps: its own decisions.
         usage: what it spent itself.
         open: what it has under way. Pure effects have no mark, so they are never in it.
-        decided: the calls of its last decision, as the model wrote them, until it asks the model again.
+        decided: the calls of its last decision that have no outcome yet, by the keys they get: those right after
+            the request's. Of pure effects this is all that is known before they have ended.
     """
 
     key: EffectKey | None
@@ -141,7 +142,7 @@ class AgentView:
     steps: int = 0
     usage: Usage = field(default_factory=Usage)
     open: dict[EffectKey, Span] = field(default_factory=dict)
-    decided: tuple[ToolCall, ...] = ()
+    decided: dict[EffectKey, ToolCall] = field(default_factory=dict)
 
     @property
     def plan(self) -> Plan | None:
@@ -378,7 +379,7 @@ class RunView:
         owner.open[key] = span
         request = span.effect.get("request")
         if request:
-            owner.decided = ()
+            owner.decided.clear()
             owner.model = str(request.get("model", owner.model))
 
     def _enter(self, key: EffectKey, span: Span, caller: AgentView) -> None:
@@ -402,13 +403,15 @@ class RunView:
         span.ended = event.ts
         self._closed(key)
         owner = self.owner(key.branch)
+        owner.decided.pop(key, None)
         effect = span.effect
         decides = effect.get("kind") == EffectKind.REQUEST_MODEL and effect.get("purpose") in _DECIDES
         status = body["outcome"].get("status", "ok")
         if decides and status != "limited":
             owner.steps += 1
             outcome = span.record.outcome
-            owner.decided = outcome.response.tool_calls if outcome is not None and outcome.ok else ()
+            calls = outcome.response.tool_calls if outcome is not None and outcome.ok else ()
+            owner.decided = {EffectKey(key.branch, key.n + 1 + i): call for i, call in enumerate(calls)}
         writes = body["outcome"].get("writes", {})
         if _PLANS in writes and span.kind not in _AGENTS:
             owner.plans = Plans.of(writes)

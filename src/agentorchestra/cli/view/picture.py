@@ -14,7 +14,6 @@ from agentorchestra.cli.progress import call_text, describe
 from agentorchestra.cli.view.model import AgentView, RunView, Span
 from agentorchestra.cli.view.tree import SIGNS
 from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import RunStatus
 
 NARROW = 60
@@ -147,14 +146,14 @@ def _agent(
             lines.append(Line(_ENDED_PLAN if over else _PLAN, text))
     for span in agent.open.values():
         lines += _call(span, inner, now, width, said)
-    if status == "running" and not agent.open and agent.decided:
-        calls = ", ".join(call_text(call.name, call.arguments) for call in agent.decided)
-        lines.append(Line(_CALL, Text(f"{inner}> {one_line(calls, 500)}")))
-        # What pure effects say belongs to keys that the log does not have yet.
-        for key, words in said.items():
-            place = EffectKey.parse(key)
-            if place not in view.spans and view.owner(place.branch) is agent:
-                lines.append(Line(_STREAM, Text(f"{inner}| {one_line(words, 300)}", style="dim italic")))
+    if status == "running":
+        for key, call in agent.decided.items():
+            if key not in view.spans:
+                lines.append(Line(_CALL, Text(f"{inner}> {one_line(call_text(call.name, call.arguments), 500)}")))
+                # A pure effect says something before the log has its key.
+                words = said.get(str(key), "")
+                if words.strip():
+                    lines.append(Line(_STREAM, Text(f"{inner}| {one_line(words, 300)}", style="dim italic")))
     return lines
 
 
