@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import pytest
 
 from agentorchestra.core import events
+from agentorchestra.core.budget import Bound
 from agentorchestra.core.errors import EventFormatError
-from agentorchestra.core.events import BODIES, Body, Event, new_event, upcast
+from agentorchestra.core.events import BODIES, Body, EffectCompleted, EffectStarted, Event, new_event, upcast
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -67,3 +68,17 @@ def test_upcasters_lead_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
         _ = event.data
     monkeypatch.setitem(events.UPCASTERS, ("later", 2), second)
     assert event.data == Later(text="x")
+
+
+def test_bodies_written_by_the_short_way_are_what_the_model_writes() -> None:
+    effect: dict[str, Any] = {"kind": "InvokeTool", "component": "add@1.0.0", "arguments": {"a": [1, None, {"b": "é"}]}}
+    outcome: dict[str, Any] = {"value": {"sum": 3.5, "none": None}, "ended_at": "2026-11-21T06:00:00Z"}
+    bodies: list[Body] = [
+        EffectStarted.new(effect, "f", Bound(), 0),
+        EffectStarted.new(effect, "f", Bound(tokens=7, cost_usd=0.25), 3),
+        EffectCompleted.new(outcome, "f", None, 0),
+        EffectCompleted.new({}, "f", effect, 2),
+    ]
+    for body in bodies:
+        assert body.stored() == body.model_dump(mode="json", exclude_defaults=True)
+        assert type(body).model_validate(body.stored()) == body

@@ -94,3 +94,4 @@ class Bound(BaseModel):
 
 
 NO_COST = Bound()
+NO_USAGE = Usage()

@@ -30,12 +30,20 @@ class Body(BaseModel):
     v: ClassVar[int] = 1
     external: ClassVar[bool] = False
 
+    def stored(self) -> dict[str, Any]:
+        """The body's JSON as the log has it: defaults are left out."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
 
 class RunCreated(Body):
     """The run exists: what was asked and everything it is pinned to."""
 
     type: ClassVar[str] = "run_created"
     manifest: RunManifest
+
+    def stored(self) -> dict[str, Any]:
+        """The manifest pins what a run was asked, defaults included: they may change in a later version."""
+        return self.model_dump(mode="json")
 
 
 class DrivingStarted(Body):
@@ -70,6 +78,17 @@ class EffectStarted(Body):
     bound: Bound = Bound()
     batch: int = 0
 
+    @classmethod
+    def new(cls, effect: dict[str, Any], fingerprint: str, bound: Bound, batch: int) -> EffectStarted:
+        """The mark of an effect in its stored form, which is JSON already and not checked again."""
+        return cls.model_construct(effect=effect, fingerprint=fingerprint, bound=bound, batch=batch)
+
+    def stored(self) -> dict[str, Any]:
+        """What `model_dump` gives, without a walk through the effect: it is most of the log's work."""
+        body: dict[str, Any] = {"effect": self.effect, "fingerprint": self.fingerprint}
+        bound = self.bound.model_dump(mode="json", exclude_defaults=True)
+        return body | ({"bound": bound} if bound else {}) | ({"batch": self.batch} if self.batch else {})
+
 
 class EffectCompleted(Body):
     """The record: exactly what the agent sees. `effect` and `batch` only where no started row holds them."""
@@ -79,6 +98,20 @@ class EffectCompleted(Body):
     fingerprint: str
     effect: dict[str, JsonValue] | None = None
     batch: int = 0
+
+    @classmethod
+    def new(
+        cls, outcome: dict[str, Any], fingerprint: str, effect: dict[str, Any] | None, batch: int
+    ) -> EffectCompleted:
+        """The record of an outcome and an effect in their stored forms, which are JSON already."""
+        return cls.model_construct(outcome=outcome, fingerprint=fingerprint, effect=effect, batch=batch)
+
+    def stored(self) -> dict[str, Any]:
+        """What `model_dump` gives, without a walk through outcome and effect."""
+        body: dict[str, Any] = {"outcome": self.outcome, "fingerprint": self.fingerprint}
+        if self.effect is not None:
+            body["effect"] = self.effect
+        return body | ({"batch": self.batch} if self.batch else {})
 
 
 class AttemptFailed(Body):
@@ -267,6 +300,5 @@ def new_event(
         span=span,
         parent_span=parent_span,
         actor=actor,
-        # A manifest pins what a run was asked, defaults included: they may change in a later version.
-        body=body.model_dump(mode="json", exclude_defaults=not isinstance(body, RunCreated)),
+        body=body.stored(),
     )

@@ -22,7 +22,10 @@ def canonical_json(value: Any) -> str:
         ValueError: for NaN and infinities, which JSON does not have.
         TypeError: for values that are not JSON.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _CANONICAL.encode(value)
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def sha256_text(text: str) -> str:

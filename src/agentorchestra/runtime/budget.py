@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
-from agentorchestra.core.budget import Bound, Budget, Usage
+from agentorchestra.core.budget import NO_COST, Bound, Budget, Usage
 from agentorchestra.core.errors import BudgetExhaustedError
 
 _RESOURCES = ("steps", "tokens", "cost_usd", "active_s")
@@ -129,6 +129,8 @@ class BudgetNode:
         if decision and not final:
             for node in self._reserves():
                 node.final_reserve = bound
+        if bound is NO_COST and not decision and not final:
+            return Hold(self, bound)  # there is nothing to hold: most tool calls
         while not self._check(bound, final=final, decision=decision):
             self._changed.clear()
             await self._changed.wait()
@@ -168,6 +170,8 @@ class Hold:
         if not self._open:
             return
         self._open = False
+        if self._bound is NO_COST and cost == NO_COST:
+            return
         for node in self._node.chain():
             node.spent = node.spent + cost
             held = node.held

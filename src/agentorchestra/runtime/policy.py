@@ -26,6 +26,7 @@ _HOST = re.compile(
     r"(?://)?(?:[\w.~%-]+@)?(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?(?:[/?#]\S*)?|//\S+|\d+(?:\.\d+){3}\S*", re.IGNORECASE
 )
 _TRAILING = ".,;:!?)]}'\""
+_ALLOWED = Verdict()
 _JUDGED = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE, EffectKind.WRITE_MEMORY})
 
 
@@ -87,7 +88,7 @@ class DefaultPolicy:
         if effect.name in self._settings.deny:
             return Verdict(action="deny", reason=f"{effect.name!r} is denied by the workspace's policy settings")
         if effect.kind not in _JUDGED or effect.name in self._settings.allow:
-            return Verdict()
+            return _ALLOWED
         outside = list(self._outside(effect)) if Tag.WRITE in effect.tags else []
         network_code = Tag.NETWORK in effect.tags and bool({Tag.EXECUTE, Tag.WRITE} & effect.tags)
         sensitive = bool({Tag.SEND, Tag.SPEND} & effect.tags) or network_code or bool(outside)
@@ -95,7 +96,7 @@ class DefaultPolicy:
             return self._sensitive(effect, view)
         if Tag.NETWORK in effect.tags:
             return self._network_read(effect, view)
-        return Verdict()
+        return _ALLOWED
 
     def _outside(self, effect: Effect) -> Iterator[str]:
         for path, text in leaves(dict(effect.arguments)):
@@ -165,4 +166,4 @@ class AllowAll:
 
     def decide(self, effect: Effect, view: PolicyView) -> Verdict:
         """Allow."""
-        return Verdict()
+        return _ALLOWED

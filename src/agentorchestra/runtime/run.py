@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import Bound, Budget, Usage
+from agentorchestra.core.budget import NO_USAGE, Bound, Budget, Usage
 from agentorchestra.core.clock import Clock, SystemClock
 from agentorchestra.core.effects import Effect, EffectKind, Outcome
 from agentorchestra.core.errors import (
@@ -189,8 +189,8 @@ class Run:
 
     def account(self, model: str, usage: Usage) -> None:
         """Add to the usage that the result reports."""
-        if usage != Usage():
-            self.usage_by_model[model] = self.usage_by_model.get(model, Usage()) + usage
+        if usage != NO_USAGE:
+            self.usage_by_model[model] = self.usage_by_model.get(model, NO_USAGE) + usage
 
     # -- the world outside -----------------------------------------------------------------------------------------
 

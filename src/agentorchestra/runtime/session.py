@@ -498,12 +498,7 @@ class Session(Generic[Deps]):
         # mark
         try:
             if mode is not Mode.PURE:
-                started = EffectStarted(
-                    effect=run.ledger.codec.encode(effect),
-                    fingerprint=effect.fingerprint,
-                    bound=bound,
-                    batch=self._batch,
-                )
+                started = EffectStarted.new(run.ledger.codec.encode(effect), effect.fingerprint, bound, self._batch)
                 marked = run.append(run.body(started, **self._where(key, attempt)))
                 run.ledger.records[key] = Record(
                     fingerprint=effect.fingerprint, effect=started.effect, attempt=attempt, started=True, bound=bound
@@ -686,7 +681,7 @@ class Session(Generic[Deps]):
             question = str(details.pop("question", ""))
             reason = question
         else:
-            view = PolicyView(user_content=tuple(run.user_content), links=run.links)
+            view = PolicyView.model_construct(user_content=tuple(run.user_content), links=run.links)
             verdict = run.policy.decide(effect, view)
             if verdict.action == "allow":
                 return None
@@ -976,11 +971,11 @@ class Session(Generic[Deps]):
         record = run.ledger.records.get(key)
         if record is None or not record.started:
             encoded = run.ledger.codec.encode(effect)
-        body = EffectCompleted(
-            outcome=outcome.model_dump(mode="json", exclude_defaults=True),
-            fingerprint=effect.fingerprint,
-            effect=encoded,
-            batch=self._batch if encoded is not None else 0,
+        body = EffectCompleted.new(
+            outcome.model_dump(mode="json", exclude_defaults=True),
+            effect.fingerprint,
+            encoded,
+            self._batch if encoded is not None else 0,
         )
         future = run.append(run.body(body, **self._where(key, attempt)))
         if effect.kind in _LAZY:

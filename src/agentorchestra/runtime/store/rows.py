@@ -86,9 +86,12 @@ def body_json(event: NewEvent) -> str:
         StoreError: if it is not JSON.
     """
     try:
-        return json.dumps(event.body, ensure_ascii=False, separators=(",", ":"))
+        return _AS_IT_IS.encode(event.body)
     except (TypeError, ValueError, RecursionError) as exc:
         raise StoreError(f"the body of a {event.type!r} event at {event.branch!r} is not JSON: {exc}") from exc
+
+
+_AS_IT_IS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def body_of(data: bytes) -> dict[str, Any]:
