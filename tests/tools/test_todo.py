@@ -13,7 +13,7 @@ from agentorchestra.core.effects import Mode
 from agentorchestra.core.errors import ToolError
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.handlers import effect_for
-from agentorchestra.tools.todo import Plans, render_todo, todo
+from agentorchestra.tools.todo import Plans, StepArgument, render_todo, todo
 from tests.tea.support import ToolBench, refused
 
 
@@ -206,3 +206,43 @@ async def test_a_resumed_run_has_its_plan_again(tmp_path: Path) -> None:
     await bench.bench.replay(main)  # no handler is called: the plan comes from the recorded writes
     assert shown[0] == shown[1]
     assert "1/2 (50%)" in shown[0]
+
+
+def test_steps_name_their_agents_and_what_they_wait_for(ctx: Context) -> None:
+    read = [{"text": f"read {name}", "agent": "deep_analyzer"} for name in "ab"]
+    steps: list[Any] = [StepArgument(**one) for one in read]  # type: ignore[arg-type]
+    ctx.do("create", steps=[*steps, StepArgument(text="write", agent="reporter", needs=[0, 1])])
+    assert ctx.do("get").splitlines()[1:] == [
+        "0. [ ] read a @deep_analyzer",
+        "1. [ ] read b @deep_analyzer",
+        "2. [ ] write @reporter [after 0, 1]",
+        "Can start now: 0, 1",
+    ]
+    ctx.do("complete", step_index=0)
+    assert ctx.refused("mark_step", step_index=2, step_status="in_progress").startswith(
+        "the step 'write' needs step 1, which is not completed"
+    )
+    ctx.do("mark_step", step_index=1, step_status="blocked", step_notes="unreadable")
+    ctx.do("mark_step", step_index=1, step_agent="worker")
+    assert "1. [!] read b @worker (unreadable)" in ctx.do("get")
+    # Replanned: what stays keeps its status, its agent too unless another is named.
+    said = ctx.do("update", steps=["read a", StepArgument(text="write", agent="worker", needs=[0])])
+    assert said.splitlines()[1:] == [
+        "0. [✓] read a @deep_analyzer",
+        "1. [ ] write @worker [after 0]",
+        "Can start now: 1",
+    ]
+
+
+def test_needs_that_can_never_be_met_are_refused(ctx: Context) -> None:
+    said = ctx.refused("create", steps=[StepArgument(text="a", needs=[3])])
+    assert said == "step 0 (a) needs step 3, which is not another step of the plan; the steps are 0 to 0"
+    circle = [StepArgument(text="a", needs=[1]), StepArgument(text="b", needs=[0])]
+    assert "the steps 0, 1 wait for each other" in ctx.refused("create", steps=circle)
+
+
+def test_plans_recorded_before_steps_had_agents_are_read() -> None:
+    old: dict[str, Any] = {
+        "plans": {"p": {"name": "p", "title": "T", "steps": [{"text": "a", "status": "completed", "notes": ""}]}}
+    }
+    assert render_todo({"agent:todo": {**old, "active": "p"}}).endswith("0. [✓] a")

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
@@ -26,12 +26,30 @@ _FIRST = "plan"
 """What a plan without a name is called."""
 
 
+class StepArgument(BaseModel):
+    """A step with who does it and what it waits for."""
+
+    text: str = Field(description="What is done.")
+    agent: str = Field(default="", description="The agent it is assigned to.")
+    needs: list[int] = Field(default=[], description="Numbers of the steps, from 0, that must be completed before it.")
+
+
 class PlanStep(BaseModel):
-    """A step of a plan."""
+    """A step of a plan.
+
+    Attributes:
+        text: what is done.
+        status: see StepStatus.
+        notes: what is worth knowing about it.
+        agent: who it is assigned to, "" for nobody.
+        needs: numbers of the steps that must be completed before it.
+    """
 
     text: str
     status: StepStatus = "not_started"
     notes: str = ""
+    agent: str = ""
+    needs: list[int] = []
 
 
 class Plan(BaseModel):
@@ -41,16 +59,56 @@ class Plan(BaseModel):
     title: str
     steps: list[PlanStep] = []
 
-    def revise(self, texts: list[str]) -> None:
+    def revise(self, steps: list[PlanStep]) -> None:
         """Other steps; those that stay keep their status and notes."""
         left = list(self.steps)
         revised = []
-        for text in texts:
-            kept = next((step for step in left if step.text == text), None)
+        for new in steps:
+            kept = next((step for step in left if step.text == new.text), None)
             if kept is not None:
                 left.remove(kept)
-            revised.append(kept or PlanStep(text=text))
+                new = new.model_copy(
+                    update={"status": kept.status, "notes": kept.notes, "agent": new.agent or kept.agent}
+                )
+            revised.append(new)
         self.steps = revised
+        self._check()
+
+    def add(self, steps: list[PlanStep]) -> None:
+        """Further steps at the end."""
+        self.steps = [*self.steps, *steps]
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse steps that wait for what is not there, or for each other."""
+        for index, step in enumerate(self.steps):
+            for need in step.needs:
+                if not 0 <= need < len(self.steps) or need == index:
+                    raise ToolError(
+                        f"step {index} ({step.text}) needs step {need}, which is not another step of the plan; "
+                        f"the steps are 0 to {len(self.steps) - 1}"
+                    )
+        free: set[int] = set()
+        while more := {i for i, step in enumerate(self.steps) if i not in free and set(step.needs) <= free}:
+            free |= more
+        if circle := [str(i) for i in range(len(self.steps)) if i not in free]:
+            raise ToolError(
+                f"the steps {', '.join(circle)} wait for each other and none could ever start; change needs"
+            )
+
+    def waits_for(self, step: PlanStep) -> list[int]:
+        """The steps that must be completed before this one and are not."""
+        return [need for need in step.needs if self.steps[need].status != "completed"]
+
+    @property
+    def ready(self) -> list[int]:
+        """The steps that can start now."""
+        return [i for i, one in enumerate(self.steps) if one.status == "not_started" and not self.waits_for(one)]
+
+    @property
+    def open(self) -> list[int]:
+        """The steps that are not completed."""
+        return [i for i, one in enumerate(self.steps) if one.status != "completed"]
 
     def step(self, index: int | None) -> PlanStep:
         """The step with this number."""
@@ -73,8 +131,12 @@ class Plan(BaseModel):
         """The progress, and a line for each step."""
         lines = [f"Plan {self.name!r}: {self.progress}"]
         for index, step in enumerate(self.steps):
+            agent = f" @{step.agent}" if step.agent else ""
+            needs = f" [after {', '.join(map(str, step.needs))}]" if step.needs else ""
             notes = f" ({step.notes})" if step.notes else ""
-            lines.append(f"{index}. {_MARKS[step.status]} {step.text}{notes}")
+            lines.append(f"{index}. {_MARKS[step.status]} {step.text}{agent}{needs}{notes}")
+        if self.ready and any(step.needs for step in self.steps):
+            lines.append(f"Can start now: {', '.join(map(str, self.ready))}")
         return "\n".join(lines)
 
 
@@ -99,11 +161,13 @@ class Plans(BaseModel):
             raise ToolError(f"there is no plan {wanted!r}; the plans: {known}")
         return self.plans[wanted]
 
-    def create(self, name: str, title: str | None, steps: list[str]) -> Plan:
+    def create(self, name: str, title: str | None, steps: list[PlanStep]) -> Plan:
         """A new plan, active from now on."""
         if name in self.plans:
             raise ToolError(f"there is a plan {name!r} already; update it, delete it first, or choose another plan_id")
-        self.plans[name] = Plan(name=name, title=title or name, steps=[PlanStep(text=text) for text in steps])
+        plan = Plan(name=name, title=title or name)
+        plan.add(steps)
+        self.plans[name] = plan
         self.active = name
         return self.plans[name]
 
@@ -131,10 +195,11 @@ def todo(
     action: Action,
     plan_id: str | None = None,
     title: str | None = None,
-    steps: list[str] | None = None,
+    steps: list[str | StepArgument] | None = None,
     step_index: int | None = None,
     step_status: StepStatus | None = None,
     step_notes: str | None = None,
+    step_agent: str | None = None,
 ) -> str:
     """Keep the plan of the task: create it, mark its steps, look at it.
 
@@ -144,10 +209,11 @@ def todo(
             plan: add (steps), complete (step_index), clear.
         plan_id: Name of the plan; get, update, mark_step, add, complete and clear take the active one without it.
         title: What the plan is for.
-        steps: The steps, in order.
+        steps: The steps, in order: texts, or objects that also name the agent of a step and the steps it needs.
         step_index: Which step, from 0.
         step_status: not_started, in_progress, completed or blocked.
         step_notes: What is worth knowing about the step.
+        step_agent: The agent that the step is assigned to from now on.
     """
     plans = Plans.of(ctx.vars)
     if action == "list":
@@ -155,7 +221,7 @@ def todo(
     if action == "get":
         return plans.find(plan_id, action).render()
     if action == "create" or (action == "add" and not plans.plans):
-        said = plans.create(plan_id or _FIRST, title, _texts(steps)).render()
+        said = plans.create(plan_id or _FIRST, title, _steps(steps)).render()
     elif action == "delete":
         said = plans.delete(plans.find(plan_id, action, fall_back=False))
     else:
@@ -167,30 +233,43 @@ def todo(
                 raise ToolError("update needs a title or steps")
             plan.title = title or plan.title
             if steps is not None:
-                plan.revise(_texts(steps))
+                plan.revise(_steps(steps))
         elif action == "add":
-            plan.steps += [PlanStep(text=text) for text in _texts(steps)]
+            plan.add(_steps(steps))
         elif action == "clear":
             plan.steps = []
         else:
-            _mark(plan.step(step_index), "completed" if action == "complete" else step_status, step_notes)
+            status: StepStatus | None = "completed" if action == "complete" else step_status
+            _mark(plan, plan.step(step_index), status, step_notes, step_agent)
         said = plan.render()
     ctx.vars[_VAR] = plans.model_dump(mode="json")
     return said
 
 
-def _mark(step: PlanStep, status: StepStatus | None, notes: str | None) -> None:
-    if status is None and notes is None:
-        raise ToolError(f"mark_step needs step_status ({', '.join(_MARKS)}) or step_notes")
+def _mark(plan: Plan, step: PlanStep, status: StepStatus | None, notes: str | None, agent: str | None) -> None:
+    if status is None and notes is None and agent is None:
+        raise ToolError(f"mark_step needs step_status ({', '.join(_MARKS)}), step_notes or step_agent")
+    if status in ("in_progress", "completed") and (waits := plan.waits_for(step)):
+        listed = ", ".join(map(str, waits))
+        raise ToolError(
+            f"the step {step.text!r} needs step {listed}, which is not completed; "
+            "complete that first, or update the plan"
+        )
     step.status = status or step.status
     step.notes = step.notes if notes is None else notes
+    step.agent = step.agent if agent is None else agent
 
 
-def _texts(steps: list[str] | None) -> list[str]:
-    texts = [text.strip() for text in steps or ()]
-    if not texts or not all(texts):
-        raise ToolError(f"steps is {steps!r}; give a list of steps, none of them empty")
-    return texts
+def _steps(given: list[str | StepArgument] | None) -> list[PlanStep]:
+    steps = [
+        PlanStep(text=one.strip())
+        if isinstance(one, str)
+        else PlanStep(text=one.text.strip(), agent=one.agent.strip(), needs=one.needs)
+        for one in given or ()
+    ]
+    if not steps or not all(step.text for step in steps):
+        raise ToolError(f"steps is {given!r}; give a list of steps, none of them empty")
+    return steps
 
 
 def render_todo(state: Mapping[str, JsonValue]) -> str:
@@ -199,4 +278,4 @@ def render_todo(state: Mapping[str, JsonValue]) -> str:
     return plans.plans[plans.active].render() if plans.active is not None else ""
 
 
-__all__ = ["Plan", "PlanStep", "Plans", "render_todo", "todo"]
+__all__ = ["Plan", "PlanStep", "Plans", "StepArgument", "render_todo", "todo"]
