@@ -1033,9 +1033,10 @@ def packaged_prompts() -> list[Any]:
 
 def systems() -> dict[str, Any]:
     """The systems by name."""
+    from agentorchestra.systems.agentorchestra import agentorchestra
     from agentorchestra.systems.react import react
 
-    return {"react": react}
+    return {"agentorchestra": agentorchestra, "react": react}
 
 
 def load_settings(folder: Path) -> Settings:

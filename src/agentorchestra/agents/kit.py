@@ -14,7 +14,7 @@ from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, failed, provenance_of
 from agentorchestra.core.errors import BudgetExhaustedError, UnknownComponentError, UnknownSystemError, UsageError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.core.messages import Message, ModelSettings
+from agentorchestra.core.messages import Message, ModelRequest, ModelSettings
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.settings import RoleSettings
@@ -274,16 +274,59 @@ def _told(
     return (*before, order, *spec.context), (origin, *provenance_of([*before, *spec.context]))
 
 
+async def ask_model(role: str, prompt: str, session: Session[Any], kit: Kit, *, purpose: str, trust: Trust) -> str:
+    """One request beside the steps of an agent (a judge, a formatter): the reply's text, "" where it may not be asked.
+
+    Args:
+        role: whose model and parameters it uses.
+        prompt: the rendered prompt.
+        session: the asking agent's.
+        kit: see Kit.
+        purpose: says in the log what it was for.
+        trust: of what stands in the prompt.
+    """
+    chosen = session.manifest.roles.get(role, RoleSettings())
+    model = chosen.model or session.model
+    _, settings, profile_hash = request_settings(model, chosen, session, kit)
+    block = TextBlock(text=prompt, trust=Trust.SYSTEM)
+    outcome = await session.perform(
+        Effect(
+            kind=EffectKind.REQUEST_MODEL,
+            component=f"{model}@1.0.0",
+            content_hash=profile_hash,
+            request=ModelRequest(model=model, messages=(Message(role="user", content=(block,)),), settings=settings),
+            mode=Mode.REPEATABLE,
+            role=role,
+            purpose=purpose,
+            provenance=(Provenance(kind="agent", ref=session.actor, trust=trust),),
+        )
+    )
+    return outcome.response.text if outcome.ok else ""
+
+
 async def run_agent(
-    spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str, offered: Sequence[Offered] = ()
+    spec: AgentSpec,
+    session: Session[Any],
+    kit: Kit,
+    *,
+    prompt: str,
+    offered: Sequence[Offered] = (),
+    observe: tuple[Observe, ...] = (),
 ) -> AgentResult:
-    """The ordinary agent: one prompt, its tools, step after step until it is done."""
+    """The ordinary agent: one prompt, its tools, step after step until it is done.
+
+    Args:
+        spec, session, kit: see System.
+        prompt: the name of its system prompt.
+        offered: agents it may delegate to.
+        observe: what happens after its calls, before its history is looked after.
+    """
     agent = build_agent(spec, session, kit, prompt=prompt, offered=offered)
     perceive = [environment_state(f"{name}@{kit.environments[name]().version}") for name in agent.environments]
     parts = Parts(
         decide=agent.decide,
         perceive=(*((inbox,) if is_top(session) else ()), *perceive),
-        observe=agent.observe,
+        observe=(*observe, *agent.observe),
         environments=agent.environments,
     )
     return result_of(await linear(agent.state, session, parts))

@@ -417,6 +417,15 @@ class Session(Generic[Deps]):
         if outcome.ended_at is not None and outcome.ended_at > self._now:
             self._now = outcome.ended_at
 
+    @property
+    def asked_at(self) -> int:
+        """The number of the caller's branch at which the call that owns this session was decided.
+
+        What has a smaller number had ended by then; what has it or a greater one was decided together or later.
+        """
+        assert self.parent is not None
+        return self.parent._batch or self._key.n
+
     def where(self, attempt: int) -> dict[str, Any]:
         """The envelope of rows about the effect that owns this session."""
         parent = self.parent

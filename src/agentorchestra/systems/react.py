@@ -11,4 +11,9 @@ from agentorchestra.runtime.session import Session
 
 async def react(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     """Run one agent linearly over the tools of its spec."""
-    return await run_agent(spec, session, kit, prompt="react")
+    tools = tuple(name for name in spec.tools if name not in _OF_TEAMS)
+    return await run_agent(spec.model_copy(update={"tools": tools}), session, kit, prompt="react")
+
+
+_OF_TEAMS = frozenset({"describe_files", "check_quotes"})
+"""Tools that the deep analyzer's own code calls, before and after its steps."""

@@ -9,13 +9,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import BaseModel, Field
+
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tea.tool import Tool, ToolResult, tool
 from agentorchestra.tools.files.index import PassageIndex, query_words
-from agentorchestra.tools.files.passages import Passage, paragraphs, row_text, verify_quote
+from agentorchestra.tools.files.passages import Passage, paragraphs, quote_stands, row_text, verify_quote
 from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.readers import (
     LIMITS,
@@ -33,8 +35,16 @@ PART_CHARS = 8_000
 _T = TypeVar("_T")
 
 
-def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], Tool[..., Any]]:
-    """The tools `read_file` and `search_files`.
+class Quote(BaseModel):
+    """A quote and where it is said to stand."""
+
+    source: str = Field(description="Name of the file.")
+    place: str = Field(description='Where in it: "line 12", "p. 3", "B7".')
+    quote: str = Field(description="The words, verbatim.")
+
+
+def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
+    """The tools `read_file`, `search_files`, `describe_files` and `check_quotes`.
 
     Args:
         folder: where the search index lies (index.db, keyed by the files' hashes); None for each run's own folder.
@@ -62,7 +72,49 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], Tool[..., An
         """
         return await _with_index(folder or ctx.folder, lambda index: _search_files(ctx, index, query, limit))
 
-    return read_file, search_files
+    @tool(effect="read")
+    async def describe_files(ctx: RunContext[Any]) -> ToolResult:
+        """What this task's files are: size, type, pages, lines, or rows and the names of the columns."""
+        return await _with_index(folder or ctx.folder, lambda index: _describe(ctx, index))
+
+    @tool(effect="read")
+    async def check_quotes(ctx: RunContext[Any], quotes: list[Quote]) -> list[bool]:
+        """Whether quotes stand word for word at their places in this task's files, in the order given.
+
+        Args:
+            quotes: The quotes with the file and the place each is said to stand at.
+        """
+        return await _with_index(folder or ctx.folder, lambda index: _check(ctx, index, quotes))
+
+    return read_file, search_files, describe_files, check_quotes
+
+
+async def _describe(ctx: RunContext[Any], index: PassageIndex) -> ToolResult:
+    blocks: list[Block] = []
+    for ref in ctx.manifest.files:
+        try:
+            document = await _document(ctx, ref, index)
+        except ToolError as error:
+            said = str(error)
+        else:
+            said = _described(document)
+            if isinstance(document, TableDocument):
+                said += f"; columns: {', '.join(document.header)}"
+        text = f"{ref.name}: {ref.media_type}, {ref.size:,} bytes; {said}"
+        blocks.append(TextBlock(text=text, source=Source(kind="file", ref=ref.name), trust=Trust.UNTRUSTED))
+    return ToolResult(content=blocks or [_note("This task has no files.")])
+
+
+async def _check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) -> list[bool]:
+    found = []
+    for one in quotes:
+        try:
+            document = await _document(ctx, _file(ctx, one.source), index)
+        except ToolError:
+            found.append(False)
+        else:
+            found.append(await asyncio.to_thread(quote_stands, document, one.place, one.quote))
+    return found
 
 
 async def _read_file(ctx: RunContext[Any], index: PassageIndex, name: str, part: str | None) -> ToolResult:
@@ -269,12 +321,14 @@ def _note(text: str) -> TextBlock:
     return TextBlock(text=text, trust=Trust.UNTRUSTED)
 
 
-read_file, search_files = file_tools()
+read_file, search_files, describe_files, check_quotes = file_tools()
 
 __all__ = [
     "LIMITS",
     "PassageIndex",
     "check_input",
+    "check_quotes",
+    "describe_files",
     "file_tools",
     "read_document",
     "read_file",

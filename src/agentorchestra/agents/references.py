@@ -1,0 +1,123 @@
+"""References of a report: marks in the text become numbers, sources get one address. Code, not the model's word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from agentorchestra.core.spec import Citation, FileRef
+
+_MARK = re.compile(r"\[E(\d+)\]")
+_ANY_MARK = re.compile(r"\[E[^\]\n]{0,20}\]")
+_TRACKING = re.compile(r"^(utm_\w+|gclid|fbclid|msclkid|mc_[ce]id|igshid|ref_src)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report with its references.
+
+    Attributes:
+        text: Markdown with `[n](address)` behind the claims and the list of references at the end.
+        sources: the citations that are used, in the order of their numbers and places.
+        notes: what was struck out or left unused, a sentence each.
+    """
+
+    text: str
+    sources: tuple[Citation, ...]
+    notes: tuple[str, ...]
+
+
+def normalised_address(address: str) -> str:
+    """An address in the one form by which sources are compared: two spellings of a page are one source.
+
+    Host and scheme in lower case, no default port, fragment, tracking parameters or slash at the end; `.` and `..` and
+    escapes resolved.
+    """
+    from url_normalize import url_normalize
+
+    if not re.match(r"https?://", address.strip(), re.IGNORECASE):
+        return address.strip()
+    parts = urlsplit(url_normalize(address.strip()) or address.strip())
+    query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not _TRACKING.match(pair[0])]
+    path = parts.path.rstrip("/")
+    return urlunsplit((parts.scheme, parts.netloc, path, urlencode(sorted(query)), ""))
+
+
+def address_of(source: str, files: Mapping[str, FileRef]) -> str:
+    """Where a source is found: its address, or for a file of the task a file:// address of where it came from."""
+    ref = files.get(source)
+    if ref is None:
+        return normalised_address(source)
+    where = PurePosixPath(ref.origin or f"/{ref.name}")
+    return f"file://{quote(str(where))}" if where.is_absolute() else f"file:{quote(str(where))}"
+
+
+def make_report(text: str, evidence: Sequence[Citation], files: Sequence[FileRef]) -> Report:
+    """Number the marks `[E1]` of a text by first use, and add the references.
+
+    Args:
+        text: what the model wrote; E1 is the first piece of evidence.
+        evidence: what the team found, in the order in which it was listed.
+        files: of the task.
+    """
+    by_name = {ref.name: ref for ref in files}
+    numbers: dict[str, int] = {}
+    used: dict[str, list[Citation]] = {}
+    unknown: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        index = int(match[1]) - 1
+        if not 0 <= index < len(evidence):
+            unknown.append(match[0])
+            return ""
+        one = evidence[index]
+        address = address_of(one.source, by_name)
+        n = numbers.setdefault(address, len(numbers) + 1)
+        places = used.setdefault(address, [])
+        if one not in places:
+            places.append(one)
+        return f"[{n}]({_escaped(address)})"
+
+    body = _MARK.sub(number, text)
+    for odd in _ANY_MARK.findall(body):
+        unknown.append(odd)
+        body = body.replace(odd, "")
+    # Two pieces of evidence from one source behind a claim are one reference.
+    body = re.sub(r"(\[\d+\]\([^()\s]*\))(?:\s*\1)+", r"\1", body)
+    lines = []
+    for address, n in numbers.items():
+        quotes = "; ".join(_quoted(one) for one in used[address])
+        name = used[address][0].source
+        lines.append(f"{n}. [{_plain(name)}]({_escaped(address)}){': ' + quotes if quotes else ''}")
+    references = "\n\n## References\n\n" + "\n".join(lines) if lines else ""
+    notes = []
+    if unknown:
+        notes.append(f"Struck out, no such evidence: {', '.join(dict.fromkeys(unknown))}.")
+    cited = {id(one) for places in used.values() for one in places}
+    spare = [_plain(one.source) + (f", {one.place}" if one.place else "") for one in evidence if id(one) not in cited]
+    spare = list(dict.fromkeys(spare))
+    if spare:
+        notes.append(f"Not used: {'; '.join(spare)}.")
+    sources = tuple(one for places in used.values() for one in places)
+    return Report(re.sub(r"[ \t]+\n", "\n", body).strip() + references, sources, tuple(notes))
+
+
+def _quoted(one: Citation) -> str:
+    words = " ".join(one.quote.split())
+    words = f"“{_plain(words[:200])}{'…' if len(words) > 200 else ''}”" if words else ""
+    return " ".join(part for part in (one.place, words) if part)
+
+
+def _plain(text: str) -> str:
+    """Text inside Markdown that makes no link of its own."""
+    return re.sub(r"([\[\]<>`])", r"\\\1", text)
+
+
+def _escaped(address: str) -> str:
+    return address.replace(" ", "%20").replace("(", "%28").replace(")", "%29").replace("<", "%3C").replace(">", "%3E")
+
+
+__all__ = ["Report", "address_of", "make_report", "normalised_address"]

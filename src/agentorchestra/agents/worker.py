@@ -1,0 +1,19 @@
+"""The worker: carries out what the user's own tools are for."""
+
+from __future__ import annotations
+
+from agentorchestra.agents.agent import Agent
+
+WORKER = Agent(
+    name="worker",
+    description=(
+        "Carries out work with the tools that the user gave for this task. Say what is to be done and with which "
+        "values; it gives back what the tools said."
+    ),
+    tools=None,
+    prompt="worker",
+    role="worker",
+    max_steps=15,
+)
+
+__all__ = ["WORKER"]
