@@ -1,8 +1,8 @@
 """AgentOrchestra: a planning agent that leads specialised agents (000, sec. 4).
 
-The planner sees the agents, never the tools they hold. Its answer is checked before it is accepted: sources that no agent
-found are struck out, and a judge asks whether the answer follows from what was found; an answer that does not goes back
-to the planner with the reason. At last the answer is put into the form that the task asks for.
+The planner sees the agents, never the tools they hold. Its answer is checked before it is accepted: sources that no
+agent found are struck out, and a judge asks whether the answer follows from what was found; an answer that does not is
+sent back to the planner with the reason. At last the answer is put into the form that the task asks for.
 """
 
 from __future__ import annotations
