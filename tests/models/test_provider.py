@@ -318,3 +318,22 @@ async def test_a_cancelled_request_leaves_the_client_usable() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert (await client.request(asking(user("again")), media=no_media)).text == "5"
+
+
+async def test_requests_that_are_built_from_known_parts_are_what_the_sdk_sends() -> None:
+    from openai import AsyncOpenAI
+    from openai.types.chat import ChatCompletion
+
+    from agentorchestra.models.wire import PlainOpenAI
+
+    sent: list[list[Any]] = []
+    for kind in (AsyncOpenAI, PlainOpenAI):
+        async with LoopbackModelServer("ok") as server, kind(base_url=server.base_url, api_key=KEY) as client:
+            for text in ("first", "zweite: ü", "third"):
+                body = {"model": "m", "messages": [{"role": "user", "content": text}]}
+                options: Any = {"headers": {"User-Agent": "test"}, "timeout": 3.0 if text == "third" else 5.0}
+                await client.post("/chat/completions", body=body, options=options, cast_to=ChatCompletion)
+            heads = [{**head, "host": ""} for head in server.headers]
+            sent.append([heads, server.requests])
+    assert sent[0] == sent[1]
+    assert len({head["content-length"] for head in sent[1][0]}) > 1

@@ -42,6 +42,8 @@ from agentorchestra.models.providers import FAMILIES, PROVIDERS
 from agentorchestra.models.render import render_block, render_message
 
 if TYPE_CHECKING:
+    from openai._models import FinalRequestOptions
+
     from agentorchestra.models.manager import Resolved
 
 CONNECT_TIMEOUT_S = 15.0
@@ -106,6 +108,9 @@ async def _checked(answer: Any) -> Any:
     return answer
 
 
+_BODY = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)  # as the SDK writes it
+
+
 class _PlainChat(AsyncChat):
     @cached_property
     def completions(self) -> AsyncCompletions:
@@ -113,7 +118,34 @@ class _PlainChat(AsyncChat):
 
 
 class PlainOpenAI(AsyncOpenAI):
-    """The SDK's client with the cheaper `chat.completions.create`."""
+    """The SDK's client with the cheaper `chat.completions.create`.
+
+    The SDK also writes address and headers anew for each request, though they are the same as for the one before.
+    """
+
+    _MOST = 64
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[httpx2.URL, list[tuple[bytes, bytes]], dict[str, Any]]]:
+        """Address, headers and time limits of requests that the SDK has built."""
+        return {}
+
+    def _build_request(self, options: FinalRequestOptions, *, retries_taken: int = 0) -> httpx2.Request:
+        body = options.json_data
+        whole = not (options.params or options.extra_json or options.files or options.content or retries_taken)
+        if not whole or not isinstance(body, dict) or self._client.cookies or self._idempotency_header:
+            return super()._build_request(options, retries_taken=retries_taken)
+        name = f"{options.method} {options.url} {options.headers!r} {options.timeout!r}"
+        if name not in self._known:
+            first = super()._build_request(options)
+            if len(self._known) >= self._MOST:
+                self._known.clear()
+            headers = [(key, value) for key, value in first.headers.raw if key.lower() != b"content-length"]
+            self._known[name] = (first.url, headers, dict(first.extensions))
+            return first
+        url, headers, extensions = self._known[name]
+        data = _BODY.encode(body).encode()
+        return httpx2.Request(options.method, url, headers=headers, content=data, extensions=dict(extensions))
 
     @cached_property
     def chat(self) -> AsyncChat:
