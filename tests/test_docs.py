@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -15,7 +16,9 @@ from agentorchestra.workspace import load_settings
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+STEP = re.compile(r"^```(?:(?P<console>console)|\w+ (?P<file>\S+))\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def _blocks(language: str) -> list[tuple[str, str]]:
@@ -46,6 +49,39 @@ def test_console_examples_run(place: Path, page: str, text: str) -> None:
         line = command.replace("agentorchestra", f"{sys.executable} -m agentorchestra", 1)
         done = subprocess.run(line, cwd=place, shell=True, capture_output=True, text=True, timeout=100)
         assert done.returncode == 0, f"{page}: {command}: {done.stderr}"
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_tutorials_run(place: Path, page: Path) -> None:
+    """A tutorial is one walk: its files are written, its commands run and say what stands below them."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENTORCHESTRA_")}
+    environment |= {
+        "PATH": f"{Path(sys.executable).parent}:{environment['PATH']}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_ADDOPTS": "-p no:cacheprovider",
+    }
+    steps = list(STEP.finditer(page.read_text()))
+    assert len(steps) > 3
+    for step in steps:
+        if step["file"]:
+            (place / step["file"]).parent.mkdir(exist_ok=True)
+            (place / step["file"]).write_text(step["text"])
+            continue
+        for command in re.split(r"^\$ ", step["text"], flags=re.MULTILINE)[1:]:
+            line, _, expected = command.partition("\n")
+            done = subprocess.run(
+                line, cwd=place, env=environment, shell=True, capture_output=True, text=True, timeout=100
+            )
+            said = done.stdout + done.stderr
+            assert done.returncode == 0, f"{page.name}: {line}: {said}"
+            for wanted in expected.splitlines():
+                parts = [part.strip() for part in wanted.split("...")]
+                pattern = ".*".join(re.escape(part) for part in parts)
+                assert re.search(pattern, said), f"{page.name}: {line}: {wanted!r} is not in {said}"
+    rules = ["--no-cache", "--config", str(ROOT / "pyproject.toml"), "--config", 'src=["."]', *place.glob("*.py")]
+    for what in (["check"], ["format", "--check"]):
+        done = subprocess.run([sys.executable, "-m", "ruff", *what, *rules], cwd=place, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("page", "text"), _blocks("toml"))

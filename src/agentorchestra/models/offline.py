@@ -3,7 +3,8 @@
 It reads what any model would read - the rendered messages and the tools offered - and answers with the same decision:
 reasoning as JSON text and tool calls. It keeps no state: everything it knows stands in the messages, so it serves many
 runs at once and goes on after a resume. It can look facts up in files (sentences, pages, cells), compare two of
-them, and do arithmetic; it says so in every answer, and says honestly what it cannot do.
+them, do arithmetic, and make a call that the task spells out; it says so in every answer, and says honestly what it
+cannot do.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models import offline_rules as rules
+from agentorchestra.models.offline_calls import spelled_calls
 from agentorchestra.models.render import RenderedContent, parse_contents, render_message
 
 NOTE = "(offline model: rules, no language model)"
@@ -264,6 +266,9 @@ class _Decision:
 
 def _decide(view: _View) -> _Decision:
     """The whole course: arithmetic, a place that is named, facts in files, two facts and an operation."""
+    spelled = spelled_calls(view.task, {name: schema for name, schema in view.tools.items() if name != "done"})
+    if spelled and (decision := _spelled(view, spelled)) is not None:
+        return decision
     expression = rules.arithmetic(view.task)
     if expression is not None:
         return _arithmetic(view, expression)
@@ -306,6 +311,25 @@ def _decide(view: _View) -> _Decision:
             calls=tuple(calls),
         )
     return _not_found(view, question)
+
+
+def _spelled(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision | None:
+    """Make the calls that the task spells out, and answer with what they gave."""
+    made = [one for name in dict.fromkeys(name for name, _ in calls) for one in view.made(name)]
+    if not made and view.last:
+        return None
+    if not made:
+        names = ", ".join(name for name, _ in calls)
+        return _Decision(
+            thinking=f"The task spells out what to call: {names}.",
+            evaluation=_judged(view),
+            memory="",
+            next_goal=f"Call {names}.",
+            calls=tuple(calls),
+        )
+    results = [one.text or "\n".join(content.text for content in one.contents) for one in made]
+    status = "blocked" if all(one.is_error for one in made) else "completed"
+    return _finish(view, "\n".join(results), (), "the calls that the task spells out were made", status=status)
 
 
 def _arithmetic(view: _View, expression: str) -> _Decision:

@@ -1,0 +1,56 @@
+"""Calls that a task spells out: `longest_words(text="a bird in the hand", most=1)`."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import JsonValue
+
+_BEGINNING = re.compile(r"(?<![\w.])(?P<name>[A-Za-z_]\w*)\(")
+_LONGEST = 5_000  # characters of one call
+
+
+def spelled_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, JsonValue]]]:
+    """The calls in a task that name a tool which is offered and whose arguments are literals.
+
+    Args:
+        task: the task's text.
+        tools: the JSON schema of each tool's arguments, by name; arguments without a name are taken in its order.
+    """
+    found: list[tuple[str, dict[str, JsonValue]]] = []
+    end = 0
+    for match in _BEGINNING.finditer(task):
+        if match.start() < end or match["name"] not in tools:
+            continue
+        for closing in re.finditer(r"\)", task[match.end() : match.end() + _LONGEST]):
+            text = task[match.start() : match.end() + closing.end()]
+            arguments = _arguments(text, list(tools[match["name"]].get("properties", {})))
+            if arguments is not None:
+                found.append((match["name"], arguments))
+                end = match.start() + len(text)
+                break
+    return found
+
+
+def _arguments(text: str, names: list[str]) -> dict[str, JsonValue] | None:
+    """The arguments of a call by name; None where it is not (yet) one."""
+    try:
+        call = ast.parse(text, mode="eval").body
+        if not isinstance(call, ast.Call) or len(call.args) > len(names):
+            return None
+        given = dict(zip(names, (ast.literal_eval(one) for one in call.args), strict=False))
+        for one in call.keywords:
+            if one.arg is None:
+                return None
+            given[one.arg] = ast.literal_eval(one.value)
+        json.dumps(given, allow_nan=False)
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+        return None
+    return given
+
+
+__all__ = ["spelled_calls"]
