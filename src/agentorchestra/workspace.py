@@ -367,6 +367,7 @@ class Workspace(Generic[Deps]):
         if steps < 1:
             raise BudgetError(f"max_steps is {steps}; an agent needs at least 1")
         names = [name, *(role.model for role in chosen_roles.values() if role.model)]
+        names = [one for first in names for one in equipment.models.chain(first)]
         limits = self._budget(names, budget, equipment.models)
         run_id = new_run_id()
         refs = await self._keep_files(run_id, files)

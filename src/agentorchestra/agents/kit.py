@@ -130,7 +130,8 @@ def _model_facts(model: str, session: Session[Any], kit: Kit) -> tuple[bool, Mod
     """
     try:
         if any(node.limits.cost_usd is not None for node in session.node.chain()):
-            kit.models.require_price(model)  # dollars cannot be held for a model without a price
+            for one in kit.models.chain(model):
+                kit.models.require_price(one)  # dollars cannot be held for a model without a price
         client = kit.models.client(model)
     except UsageError:
         recorded = session.recorded_request() if session.run.replaying else None

@@ -193,9 +193,15 @@ class ReplayError(DoorError):
 
 
 class ModelError(AgentOrchestraError):
-    """A provider could not serve a request; the run fails and can be resumed."""
+    """A provider could not serve a request; the run fails and can be resumed.
+
+    Attributes:
+        retryable: asking the same provider again may help.
+        elsewhere: another provider may help; not for a request that every one of them would refuse.
+    """
 
     retryable = False
+    elsewhere = True
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)

@@ -30,7 +30,12 @@ class ModelProfile(BaseModel):
         tools: whether the model takes native tool calls; without them the JSON text format is used.
         max_tokens, temperature, timeout_s: parameters of each request.
         context_window: tokens the model can read.
+        vision, audio, document: whether it takes images, sound, documents (PDF); None where that is unknown: they are
+            sent. What it does not take is named in the text instead.
         price: overrides the known price.
+        fallbacks: names of the models that are asked in its place, in order, when it cannot serve a request.
+        concurrency: requests that may be under way at the same time, over all runs of a workspace.
+        requests_per_minute: requests that may begin in a minute, over all runs of a workspace.
         max_attempts: attempts in all (first one included) on 429, 5xx, silence and garbage.
     """
 
@@ -41,12 +46,17 @@ class ModelProfile(BaseModel):
     api_key_env: str | None = None
     tools: bool = True
     vision: bool | None = None
+    audio: bool | None = None
+    document: bool | None = None
     max_tokens: int = Field(default=4096, gt=0)
     temperature: float | None = None
     timeout_s: float = Field(default=600.0, gt=0)
     context_window: int = Field(default=128_000, gt=0)
     price: Price | None = None
     max_attempts: int = Field(default=3, ge=1)
+    fallbacks: tuple[str, ...] = ()
+    concurrency: int | None = Field(default=None, ge=1)
+    requests_per_minute: float | None = Field(default=None, gt=0)
 
 
 Finish = Literal["done", "text"]

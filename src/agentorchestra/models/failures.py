@@ -167,7 +167,9 @@ def of_status(
         return ModelContextError(
             f"{target} cannot read a prompt this long ({told}); set context_window of its profile to what it reads"
         )
-    return ModelRequestError(f"{target} refused the request ({told}); change what it names, or use another model")
+    error = ModelRequestError(f"{target} refused the request ({told}); change what it names, or use another model")
+    error.elsewhere = False
+    return error
 
 
 _TOO_LONG = re.compile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, Mode, Outcome, failed
-from agentorchestra.core.errors import ModelContextError, ModelError, ModelRequestError, UsageError
+from agentorchestra.core.errors import ModelContextError, ModelError, ModelRequestError, ScriptError, UsageError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, ModelClient, OnDelta, spent_by
 from agentorchestra.models.manager import ModelManager
@@ -56,15 +57,21 @@ class RequestModelHandler:
         if effect.request is None:
             return NO_COST
         try:
-            client = self._models.client(effect.request.model)
+            clients = self._chain(effect.request.model)
         except UsageError:
             return NO_COST
-        return bound_of(
-            effect.request,
-            price=client.price,
-            purpose=effect.purpose,
-            context_window=client.profile.context_window,
-        )
+        bounds = [
+            bound_of(
+                effect.request,
+                price=client.price,
+                purpose=effect.purpose,
+                context_window=client.profile.context_window,
+            )
+            for _, client in clients
+        ]
+        # Whoever answers at last: the dearest of them is held.
+        most = max(bound.cost_usd for bound in bounds)
+        return bounds[0] if len(bounds) == 1 else bounds[0].model_copy(update={"cost_usd": most})
 
     def redact(self, effect: Effect) -> Effect:
         """The effect as it is: messages hold only what was recorded, which is redacted already."""
@@ -80,11 +87,11 @@ class RequestModelHandler:
         if request is None:
             raise ModelRequestError("a RequestModel effect came without a request; give it request=ModelRequest(...)")
         try:
-            client = self._models.client(request.model)
+            clients = self._chain(request.model)
         except UsageError as exc:
             return failed("error", str(exc), error_type=type(exc).__name__)
         try:
-            response = await self._ask(client, request, ctx)
+            response = await self._ask_in_turn(clients, request, ctx)
         except ModelContextError as exc:
             # The agent can do something about it: shorten its history and ask again.
             return failed("error", str(exc), error_type=type(exc).__name__)
@@ -94,16 +101,48 @@ class RequestModelHandler:
             trust=min(effect.lowest_trust, Trust.AGENT, key=lambda trust: trust.rank),
         )
 
-    async def _ask(self, client: ModelClient, request: ModelRequest, ctx: Any) -> ModelResponse:
+    def _chain(self, name: str) -> list[tuple[str, ModelClient]]:
+        """The model and its fallbacks; a fallback that cannot be had (no key) is left out."""
+        first, *others = self._models.chain(name)
+        clients = [(first, self._models.client(first))]
+        for other in others:
+            with contextlib.suppress(UsageError):
+                clients.append((other, self._models.client(other)))
+        return clients
+
+    async def _ask_in_turn(
+        self, clients: list[tuple[str, ModelClient]], request: ModelRequest, ctx: Any
+    ) -> ModelResponse:
+        """The first answer of a model or its fallbacks."""
+        usable = [clients[0], *(one for one in clients[1:] if one[1].native_tools or not request.tools)]
+        if len(usable) < len(clients):
+            names = ", ".join(name for name, client in clients if (name, client) not in usable)
+            _note(ctx, f"{names} takes no native tool calls, so it cannot stand in for {clients[0][0]}")
+        for index, (name, client) in enumerate(usable):
+            following = usable[index + 1 :]
+            try:
+                return await self._ask(name, client, request, ctx, patient=not following)
+            except ModelError as exc:
+                if not following or not _helps(exc, client, following[0][1]):
+                    raise
+                _note(ctx, f"{name} cannot serve the request; {following[0][0]} is asked in its place")
+        raise AssertionError  # the last one answered or raised
+
+    async def _ask(
+        self, name: str, client: ModelClient, request: ModelRequest, ctx: Any, *, patient: bool = True
+    ) -> ModelResponse:
         attempts = client.profile.max_attempts
+        gate = self._models.gate(name)
         tried = 0
         while True:
             tried += 1
-            async with ctx.attempt() as attempt:
+            async with gate, ctx.attempt() as attempt:
                 try:
                     response = await client.request(request, media=_media(ctx), on_delta=_listener(ctx))
                 except ModelError as exc:
                     again = exc.retryable and tried < attempts
+                    if not patient and (exc.retry_after_s or 0.0) > MAX_WAIT_S:
+                        again = False  # another one is there sooner
                     delay = self._delay(exc, tried, ctx.random) if again else None
                     spent = priced(client, spent_by(exc))
                     await attempt.fail(exc, usage=spent, target=client.name, retry_in_s=delay)
@@ -121,6 +160,20 @@ class RequestModelHandler:
         ceiling = min(self._backoff_s * 2.0 ** (tried - 1), MAX_WAIT_S)
         # Jitter from the run's own generator: many agents that failed together do not come back together.
         return ceiling * (0.5 + chance.random() / 2)
+
+
+def _helps(error: ModelError, client: ModelClient, other: ModelClient) -> bool:
+    """Whether the next model may serve what this one did not."""
+    if isinstance(error, ModelContextError):
+        return other.profile.context_window > client.profile.context_window
+    return error.elsewhere and not isinstance(error, ScriptError)
+
+
+def _note(ctx: Any, message: str) -> None:
+    """A line in the log, where the context has one."""
+    run = getattr(ctx, "run", None)
+    if run is not None:
+        run.note(message, level="warning")
 
 
 def priced(client: ModelClient, usage: Usage) -> Usage:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Self, cast
 from urllib.parse import urlsplit
 
 from agentorchestra.core.budget import Usage
@@ -18,6 +19,46 @@ from agentorchestra.models.prices import is_loopback, price_of
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
 
 _PROBE = Usage(requests=1, input_tokens=1_000, output_tokens=1_000)
+
+
+class Gate:
+    """Lets requests of one model through: so many at a time, so many a minute.
+
+    Args:
+        concurrency: None for any number.
+        per_minute: None for any number.
+    """
+
+    def __init__(self, concurrency: int | None, per_minute: float | None) -> None:
+        self._places = None if concurrency is None else asyncio.Semaphore(concurrency)
+        self._rate = None
+        if per_minute is not None:
+            from aiolimiter import AsyncLimiter
+
+            # A rate under one a minute is one in so many seconds.
+            self._rate = AsyncLimiter(max(1.0, per_minute), 60.0 * max(1.0, 1.0 / per_minute))
+
+    @classmethod
+    def of(cls, profile: ModelProfile) -> Self:
+        """As a profile says."""
+        return cls(profile.concurrency, profile.requests_per_minute)
+
+    async def __aenter__(self) -> None:
+        if self._places is not None:
+            await self._places.acquire()
+        if self._rate is not None:
+            try:
+                await self._rate.acquire()
+            except BaseException:
+                self._leave()
+                raise
+
+    async def __aexit__(self, *error: object) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._places is not None:
+            self._places.release()
 
 
 @dataclass(frozen=True)
@@ -63,6 +104,7 @@ class ModelManager:
         self._environ = environ
         self._extra: dict[str, ModelClient] = dict(extra or {})
         self._clients: dict[str, ModelClient] = {}
+        self._gates: dict[str, Gate] = {}
 
     def overlay(self, client: ModelClient) -> ModelManager:
         """The same manager with one more client under its own name, for one run; the original is not changed."""
@@ -83,8 +125,34 @@ class ModelManager:
             MissingKeyError: the environment does not hold its key.
             SettingsError: the profile's base_url is no address, or holds credentials.
         """
-        if name not in self._extra:
-            self._resolve(name)
+        for one in self.chain(name):
+            if one not in self._extra:
+                self._resolve(one)
+
+    def chain(self, name: str) -> tuple[str, ...]:
+        """A model and the fallbacks that are asked in its place, in order, each once.
+
+        Raises:
+            SettingsError: a fallback names no model.
+        """
+        found: list[str] = []
+        waiting = [(name, "")]
+        while waiting:
+            one, owner = waiting.pop(0)
+            if one in found:
+                continue
+            profile = self._extra[one].profile if one in self._extra else self._profiles.get(one)
+            if owner and profile is None and one != "offline" and not self._is_provider(one):
+                raise SettingsError(f"fallbacks of [models.{owner}] names {one!r}: {self._unknown(one)}")
+            found.append(one)
+            waiting += [(fallback, one) for fallback in (profile.fallbacks if profile is not None else ())]
+        return tuple(found)
+
+    def gate(self, name: str) -> Gate:
+        """Where requests of a model wait for their turn: one for all runs."""
+        if name not in self._gates:
+            self._gates[name] = Gate.of(self.client(name).profile)
+        return self._gates[name]
 
     def client(self, name: str) -> ModelClient:
         """The client of a name, made when first asked for.
@@ -266,4 +334,4 @@ def _check_address(name: str, address: str) -> None:
         )
 
 
-__all__ = ["ModelManager", "Resolved"]
+__all__ = ["Gate", "ModelManager", "Resolved"]

@@ -1,0 +1,179 @@
+"""Fallbacks, concurrency and rate: attempts of ours, each in the log, each paid where it was made."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import BudgetError, SettingsError
+from agentorchestra.core.messages import ModelResponse
+from agentorchestra.core.settings import ModelProfile, Price, Settings
+from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.models.manager import Gate, ModelManager
+from agentorchestra.testing import LoopbackModelServer, ServerReply, ServerScript, call, decide, http_error, silence
+from agentorchestra.workspace import Workspace
+
+DEAR, CHEAP = Price(input=1000, output=1000), Price(input=1, output=1)
+ANSWER = decide(calls=[call("done", answer="from the second")])
+
+
+async def run(
+    tmp_path: Path, first: ServerScript, second: ServerScript, **profile: Any
+) -> tuple[RunResult, Any, Any, Any]:
+    """A run whose model has one fallback: the result, both servers, the failed attempts in the log."""
+    async with LoopbackModelServer(first) as one, LoopbackModelServer(second) as two:
+        fields = {"max_attempts": 1, "price": DEAR, "fallbacks": ("second",), **profile}
+        models = {
+            "first": ModelProfile(model="openai:one", base_url=one.base_url, **fields),
+            "second": ModelProfile(model="openai:two", base_url=two.base_url, price=CHEAP, max_attempts=1),
+        }
+        settings = Settings(models=models, model="first", system="react", budget=Budget(cost_usd=50))
+        async with Workspace(tmp_path / "ws", settings=settings) as ws:
+            result = await ws.run("Answer.")
+            events = await ws.events(result.run_id)
+            if result.status is RunStatus.COMPLETED:
+                assert (await ws.replay(result.run_id)).answer == result.answer
+    return result, one, two, [event.body for event in events if event.type == "attempt_failed"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "says"),
+    [
+        (http_error(401, "bad key"), "refused the credentials"),
+        (http_error(404, "no such model"), "does not know this model"),
+        (http_error(402, "no credit"), "the account is used up"),
+        (http_error(500), "failed"),
+        (http_error(429, retry_after_s=3600), "is limiting the rate"),
+        (ServerReply(drop=True), "broke the connection off"),
+        (ServerReply(body=b"{}"), "gave an answer that cannot be read"),
+    ],
+)
+async def test_another_server_answers_in_its_place(tmp_path: Path, failure: ServerReply, says: str) -> None:
+    result, one, two, failed = await run(tmp_path, [failure], [ANSWER])
+    assert (result.status, result.answer) == (RunStatus.COMPLETED, "from the second")
+    assert (one.count, two.count) == (1, 1)
+    assert [(body["target"], says in body["error"]) for body in failed] == [("openai:one", True)]
+    assert "openai:two" in result.usage_by_model
+    (second,) = [usage for name, usage in result.usage_by_model.items() if name == "openai:two"]
+    assert second.cost_usd == pytest.approx((second.input_tokens + second.output_tokens) / 1e6)
+
+
+async def test_what_every_provider_would_refuse_is_not_passed_on(tmp_path: Path) -> None:
+    result, one, two, _ = await run(tmp_path, [http_error(400, "tool names must match")], [ANSWER])
+    assert result.status is RunStatus.FAILED
+    assert "refused the request" in (result.error or "")
+    assert (one.count, two.count) == (1, 0)
+
+
+async def test_its_own_attempts_come_first(tmp_path: Path) -> None:
+    result, one, two, failed = await run(tmp_path, [http_error(500), ANSWER], [], max_attempts=2)
+    assert result.answer == "from the second"
+    assert (one.count, two.count, len(failed)) == (2, 0, 1)
+
+
+async def test_the_last_error_is_told_when_all_fail(tmp_path: Path) -> None:
+    result, *_, failed = await run(tmp_path, [http_error(500, "one")], [http_error(503, "two")])
+    assert result.status is RunStatus.FAILED
+    assert "two" in (result.error or "")
+    assert [body["target"] for body in failed] == ["openai:one", "openai:two"]
+
+
+async def test_silence_is_paid_at_its_bound_and_the_fallback_answers(tmp_path: Path) -> None:
+    result, *_ = await run(tmp_path, [silence()], [ANSWER], timeout_s=0.5, max_tokens=100)
+    assert result.answer == "from the second"
+    assert result.usage_by_model["openai:one"].output_tokens == 100  # it may have been paid
+
+
+async def test_a_prompt_too_long_goes_to_a_larger_window(tmp_path: Path) -> None:
+    long = http_error(400, "maximum context length is 100 tokens", code="context_length_exceeded")
+    result, one, two, _ = await run(tmp_path, [long], [ANSWER], context_window=64_000)
+    assert result.answer == "from the second"
+    assert (one.count, two.count) == (1, 1)
+
+
+async def test_the_dearest_of_the_chain_is_held(tmp_path: Path) -> None:
+    """A cheap model with a dear fallback may not begin what the fallback could not pay."""
+    async with LoopbackModelServer([ANSWER]) as server:
+        models = {
+            "cheap": ModelProfile(model="openai:a", base_url=server.base_url, price=CHEAP, fallbacks=("dear",)),
+            "dear": ModelProfile(model="openai:b", base_url=server.base_url, price=DEAR),
+        }
+        settings = Settings(models=models, model="cheap", system="react", budget=Budget(cost_usd=0.05))
+        async with Workspace(tmp_path / "ws", settings=settings) as ws:
+            result = await ws.run("Answer.")
+        assert (result.status, server.count) == (RunStatus.BUDGET_EXHAUSTED, 0)
+
+
+async def test_a_fallback_without_a_price_is_refused_where_dollars_are_held(tmp_path: Path) -> None:
+    models = {
+        "first": ModelProfile(model="openai:a", base_url="http://127.0.0.1:9", price=CHEAP, fallbacks=("second",)),
+        "second": ModelProfile(model="openai:b", base_url="http://127.0.0.1:9"),
+    }
+    settings = Settings(models=models, model="first", system="react", budget=Budget(cost_usd=1))
+    async with Workspace(tmp_path / "ws", settings=settings) as ws:
+        with pytest.raises(BudgetError, match="the price of model 'second' is unknown"):
+            await ws.run("Answer.")
+
+
+def test_a_fallback_that_is_no_model_is_refused() -> None:
+    models = {"first": ModelProfile(model="openai:a", base_url="http://127.0.0.1:9", fallbacks=("secnd",))}
+    manager = ModelManager(Settings(models={**models, "second": models["first"]}), {})
+    with pytest.raises(SettingsError, match=r"fallbacks of \[models\.first\] names 'secnd': no model 'secnd', did you"):
+        manager.check("first")
+
+
+def test_fallbacks_of_fallbacks_come_after_and_circles_end() -> None:
+    def profile(*fallbacks: str) -> ModelProfile:
+        return ModelProfile(model="openai:a", base_url="http://127.0.0.1:9", fallbacks=fallbacks)
+
+    manager = ModelManager(
+        Settings(models={"a": profile("b", "c"), "b": profile("d", "a"), "c": profile(), "d": profile()}), {}
+    )
+    assert manager.chain("a") == ("a", "b", "c", "d")
+
+
+async def test_so_many_requests_at_a_time_over_all_runs(tmp_path: Path) -> None:
+    async def slow(body: dict[str, Any]) -> ServerReply:
+        return ServerReply(answer=ANSWER, latency_s=0.05)
+
+    async with LoopbackModelServer(slow) as server:
+        models = {"m": ModelProfile(model="openai:a", base_url=server.base_url, concurrency=3)}
+        settings = Settings(models=models, model="m", system="react")
+        async with Workspace(tmp_path / "ws", settings=settings) as ws:
+            results = await asyncio.gather(*(ws.run("Answer.") for _ in range(12)))
+        assert {result.status for result in results} == {RunStatus.COMPLETED}
+        assert (server.count, server.most_at_once) == (12, 3)
+
+
+async def test_a_cancelled_wait_takes_no_place() -> None:
+    gate = Gate(1, None)
+    async with gate:
+        waiting = asyncio.create_task(gate.__aenter__())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    async with asyncio.timeout(5):
+        await gate.__aenter__()
+
+
+async def test_so_many_requests_a_minute() -> None:
+    """The first sixty of a minute pass at once, the next one waits for its turn."""
+    gate = Gate(None, 60)
+    for _ in range(60):
+        async with gate:
+            pass
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    async with gate:
+        assert loop.time() - began > 0.5
+
+
+async def test_the_response_names_who_answered(tmp_path: Path) -> None:
+    result, *_ = await run(tmp_path, [http_error(500)], [ANSWER])
+    assert isinstance(ANSWER, ModelResponse)
+    assert set(result.usage_by_model) >= {"openai:two"}
+    assert "openai:one" not in result.usage_by_model or result.usage_by_model["openai:one"].output_tokens == 0
