@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.kit import Kit, run_agent
 from agentorchestra.core.settings import ModelProfile, Settings
-from agentorchestra.core.spec import RunStatus
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.models.offline import NOTE
 from agentorchestra.models.offline_calls import spelled_calls
+from agentorchestra.runtime.session import Session
 from agentorchestra.tea.tool import tool
 from agentorchestra.workspace import Workspace
 
@@ -65,3 +69,18 @@ async def test_the_call_is_made_and_its_result_is_the_answer(tmp_path: Path, nat
         assert "b: Field required" in wrong.answer
         # The JSON text format does not say which results are errors.
         assert wrong.status is (RunStatus.BLOCKED if native else RunStatus.COMPLETED)
+
+
+async def test_an_agents_result_is_taken_apart(tmp_path: Path) -> None:
+    async def hands_on(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        return await run_agent(spec, session, kit, prompt="react", offered=kit.delegates(session))
+
+    reader = Agent(name="reader", description="Reads files.", tools=("search_files", "read_file"))
+    lease = tmp_path / "lease.txt"
+    lease.write_text("The notice period is three months.\n")
+    async with Workspace(tmp_path / "ws", agents=[reader], systems={"hands_on": hands_on}) as ws:
+        task = 'reader(task="What is the notice period?")'
+        result = await ws.run(task, files=[lease], model="offline", system="hands_on")
+    assert result.status is RunStatus.COMPLETED
+    assert result.answer.startswith("According to lease.txt (line 1)") and result.answer.count(NOTE) == 1
+    assert [(one.source, one.place) for one in result.sources] == [("lease.txt", "line 1")]

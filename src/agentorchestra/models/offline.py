@@ -23,7 +23,7 @@ from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models import offline_rules as rules
-from agentorchestra.models.offline_calls import spelled_calls
+from agentorchestra.models.offline_calls import agent_result, spelled_calls
 from agentorchestra.models.render import RenderedContent, parse_contents, render_message
 
 NOTE = "(offline model: rules, no language model)"
@@ -327,9 +327,20 @@ def _spelled(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision | Non
             next_goal=f"Call {names}.",
             calls=tuple(calls),
         )
-    results = [one.text or "\n".join(content.text for content in one.contents) for one in made]
-    status = "blocked" if all(one.is_error for one in made) else "completed"
-    return _finish(view, "\n".join(results), (), "the calls that the task spells out were made", status=status)
+    answers: list[str] = []
+    found: list[rules.Found] = []
+    failed = 0
+    for one in made:
+        text = one.text or "\n".join(content.text for content in one.contents)
+        result = agent_result(text)
+        answers.append(text if result is None else str(result["answer"]).removesuffix(NOTE).strip())
+        failed += one.is_error or (result is not None and result["status"] != "completed")
+        for source in (result or {}).get("sources", ()):
+            where = (str(source.get(name, "")) for name in ("source", "place", "quote"))
+            found.append(rules.Found(answers[-1], answers[-1], *where))
+    status = "completed" if not failed else "blocked" if failed == len(made) else "partial"
+    why = "the calls that the task spells out were made"
+    return _finish(view, "\n".join(answers), tuple(found), why, status=status)
 
 
 def _arithmetic(view: _View, expression: str) -> _Decision:

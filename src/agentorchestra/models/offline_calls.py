@@ -1,4 +1,4 @@
-"""Calls that a task spells out: `longest_words(text="a bird in the hand", most=1)`."""
+"""Calls that a task spells out: `longest_words(text="a bird in the hand", most=1)`, and what agents give back."""
 
 from __future__ import annotations
 
@@ -36,6 +36,15 @@ def spelled_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[tup
     return found
 
 
+def agent_result(text: str) -> dict[str, Any] | None:
+    """The answer, status and sources of an agent's result as a caller sees it; None for the result of a tool."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and {"answer", "status", "sources"} <= set(found) else None
+
+
 def _arguments(text: str, names: list[str]) -> dict[str, JsonValue] | None:
     """The arguments of a call by name; None where it is not (yet) one."""
     try:
@@ -53,4 +62,4 @@ def _arguments(text: str, names: list[str]) -> dict[str, JsonValue] | None:
     return given
 
 
-__all__ = ["spelled_calls"]
+__all__ = ["agent_result", "spelled_calls"]
