@@ -72,12 +72,11 @@ def test_tutorials_run(place: Path, page: Path) -> None:
             done = subprocess.run(
                 line, cwd=place, env=environment, shell=True, capture_output=True, text=True, timeout=100
             )
-            said = done.stdout + done.stderr
-            assert done.returncode == 0, f"{page.name}: {line}: {said}"
+            assert done.returncode == 0, f"{page.name}: {line}: {done.stdout + done.stderr}"
             for wanted in expected.splitlines():
                 parts = [part.strip() for part in wanted.split("...")]
                 pattern = ".*".join(re.escape(part) for part in parts)
-                assert re.search(pattern, said), f"{page.name}: {line}: {wanted!r} is not in {said}"
+                assert re.search(pattern, done.stdout), f"{page.name}: {line}: {wanted!r} is not in {done.stdout}"
     rules = ["--no-cache", "--config", str(ROOT / "pyproject.toml"), "--config", 'src=["."]', *place.glob("*.py")]
     for what in (["check"], ["format", "--check"]):
         done = subprocess.run([sys.executable, "-m", "ruff", *what, *rules], cwd=place, capture_output=True, text=True)

@@ -44,7 +44,7 @@ ARGUMENTS = {
 
 TRY = {
     "tool": """agentorchestra run '{name}(text="a bird in the hand", most=1)' --model offline""",
-    "agent": """agentorchestra run 'a question to the files' --file FILE --model offline""",
+    "agent": """agentorchestra run '{name}(task="What is ...?")' --file FILE --system agentorchestra --model offline""",
     "system": "agentorchestra run '6 * 7?' --system {name} --model offline",
 }
 """A first command for each kind: the offline model needs no key."""
