@@ -6,11 +6,12 @@ holds and gives only the messages appended to it, so a run's log grows linearly 
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.effects import Effect
+from agentorchestra.core.effects import Effect, Mode, Provenance
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.messages import Message, ModelRequest, ModelSettings, ToolSchema
@@ -26,15 +27,50 @@ class EffectCodec:
         self._links: dict[str, tuple[str, tuple[Message, ...]]] = {}
         self._heads: set[str] = set()
         self._schemas: dict[str, ToolSchema] = {}
+        self._provenance: tuple[tuple[Provenance, ...], list[dict[str, Any]]] = ((), [])
 
     def encode(self, effect: Effect) -> dict[str, JsonValue]:
         """The stored form of an effect."""
-        body: dict[str, Any] = effect.model_dump(mode="json", exclude_defaults=True, exclude={"request"})
-        if "tags" in body:
-            body["tags"] = sorted(body["tags"])
+        body: dict[str, Any] = {"kind": effect.kind.value, "component": effect.component}
+        # What `model_dump` gives, written out: it is done twice for every effect of every run.
+        if effect.content_hash:
+            body["content_hash"] = effect.content_hash
+        if effect.arguments:
+            body["arguments"] = deepcopy(effect.arguments)
+        if effect.mode is not Mode.ONCE:
+            body["mode"] = effect.mode.value
+        if effect.tags:
+            body["tags"] = sorted(tag.value for tag in effect.tags)
+        if effect.role:
+            body["role"] = effect.role
+        if effect.purpose:
+            body["purpose"] = effect.purpose
+        if effect.provenance:
+            body["provenance"] = self._encode_provenance(effect.provenance)
+        if effect.instance is not None:
+            body["instance"] = effect.instance
+        if effect.world != "main":
+            body["world"] = effect.world
+        if effect.invalid is not None:
+            body["invalid"] = effect.invalid
+        if effect.timeout_s is not None:
+            body["timeout_s"] = effect.timeout_s
         if effect.request is not None:
             body["request"] = self._encode_request(effect.request)
         return body
+
+    def kept(self, body: dict[str, Any], effect: Effect) -> dict[str, Any]:
+        """What the process that drives a run keeps of a stored effect: its messages are here already."""
+        if effect.request is None:
+            return body
+        request = {name: body["request"][name] for name in ("model", "tools", "settings") if name in body["request"]}
+        return {**body, "request": {**request, "head": effect.request.chain[-1] if effect.request.chain else ""}}
+
+    def _encode_provenance(self, provenance: tuple[Provenance, ...]) -> list[dict[str, Any]]:
+        """The sources as JSON. Those of one effect are most often those of the effect before: one list serves both."""
+        if provenance != self._provenance[0]:
+            self._provenance = (provenance, [p.model_dump(mode="json", exclude_defaults=True) for p in provenance])
+        return self._provenance[1]
 
     def _encode_request(self, request: ModelRequest) -> dict[str, JsonValue]:
         chain = request.chain
@@ -91,7 +127,7 @@ class EffectCodec:
             appended = tuple(Message.model_validate(m) for m in stored.get("appended", ()))
             request = ModelRequest(
                 model=stored["model"],
-                messages=self._messages(stored.get("prefix", "")) + appended,
+                messages=self._messages(stored.get("head") or stored.get("prefix", "")) + appended,
                 tools=tuple(self._schema(digest) for digest in stored.get("tools", ())),
                 settings=ModelSettings.model_validate(stored.get("settings", {})),
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.core.budget import Bound, Usage
+from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import DivergedError
 from agentorchestra.core.events import RUN_BRANCH, Answered, Event, Told, upcast
@@ -26,7 +26,7 @@ class Record:
     outcome: Outcome | None = None
     seq: int = 0
     began: int = 0
-    bound: Bound = field(default_factory=Bound)
+    bound: Bound = NO_COST
     batch: int = 0
 
     @property

@@ -510,7 +510,11 @@ class Session(Generic[Deps]):
                 started = EffectStarted.new(run.ledger.codec.encode(effect), effect.fingerprint, bound, self._batch)
                 marked = run.append(run.body(started, **self._where(key, attempt)))
                 run.ledger.records[key] = Record(
-                    fingerprint=effect.fingerprint, effect=started.effect, attempt=attempt, started=True, bound=bound
+                    fingerprint=effect.fingerprint,
+                    effect=run.ledger.codec.kept(started.effect, effect),
+                    attempt=attempt,
+                    started=True,
+                    bound=bound,
                 )
                 run.ledger.attempts[key] = attempt
                 if mode is Mode.COMPOSITE:
@@ -992,7 +996,10 @@ class Session(Generic[Deps]):
             seq = 0
         else:
             (seq,) = await wait_for(future)
-        stored = encoded if encoded is not None else (record.effect if record is not None else {})
+        if encoded is not None:
+            stored = run.ledger.codec.kept(encoded, effect)
+        else:
+            stored = record.effect if record is not None else {}
         run.ledger.records[key] = Record(
             fingerprint=effect.fingerprint, effect=stored, attempt=attempt, outcome=outcome, seq=seq
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.events import Event, NewEvent
@@ -28,7 +29,8 @@ class _Run:
         # As text, so that what is read is as new as what a database gives.
         self.manifest = rows.manifest_json(manifest)
         self.status = RunStatus.CREATED
-        self.events: list[tuple[int, Row]] = []
+        # Flat rows of plain values: the garbage collector does not have to look into a log that only grows.
+        self.events: list[tuple[Any, ...]] = []
         self.keys: set[tuple[str, int, int, str]] = set()
         self.owner: Owner | None = None
         self.epoch = 0
@@ -43,7 +45,7 @@ class _Run:
                 raise rows.duplicate(self.id, key)
             keys.add(key)
         self.keys |= keys
-        self.events.extend(enumerate(new, first))
+        self.events.extend(row.values(self.id, seq) for seq, row in enumerate(new, first))
         return tuple(range(first, first + len(new)))
 
     def record(self) -> RunRecord:
@@ -118,11 +120,8 @@ class MemoryStore:
         with self._use():
             part = self._run(run).events[max(after, 0) : None if upto is None else max(upto, 0)]
         return [
-            rows.event_of(
-                row.values(run, seq),
-                json.loads(row.body) if row.large is None else rows.body_of(row.large),
-            )
-            for seq, row in part
+            rows.event_of(row, json.loads(row[-1]) if isinstance(row[-1], str) else rows.body_of(row[-1]))
+            for row in part
         ]
 
     async def get_run(self, run: str) -> RunRecord | None:

@@ -72,7 +72,8 @@ class Row:
 
     def values(self, run: str, seq: int) -> tuple[Any, ...]:
         """The row in the order of `schema.events`' columns."""
-        return (run, seq, self.branch, seq if self.n is None else self.n, *self.tail, self.body)
+        body = self.body or self.large  # a large one that was not put into a blob stands for itself
+        return (run, seq, self.branch, seq if self.n is None else self.n, *self.tail, body)
 
     def key(self, seq: int) -> tuple[str, int, int, str]:
         """What must be unique in a run: branch, n, attempt, type."""
