@@ -42,6 +42,7 @@ class Screen:
         fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self._screen = pyte.Screen(_WIDE, lines)
         self._stream = pyte.ByteStream(self._screen)
+        self._changing = threading.Lock()  # a thread may feed it while it is looked at
         self.written = b""
         self.longest = 0
 
@@ -51,15 +52,17 @@ class Screen:
             data = os.read(self.ours, 65536)
         except OSError:
             return False
-        self.written += data
-        self._stream.feed(data)
-        self.longest = max([self.longest, *(len(line.rstrip()) for line in self._screen.display)])
+        with self._changing:
+            self.written += data
+            self._stream.feed(data)
+            self.longest = max([self.longest, *(len(line.rstrip()) for line in self._screen.display)])
         return bool(data)
 
     @property
     def text(self) -> str:
         """What is on it now."""
-        return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
+        with self._changing:
+            return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
 
     def hides_cursor(self) -> bool:
         """Whether whoever types next sees no cursor."""
@@ -144,6 +147,7 @@ class ProcessScreen(Screen):
         deadline = time.monotonic() + seconds
         while not ready():
             assert time.monotonic() < deadline, f"it did not happen in time:\n{self.text}"
+            assert self._hung_up or self._reader.is_alive() or ready(), f"it ended before:\n{self.text}"
             time.sleep(0.02)
 
     def hang_up(self) -> None:
