@@ -4,7 +4,7 @@ It reads what any model would read - the rendered messages and the tools offered
 reasoning as JSON text and tool calls. It keeps no state: everything it knows stands in the messages, so it serves many
 runs at once and goes on after a resume. It can look facts up in files (sentences, pages, cells), compare two of
 them, do arithmetic, and make a call that the task spells out; it says so in every answer, and says honestly what it
-cannot do.
+cannot do. In a team it plays every role (offline_team.py).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models import offline_rules as rules
+from agentorchestra.models import offline_team as team
 from agentorchestra.models.offline_calls import agent_result, spelled_calls
 from agentorchestra.models.render import RenderedContent, parse_contents, render_message
 
@@ -57,8 +58,8 @@ class OfflineModel:
     ) -> ModelResponse:
         """Decide the next step from the visible prompt; media are not looked at."""
         view = _View.read(request)
-        decision = _decide(view)
-        text, calls = _written(decision, view)
+        single = None if view.tools else team.single_reply(view.system, view.first, NOTE)
+        text, calls = (single, ()) if single is not None else _written(_decide(view), view)
         if on_delta is not None:
             delivered = on_delta(text)
             if inspect.isawaitable(delivered):
@@ -109,6 +110,8 @@ class _View:
         contents: the pieces of files seen so far, in order, each once.
         steps: decisions taken so far.
         chars: the prompt's size.
+        answer_format: what is said of the form of a structured answer.
+        system, first: the system prompt and the user's first message.
     """
 
     task: str
@@ -121,6 +124,8 @@ class _View:
     steps: int
     chars: int
     answer_format: str
+    system: str = ""
+    first: str = ""
 
     @classmethod
     def read(cls, request: ModelRequest) -> _View:
@@ -134,8 +139,8 @@ class _View:
         contents: dict[tuple[str, str, str], RenderedContent] = {}
         for message, text in rendered:
             if message.role in ("tool", "user"):
-                for content in parse_contents(text):
-                    if content.kind == "file":
+                for content in [*parse_contents(text), *team.remembered(text)]:
+                    if content.kind == "file" and content.place:  # without a place it only speaks of a file
                         contents.setdefault((content.ref, content.place, content.text), content)
         tail = _without_contents(rendered[-1][1]) if rendered and rendered[-1][0].role in ("user", "system") else ""
         return cls(
@@ -150,13 +155,32 @@ class _View:
             chars=sum(len(text) for _, text in rendered)
             + sum(len(canonical_json(tool.parameters)) for tool in request.tools),
             answer_format=_inside(first, "answer_format") if "<answer_format>" in first else "",
+            system=system,
+            first=first,
         )
 
     def made(self, name: str) -> list[_Call]:
         """The calls of one tool so far."""
         return [call for call in self.calls if call.name == name]
 
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents that it may delegate to; in the last step, which offers none, those it did delegate to."""
+        offered = {name for name, parameters in self.tools.items() if team.is_agent(parameters)}
+        asked = {call.name for call in self.calls if "task" in call.arguments} if self.last else set()
+        return tuple(sorted(offered | asked))
 
+    @property
+    def evidence(self) -> str:
+        """What was found by others and is to be written up, "" where this is no such task."""
+        if set(self.tools) - set(_FINISHING):
+            return ""
+        shown = [content.text for content in parse_contents(self.first) if content.kind == "agent"]
+        given = "\n".join(shown) or self.first.rpartition("</files>")[2]
+        return given if _EVIDENCE.search(given) else ""
+
+
+_EVIDENCE = re.compile(r"^\w+ \((?:completed|partial|blocked)\): |^\[E1\] ", re.MULTILINE)
 _FILE_LINE = re.compile(r"^- (?P<name>.+) \([^()]*, [^()]*\)$", re.MULTILINE)
 _TOOL_TAG = re.compile(r'<tool name="(?P<name>[^"]+)">(?P<body>.*?)</tool>', re.DOTALL)
 _CONTENT = re.compile(r"<content [^>]*>\n.*?\n</content>", re.DOTALL)
@@ -269,6 +293,10 @@ def _decide(view: _View) -> _Decision:
     spelled = spelled_calls(view.task, {name: schema for name, schema in view.tools.items() if name != "done"})
     if spelled and (decision := _spelled(view, spelled)) is not None:
         return decision
+    if view.evidence:
+        return _finish(view, team.reported(view.evidence, NOTE), (), "everything that was found is written up")
+    if view.agents:
+        return _lead(view)
     expression = rules.arithmetic(view.task)
     if expression is not None:
         return _arithmetic(view, expression)
@@ -336,11 +364,91 @@ def _spelled(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision | Non
         answers.append(text if result is None else str(result["answer"]).removesuffix(NOTE).strip())
         failed += one.is_error or (result is not None and result["status"] != "completed")
         for source in (result or {}).get("sources", ()):
-            where = (str(source.get(name, "")) for name in ("source", "place", "quote"))
-            found.append(rules.Found(answers[-1], answers[-1], *where))
+            name, place, quote = (str(source.get(name, "")) for name in ("source", "place", "quote"))
+            found.append(rules.Found(answers[-1], answers[-1], name, place, quote))
     status = "completed" if not failed else "blocked" if failed == len(made) else "partial"
     why = "the calls that the task spells out were made"
     return _finish(view, "\n".join(answers), tuple(found), why, status=status)
+
+
+def _lead(view: _View) -> _Decision:
+    """The planner's course: hand out, try otherwise what failed, have the report written, answer."""
+    first = team.first_delegations(view.task, view.files, view.agents)
+    made = [call for call in view.calls if call.name in view.agents]
+    work = [call for call in made if call.name != team.REPORTER]
+    if not first and not work:
+        return _without_files(view)
+    reporting = team.wants_report(view.task) and team.REPORTER in view.agents
+    if not work and not view.last:
+        return _handing_out(view, first, "Hand the work out.", planned=_planned(view, first, reporting))
+    findings = [team.finding_of(call.text, call.contents, is_error=call.is_error) for call in work]
+    second = team.second_delegations(first, findings, view.files)
+    if second and len(work) == len(first) and not view.last:
+        return _handing_out(view, second, "Try otherwise what failed.", planned=())
+    done = team.chosen([*first, *second], findings, view.files)
+    marks = _marked(view, [finding for _, finding in done])
+    asked: Arguments = {"task": view.task}
+    report = (team.REPORTER, asked) if reporting and len(made) == len(work) else None
+    if (marks or report) and not view.last:
+        return _Decision(
+            thinking="What could be found is there.",
+            evaluation=_judged(view),
+            memory=f"{sum(one.usable for _, one in done)} of {len(done)} parts are answered.",
+            next_goal="Have the report written." if report else "Mark the plan.",
+            calls=(*marks, report) if report else marks,
+        )
+    return _concluded(view, [finding for _, finding in done])
+
+
+def _handing_out(
+    view: _View, work: list[team.Delegation], goal: str, *, planned: tuple[tuple[str, Arguments], ...]
+) -> _Decision:
+    handed: list[tuple[str, Arguments]] = [(one.agent, {"task": one.task}) for one in work]
+    return _Decision(
+        thinking="; ".join(f"{one.agent}: {one.task}" for one in work),
+        evaluation=_judged(view),
+        memory="",
+        next_goal=goal,
+        calls=(*planned, *handed),
+    )
+
+
+def _planned(view: _View, work: list[team.Delegation], reporting: bool) -> tuple[tuple[str, Arguments], ...]:
+    """The plan, for a task of several parts."""
+    parts: dict[str, str] = {one.part: one.agent for one in work}
+    if "todo" not in view.tools or len(parts) + reporting < 2:
+        return ()
+    steps: list[JsonValue] = [{"text": part, "agent": agent} for part, agent in parts.items()]
+    if reporting:
+        needs: list[JsonValue] = list(range(len(steps)))
+        steps.append({"text": "Write the report", "agent": team.REPORTER, "needs": needs})
+    return (("todo", {"action": "create", "steps": steps}),)
+
+
+def _marked(view: _View, findings: list[team.Finding]) -> tuple[tuple[str, Arguments], ...]:
+    """Marks for the steps of the plan, once."""
+    actions = [call.arguments.get("action") for call in view.made("todo")]
+    if actions != ["create"] or "todo" not in view.tools:
+        return ()
+    marks: list[tuple[str, Arguments]] = []
+    for index, one in enumerate(findings):
+        status = "blocked" if one.failed else "completed"
+        marks.append(("todo", {"action": "mark_step", "step_index": index, "step_status": status}))
+    return tuple(marks)
+
+
+def _concluded(view: _View, findings: list[team.Finding]) -> _Decision:
+    """The answer from what came back, part by part."""
+    answers, found = [], []
+    for one in findings:
+        said = one.result.answer or one.result.report if one.result is not None else one.error
+        answers.append(said.removesuffix(NOTE).strip())
+        for source in one.result.sources if one.result is not None and not one.failed else ():
+            found.append(rules.Found("", "", source.source, source.place, source.quote))
+    text = answers[0] if len(answers) == 1 else "\n".join(f"{n}. {said}" for n, said in enumerate(answers, start=1))
+    failed = sum(one.failed for one in findings)
+    status = "completed" if not failed else "blocked" if failed == len(findings) else "partial"
+    return _finish(view, text, tuple(dict.fromkeys(found)), "every part came back", status=status)
 
 
 def _arithmetic(view: _View, expression: str) -> _Decision:
