@@ -150,7 +150,7 @@ class Workspace(Generic[Deps]):
         self._environments = dict(environments or {})
         self._given_agents = tuple(agents)
         self._given_systems = dict(systems or {})
-        self._given_prompts = tuple(Path(one) for one in prompts)
+        self.prompt_folders = tuple(Path(one) for one in prompts)
         self._models = dict(models or {})
         self._policy = policy
         self._given_settings = settings
@@ -196,7 +196,7 @@ class Workspace(Generic[Deps]):
         await self.store.open()
         self.engine = LocalEngine(self.store, lease_s=self.settings.lease_s, clock=self._clock)
         self.models = ModelManager(self.settings, self._environ, extra=self._models)
-        self.prompts = PromptLibrary(packaged_prompts(), self.folder / "prompts", given=self._given_prompts)
+        self.prompts = PromptLibrary(packaged_prompts(), self.folder / "prompts", given=self.prompt_folders)
         self._builtin = builtin_tools(self.folder)
         self.tools: dict[str, Any] = dict(self._builtin.tools)
         self.tools |= _tools(self._given_tools)

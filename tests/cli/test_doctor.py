@@ -135,5 +135,19 @@ def test_a_prompt_that_replaces_nothing(tmp_path: Path) -> None:
     found = checks(tmp_path / "ws")
     assert found["prompts"].status == "ok"
     assert found["prompt raect"].status == "warn"
-    assert "replaces no packaged prompt" in found["prompt raect"].detail
+    assert "replaces no prompt" in found["prompt raect"].detail
     assert found["prompt raect"].hint.startswith("did you mean ")
+
+
+def test_a_prompt_of_the_application_may_be_replaced(app: Folder) -> None:
+    text = "---\nname: clerk\nversion: 1.0.0\n---\nHello\n"
+    for place in ("own", ".agentorchestra/prompts"):
+        (app.path / place).mkdir(parents=True)
+        app.write(f"{place}/clerk.md", text)
+    before = app.run("doctor", "--json").json["checks"]
+    assert "prompt clerk" in [one["name"] for one in before]
+    app.write(
+        "app.py", (app.path / "app.py").read_text().replace("return Workspace(", "return Workspace(prompts=['own'], ")
+    )
+    checks = {one["name"]: one for one in app.run("doctor", "--json").json["checks"]}
+    assert "prompt clerk" not in checks and "replaced here: clerk" in checks["prompts"]["detail"]

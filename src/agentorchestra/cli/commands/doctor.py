@@ -101,7 +101,7 @@ def examine(folder: Path) -> list[Check]:
         _pypdf,
         lambda: _models(settings, workspace),
         lambda: _policy(folder, settings, workspace),
-        lambda: _prompts(folder),
+        lambda: _prompts(folder, workspace),
     ]
     found: list[Check] = []
     for check in checks:
@@ -293,14 +293,15 @@ def _policy(folder: Path, settings: Settings | None, workspace: Workspace[Any] |
     return checks
 
 
-def _prompts(folder: Path) -> list[Check]:
+def _prompts(folder: Path, workspace: Workspace[Any] | None) -> list[Check]:
     from agentorchestra.tea.prompts import PromptLibrary
     from agentorchestra.workspace import packaged_prompts
 
     try:
-        library = PromptLibrary(packaged_prompts(), folder / "prompts")
+        given = workspace.prompt_folders if workspace is not None else ()
+        library = PromptLibrary(packaged_prompts(), folder / "prompts", given=given)
         count = len(library.pins())
-        names = PromptLibrary(packaged_prompts()).names
+        names = PromptLibrary(packaged_prompts(), given=given).names
     except AgentOrchestraError as exc:
         return [Check("prompts", "fail", one_line(str(exc), 2000), "correct the file, or reinstall agentorchestra")]
     own = sorted(path.stem for path in (folder / "prompts").glob("*.md"))
@@ -311,10 +312,8 @@ def _prompts(folder: Path) -> list[Check]:
     checks = [Check("prompts", "ok", detail)]
     for one in unknown:
         close = difflib.get_close_matches(one, names, n=1)
-        hint = f"did you mean {close[0]}.md?" if close else f"the packaged prompts are {', '.join(names)}"
-        checks.append(
-            Check(f"prompt {one}", "warn", f"{folder / 'prompts' / one}.md replaces no packaged prompt", hint)
-        )
+        hint = f"did you mean {close[0]}.md?" if close else f"the prompts are {', '.join(names)}"
+        checks.append(Check(f"prompt {one}", "warn", f"{folder / 'prompts' / one}.md replaces no prompt", hint))
     return checks
 
 
