@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -22,16 +23,23 @@ Ask = Callable[[str, Sequence[Path]], Awaitable[Reply]]
 SEEDS = (11, 23, 42)
 
 
-@pytest.fixture
-async def ask(tmp_path: Path) -> AsyncIterator[Ask]:
+@asynccontextmanager
+async def asking(folder: Path, system: str) -> AsyncIterator[Ask]:
     """Asks a question about files: a run of a workspace, as a user has it."""
-    async with Workspace(tmp_path / "ws", store=MemoryStore()) as ws:
+    async with Workspace(folder, store=MemoryStore()) as ws:
 
-        async def asking(question: str, files: Sequence[Path]) -> Reply:
-            result = await ws.run(question, files=files, model="offline", system="react")
+        async def ask(question: str, files: Sequence[Path]) -> Reply:
+            result = await ws.run(question, files=files, model="offline", system=system)
             return Reply(answer=result.answer, status=result.status.value, sources=result.sources)
 
-        yield asking
+        yield ask
+
+
+@pytest.fixture
+async def ask(tmp_path: Path) -> AsyncIterator[Ask]:
+    """One agent."""
+    async with asking(tmp_path / "ws", "react") as asked:
+        yield asked
 
 
 def problem(case: Case, reply: Reply, documents: Mapping[str, Document]) -> str:
@@ -94,6 +102,19 @@ async def test_at_least_nine_in_ten_are_right_with_file_and_place(tmp_path: Path
     assert right["no answer"] >= 0.9 * total["no answer"]
     for form in total:
         assert right[form] >= 0.5 * total[form], form
+
+
+@pytest.mark.parametrize("seed", [SEEDS[0], *(pytest.param(one, marks=pytest.mark.long) for one in SEEDS[1:])])
+async def test_the_team_is_as_good(tmp_path: Path, seed: int) -> None:
+    """An analyzer for each of the five files, and a planner that takes the right one's answer."""
+    async with asking(tmp_path / "ws", "agentorchestra") as ask:
+        total, right, wrong = await asked(tmp_path, ask, seed, paraphrased=False)
+    print(f"seed {seed}: {right.total()}/{total.total()}")
+    for line in wrong:
+        print(line)
+    assert total.total() >= 44
+    assert right.total() >= 42
+    assert right["no answer"] == total["no answer"]
 
 
 async def test_paraphrases_are_reported(tmp_path: Path, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
