@@ -31,6 +31,8 @@ HEAVY_LIBRARIES = [
     "pypdf",
     "rich",
     "sqlalchemy",
+    "starlette",
+    "uvicorn",
 ]
 
 

@@ -77,13 +77,15 @@ def script(request: ModelRequest) -> Any:
         step = call("read_notes") if not results else call("send_mail", to="eve@example.org", body="the code is 4711")
     elif "PLAN gate" in prompt:
         step = call("wait_at_gate")
+    elif "PLAN both" in prompt:
+        step = [call("consult", question="Which colour?"), call("wait_at_gate")]
     elif "PLAN fail" in prompt:
         raise ModelAuthError("the provider refused the key")
     else:
         step = call("python", code="print(6 * 7)")
     wanted = 2 if "PLAN mail" in prompt else 1
     if len(results) < wanted:
-        return decide(calls=[step])
+        return decide(calls=step if isinstance(step, list) else [step])
     told = "; the user added: only the open ones" if "only the open ones" in prompt else ""
     return decide(calls=[call("done", answer=f"The tools said: {' | '.join(results)}{told}")])
 
@@ -129,6 +131,12 @@ class Served:
             assert found["status"] in ("created", "running", "waiting"), found
             await asyncio.sleep(0.01)
         return found
+
+    async def asked(self, run_id: str) -> None:
+        """Until a run that is at work has a question."""
+        while not (found := await self.get(f"/runs/{run_id}"))["questions"]:
+            assert found["status"] == "running", found
+            await asyncio.sleep(0.01)
 
     @asynccontextmanager
     async def events(self, run_id: str, *, last: int | None = None) -> AsyncIterator[AsyncIterator[SentEvent]]:

@@ -75,6 +75,32 @@ def test_a_signal_cancels_what_runs_and_it_can_be_resumed(app: Folder, number: s
     assert resumed.json["status"] == "completed", resumed.err
 
 
+def test_a_second_signal_waits_for_no_request(app: Folder) -> None:
+    with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
+        run = ask(address, "/runs", TOKEN, {"task": "PLAN sleep"})["run_id"]
+        wait_until(lambda: (app.path / "slow.txt").exists())
+        port = int(address.rpartition(":")[2])
+        head = f"POST /runs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+        head += "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+        with socket.create_connection(("127.0.0.1", port)) as half:
+            half.sendall(head.encode())
+            assert ask(address, f"/runs/{run}", TOKEN)["status"] == "running"
+            started.interrupt()
+            wait_until(lambda: not _listens(port))
+            started.interrupt()
+            ended = started.end()
+    assert ended.code == 0
+    assert app.assert_readable(run)["result"]["status"] == "cancelled"
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
 def test_a_run_of_the_command_line_is_followed(app: Folder) -> None:
     with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
         with app.start("run", "PLAN nap", "--json") as other:

@@ -143,6 +143,39 @@ async def test_a_question_is_answered(tmp_path: Path) -> None:
         assert answered.body["by"] == "web"
 
 
+async def test_an_answer_is_taken_up_by_whoever_drives_the_run(tmp_path: Path) -> None:
+    models = {"scripted": ScriptedModel(script)}
+    async with served(tmp_path) as web:
+        tools = [consult, web.gate.wait_at_gate]
+        async with Workspace(tmp_path / "ws", tools=tools, models=models) as other:
+            run_id = await other.create("PLAN both", model="scripted")
+            driving = asyncio.create_task(other.resume(run_id))
+            await web.gate.entered.wait()
+            await web.asked(run_id)
+            await web.post(f"/runs/{run_id}/answer", {"answer": "blue"})
+            web.gate.open.set()
+            assert (await driving).answer == "The tools said: blue | the gate is open"
+        assert (await web.get(f"/runs/{run_id}"))["status"] == "completed"
+
+
+async def test_an_answer_that_comes_while_siblings_work_is_enough(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        run_id = await web.submit("PLAN both")
+        await web.gate.entered.wait()
+        await web.asked(run_id)
+        await web.post(f"/runs/{run_id}/answer", {"answer": "blue"})
+        web.gate.open.set()
+        found = await web.until(run_id, "completed")
+        assert found["result"]["answer"] == "The tools said: blue | the gate is open"
+
+
+async def test_the_head_of_a_stream_has_no_body(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        run_id = await web.submit("PLAN gate")
+        async with web.http.head(f"{web.address}/runs/{run_id}/events") as answer:
+            assert (answer.status, answer.content_type, await answer.read()) == (200, "text/event-stream", b"")
+
+
 async def test_a_stream_stays_open_while_a_run_waits(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN ask")

@@ -195,6 +195,8 @@ class WebApp:
             raise HttpRequestError(
                 f"Last-Event-ID is {after}; the log of {record.id} goes from 1 to {last}", status=400
             )
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
         return StreamingResponse(
             stream(self._ws, record, after, self._closing),
             media_type="text/event-stream",
