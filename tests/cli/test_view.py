@@ -11,7 +11,7 @@ import pytest
 
 from agentorchestra.agents.kit import agent_effect
 from agentorchestra.cli.view.model import AgentView, RunView
-from agentorchestra.cli.view.tree import tree_lines
+from agentorchestra.cli.view.tree import step_line, tree_lines
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.events import Event
@@ -20,6 +20,7 @@ from agentorchestra.runtime.run import active_seconds
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call
+from agentorchestra.tools.todo import PlanStep
 from agentorchestra.workspace import Workspace
 from tests.cli.team import ANSWER, STEPS, TASK, Gate, team
 
@@ -224,6 +225,11 @@ async def test_a_branch_that_is_asked_about_too_early(tmp_path: Path) -> None:
         view.apply(event)
     assert agents(view)["reader-A"].steps == 2
     assert view.owner("/1.react/6.study/1.reader-A") is agents(view)["reader-A"]
+
+
+def test_a_step_of_a_plan() -> None:
+    step = PlanStep(text="read\nthe offers", status="in_progress", agent="deep_analyzer", notes="two\x1b[2J")
+    assert step_line(step) == "[>] read the offers -> deep_analyzer (two[2J)"
 
 
 async def test_kinds_of_spans(tmp_path: Path) -> None:

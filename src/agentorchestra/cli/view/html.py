@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from agentorchestra.cli.output import CONTROL, dollars, number, plural
 from agentorchestra.cli.view.model import RunView, Span
-from agentorchestra.cli.view.tree import SIGNS, tree
+from agentorchestra.cli.view.tree import step_line, tree
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, text_of
 from agentorchestra.core.effects import EffectKind
@@ -92,7 +92,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(signs=SIGNS, plural=plural, number=number, dollars=dollars, usage_rows=_usage_rows)
+    environment.globals.update(
+        step_line=step_line, plural=plural, number=number, dollars=dollars, usage_rows=_usage_rows
+    )
     environment.filters.update(cut=_cut, link=_link, stamp=lambda at: f"{at:%Y-%m-%d %H:%M:%S} UTC", json=_json)
     return environment
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from agentorchestra.cli.output import clean, dollars, number, one_line, plural
 from agentorchestra.cli.progress import call_text, describe
 from agentorchestra.cli.view.model import AgentView, RunView, Span
-from agentorchestra.cli.view.tree import SIGNS
+from agentorchestra.cli.view.tree import step_line
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.spec import RunStatus
 
@@ -139,10 +139,8 @@ def _agent(
     inner = f"{indent}  "
     if agent.plan is not None:
         for step in agent.plan.steps:
-            sign = SIGNS[step.status]
-            notes = f" ({one_line(step.notes, 200)})" if step.notes else ""
             style = "green" if step.status == "completed" else "red" if step.status == "blocked" else ""
-            text = Text(f"{inner}{sign} {one_line(step.text, 300)}{notes}", style=style)
+            text = Text(f"{inner}{step_line(step)}", style=style)
             lines.append(Line(_ENDED_PLAN if over else _PLAN, text))
     for span in agent.open.values():
         lines += _call(span, inner, now, width, said)

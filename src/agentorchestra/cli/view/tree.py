@@ -12,6 +12,7 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.runtime.ledger import parent_key
+from agentorchestra.tools.todo import PlanStep
 
 SIGNS = {"not_started": "[ ]", "in_progress": "[>]", "completed": "[x]", "blocked": "[!]"}
 """The states of a plan's step, as a terminal shows them."""
@@ -102,6 +103,13 @@ def _status(view: RunView, span: Span | None) -> str:
     return "interrupted" if span.record.interrupted else "started"
 
 
+def step_line(step: PlanStep) -> str:
+    """A step of a plan: its state, what is done, who does it, what is worth knowing."""
+    agent = f" -> {one_line(step.agent, 60)}" if step.agent else ""
+    notes = f" ({one_line(step.notes, 200)})" if step.notes else ""
+    return f"{SIGNS[step.status]} {one_line(step.text, 300)}{agent}{notes}"
+
+
 def tree_lines(view: RunView) -> list[str]:
     """The tree as indented lines: key, what it did, status, figures; the plans of agents below them."""
     lines = [line for node in tree(view) for line in _lines(node, "")]
@@ -118,8 +126,7 @@ def _lines(node: Node, indent: str) -> Iterator[str]:
     if plan is not None:
         yield f"{inner}plan: {one_line(plan.title, 200)}"
         for step in plan.steps:
-            notes = f" ({one_line(step.notes, 200)})" if step.notes else ""
-            yield f"{inner}  {SIGNS[step.status]} {one_line(step.text, 300)}{notes}"
+            yield f"{inner}  {step_line(step)}"
     for child in node.inner:
         yield from _lines(child, inner)
 
@@ -147,4 +154,4 @@ def _parts(node: Node) -> Iterator[str]:
         yield one_line(error, 200)
 
 
-__all__ = ["SIGNS", "Node", "tree", "tree_lines"]
+__all__ = ["Node", "step_line", "tree", "tree_lines"]
