@@ -337,3 +337,23 @@ async def test_requests_that_are_built_from_known_parts_are_what_the_sdk_sends()
             sent.append([heads, server.requests])
     assert sent[0] == sent[1]
     assert len({head["content-length"] for head in sent[1][0]}) > 1
+
+
+async def test_a_growing_conversation_is_sent_as_a_fresh_client_would_send_it() -> None:
+    history: list[Message] = [user("Read them."), user("Begin.")]
+    grown: list[Any] = []
+    async with serving(lambda body: "ok") as (server, client):
+        for step in range(4):
+            one = ToolCall(id=f"c{step}", name="read", arguments={"n": step, "deep": {"a": [step]}})
+            shown = TextBlock(text=f"result {step}", source=Source(kind="file", ref="a.txt"))
+            history += [
+                Message(role="assistant", content=(TextBlock(text="so"),) if step % 2 else (), tool_calls=(one,)),
+                Message(role="tool", tool_call_id=one.id, content=(shown,), is_error=step == 2),
+                user(f"step {step}"),
+            ]
+            await client.request(asking(*history), media=no_media)
+        grown = server.requests
+    for body in grown:
+        async with serving(lambda body: "ok") as (server, client):
+            await client.request(asking(*history[: 2 + 3 * (grown.index(body) + 1)]), media=no_media)
+            assert server.requests == [body]

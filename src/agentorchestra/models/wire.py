@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -242,6 +242,45 @@ class Translated:
         return cast("_Part", broken if alone else broken.parts[0])
 
 
+class _MappedOnce(OpenAIChatModel):
+    """The library's model of OpenAI's format; what `Translated` keeps is mapped to JSON once."""
+
+    _MOST = 8_192
+
+    @cached_property
+    def _mapped(self) -> dict[int, tuple[Any, list[Any]]]:
+        # What was mapped is kept beside the result: its id cannot be given to another object.
+        return {}
+
+    def _keep(self, one: Any, mapped: list[Any]) -> list[Any]:
+        if len(self._mapped) >= self._MOST:
+            self._mapped.clear()
+        self._mapped[id(one)] = (one, mapped)
+        return mapped
+
+    def _map_model_response(self, message: theirs.ModelResponse) -> Any:
+        known = self._mapped.get(id(message))
+        mapped = known[1] if known is not None else self._keep(message, [super()._map_model_response(message)])
+        return None if mapped[0] is None else dict(mapped[0])  # the library adds fields to it
+
+    async def _map_user_message(self, message: theirs.ModelRequest) -> AsyncIterator[Any]:
+        if not all(isinstance(getattr(part, "content", None), str) for part in message.parts):
+            async for one in super()._map_user_message(message):  # media of several parts are put together
+                yield one
+            return
+        for part in message.parts:
+            known = self._mapped.get(id(part))
+            if known is not None:
+                mapped = known[1]
+            else:
+                alone = super()._map_user_message(theirs.ModelRequest(parts=[part]))
+                mapped = [one async for one in alone]
+                if isinstance(part, theirs.ToolReturnPart | theirs.SystemPromptPart):
+                    self._keep(part, mapped)
+            for one in mapped:
+                yield dict(one)
+
+
 # --- the wire -------------------------------------------------------------------------------------------------------
 
 
@@ -324,7 +363,7 @@ class Wire:
             if not resolved.model.startswith(tuple(FAMILIES)):
                 profile["openai_chat_supports_max_completion_tokens"] = False
         provider = OpenAIProvider(openai_client=client)
-        return OpenAIChatModel(
+        return _MappedOnce(
             resolved.model,
             provider=provider,
             profile=merge_profile(provider.model_profile(resolved.model), profile),
