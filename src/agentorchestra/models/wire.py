@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from agentorchestra.models.manager import Resolved
 
 CONNECT_TIMEOUT_S = 15.0
+_CACHED = {"anthropic_cache_instructions": True, "anthropic_cache_tool_definitions": True}
 
 _FINISH: dict[str | None, FinishReason] = {
     "stop": "stop",
@@ -294,6 +295,8 @@ class Wire:
     def __init__(self, resolved: Resolved) -> None:
         self._profile = resolved.profile
         self._name = resolved.profile.model
+        self._google = resolved.provider.startswith("google")
+        self._anthropic = resolved.provider == "anthropic"
         self._http: httpx2.AsyncClient | None = None
         self._model = self._build(resolved)
         self._tools = Tools(self._model)
@@ -314,6 +317,11 @@ class Wire:
         messages = await to_theirs(request.messages, media=media, profile=self._profile, translated=self._translated)
         parameters = ModelRequestParameters(function_tools=[self._tools.definition(tool) for tool in request.tools])
         settings = _settings(request)
+        if self._google:
+            settings["timeout"] = request.settings.timeout_s + 5.0  # the only form its client takes
+        if self._anthropic:
+            # The front of the prompt is the same in every step: this provider serves it from its cache if told to.
+            settings = cast("TheirSettings", {**settings, **_CACHED})
         if self._http is None:
             # Our own client has it already, and would be copied for every request.
             settings["max_retries"] = 0
@@ -382,11 +390,9 @@ def _provider(name: str, resolved: Resolved) -> Provider[Any]:
 
 def _settings(request: ModelRequest) -> TheirSettings:
     ours = request.settings
-    settings = TheirSettings(
-        max_tokens=ours.max_tokens,
-        # The time limit of the whole request is the client's; this one only must not come first.
-        timeout=httpx2.Timeout(ours.timeout_s + 5.0, connect=min(CONNECT_TIMEOUT_S, ours.timeout_s)),
-    )
+    # The time limit of the whole request is the client's; this one only must not come first.
+    limit: Any = httpx2.Timeout(ours.timeout_s + 5.0, connect=min(CONNECT_TIMEOUT_S, ours.timeout_s))
+    settings = TheirSettings(max_tokens=ours.max_tokens, timeout=limit)
     if request.tools and ours.tool_choice != "auto":
         settings["tool_choice"] = ours.tool_choice
     if ours.temperature is not None:
@@ -503,8 +509,9 @@ async def _user_content(message: Message, media: Media, profile: ModelProfile) -
 
 def _sent(block: MediaBlock, profile: ModelProfile) -> bool:
     """Whether a medium goes along; one that does not is still named in the text."""
-    blind = profile.vision is False  # unknown: they are sent
-    if blind and not block.media_type.startswith(("audio/", "text/")):
+    kind = block.media_type.partition("/")[0]
+    taken = {"image": profile.vision, "audio": profile.audio, "application": profile.document}.get(kind)
+    if taken is False:  # unknown: they are sent
         return False
     return block.media_type.startswith(_SENDABLE)
 

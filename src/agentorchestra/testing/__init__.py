@@ -102,6 +102,8 @@ class LoopbackModelServer:
         most_at_once: the greatest number of requests that were open at the same time.
     """
 
+    _root = "/v1"
+
     def __init__(self, script: ServerScript = "ok", *, key: str | None = None) -> None:
         self.requests: list[Body] = []
         self.headers: list[dict[str, str]] = []
@@ -135,7 +137,7 @@ class LoopbackModelServer:
         if self._server is None or not self._server.sockets:
             raise RuntimeError("the server is not running; use `async with LoopbackModelServer(...) as server:`")
         port = self._server.sockets[0].getsockname()[1]
-        return f"http://127.0.0.1:{port}/v1"
+        return f"http://127.0.0.1:{port}{self._root}"
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -160,6 +162,30 @@ class LoopbackModelServer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await server.wait_closed()
+
+    # -- the format ------------------------------------------------------------------------------------------------
+
+    def error(
+        self, status: int, message: str = "", *, retry_after_s: float | None = None, code: str = ""
+    ) -> ServerReply:
+        """An error as this API words it."""
+        return http_error(status, message, retry_after_s=retry_after_s, code=code)
+
+    def _serves(self, path: str) -> bool:
+        return path.endswith("/chat/completions")
+
+    def _key_of(self, headers: Mapping[str, str]) -> str:
+        return headers.get("authorization", "").removeprefix("Bearer ")
+
+    def _body(self, path: str, data: bytes) -> Body:
+        body: Body = json.loads(data)
+        return body
+
+    def _conversation(self, body: Body) -> Any:
+        return body.get("messages", [])
+
+    def _event(self, piece: Body | bytes) -> bytes:
+        return b"data: " + (piece if isinstance(piece, bytes) else json.dumps(piece).encode()) + b"\n\n"
 
     # -- connections ----------------------------------------------------------------------------------------------
 
@@ -193,18 +219,18 @@ class LoopbackModelServer:
             _send(writer, 200, {}, "application/json", b'{"object": "list", "data": []}')
             await writer.drain()
             return True
-        if method != "POST" or not path.endswith("/chat/completions"):
-            self._send_reply(writer, http_error(404, f"no {method} {path} here"))
+        if method != "POST" or not self._serves(path):
+            self._send_reply(writer, self.error(404, f"no {method} {path} here"))
             await writer.drain()
             return True
-        if self._key is not None and headers.get("authorization") != f"Bearer {self._key}":
-            self._send_reply(writer, http_error(401, "Incorrect API key provided", code="invalid_api_key"))
+        if self._key is not None and self._key_of(headers) != self._key:
+            self._send_reply(writer, self.error(401, "Incorrect API key provided", code="invalid_api_key"))
             await writer.drain()
             return True
-        body: Body = json.loads(data)
+        body: Body = self._body(path, data)
         self.requests.append(body)
         self.headers.append(headers)
-        self.seen.append(sha256_json(body.get("messages", [])))
+        self.seen.append(sha256_json(self._conversation(body)))
         self._open += 1
         self.most_at_once = max(self.most_at_once, self._open)
         try:
@@ -220,7 +246,7 @@ class LoopbackModelServer:
         else:
             reply = next(self._steps, None)
             if reply is None:
-                reply = http_error(400, f"the script has no step left for request {self.count}")
+                reply = self.error(400, f"the script has no step left for request {self.count}")
         return reply if isinstance(reply, ServerReply) else ServerReply(answer=reply)
 
     async def _answer(
@@ -237,7 +263,7 @@ class LoopbackModelServer:
             self._send_reply(writer, reply)
             await writer.drain()
             return True
-        response = _as_response(reply.answer)
+        response = as_response(reply.answer)
         if body.get("stream"):
             return await self._stream(reply, response, body, writer)
         data = json.dumps(self._completion(reply, response, body)).encode()
@@ -275,7 +301,7 @@ class LoopbackModelServer:
             if reply.cut_after is not None and sent >= reply.cut_after:
                 await writer.drain()
                 return False
-            data = b"data: " + (piece if isinstance(piece, bytes) else json.dumps(piece).encode()) + b"\n\n"
+            data = self._event(piece)
             writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
             await writer.drain()
             sent += 1
@@ -357,7 +383,7 @@ def _send(
     writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + (data or b""))
 
 
-def _as_response(answer: Reply) -> ModelResponse:
+def as_response(answer: Reply) -> ModelResponse:
     if isinstance(answer, ModelResponse):
         return answer
     if isinstance(answer, str):
@@ -398,6 +424,8 @@ def _usage(reply: ServerReply, response: ModelResponse, body: Body) -> Body:
 
 
 __all__ = [
+    "LoopbackAnthropicServer",
+    "LoopbackGoogleServer",
     "LoopbackModelServer",
     "Reply",
     "ScriptFunction",
@@ -412,3 +440,12 @@ __all__ = [
     "say",
     "silence",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Their module builds on this one.
+    if name in ("LoopbackAnthropicServer", "LoopbackGoogleServer"):
+        from agentorchestra.testing import formats
+
+        return getattr(formats, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
