@@ -341,8 +341,12 @@ class Workspace(Generic[Deps]):
         session: str | None = None,
         roles: Mapping[str, str] | None = None,
         finish: Literal["done", "text"] | None = None,
+        temporary_files: bool = False,
     ) -> str:
         """Check everything, then write the run into the log; nothing is spent yet. `resume` drives it.
+
+        Args: as for `run`, and
+            temporary_files: the files lie where they will not stay: sources name the run's own copies.
 
         Returns:
             The run's id.
@@ -370,7 +374,7 @@ class Workspace(Generic[Deps]):
         names = [one for first in names for one in equipment.models.chain(first)]
         limits = self._budget(names, budget, equipment.models)
         run_id = new_run_id()
-        refs = await self._keep_files(run_id, files)
+        refs = await self._keep_files(run_id, files, temporary=temporary_files)
         schema = _schema_of(output_type)
         manifest = RunManifest(
             task=self._redact(task),
@@ -847,7 +851,7 @@ class Workspace(Generic[Deps]):
                 f'name them in {SETTINGS_FILE} by app = "module:workspace", or pass tools= to resume'
             )
 
-    async def _keep_files(self, run_id: str, files: Sequence[str | Path]) -> tuple[FileRef, ...]:
+    async def _keep_files(self, run_id: str, files: Sequence[str | Path], *, temporary: bool) -> tuple[FileRef, ...]:
         """Check all files, then copy them into the run's folder, so that a resume reads the same bytes."""
         from agentorchestra.tools.files import check_input
 
@@ -866,9 +870,8 @@ class Workspace(Generic[Deps]):
                 name = f"{path.stem}-{counter}{path.suffix}"
             taken.add(name)
             size, digest = await asyncio.to_thread(_copy, path, folder / name)
-            refs.append(
-                FileRef(name=name, sha256=digest, size=size, media_type=media_type, origin=str(path.absolute()))
-            )
+            origin = (folder / name if temporary else path).absolute()
+            refs.append(FileRef(name=name, sha256=digest, size=size, media_type=media_type, origin=str(origin)))
         return tuple(refs)
 
     def _services(self, policy: Policy | None, equipment: _Equipment) -> Services:

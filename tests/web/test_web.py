@@ -37,13 +37,17 @@ async def test_a_task_with_a_file_is_answered(tmp_path: Path) -> None:
         listed = (await web.get("/runs"))["runs"]
         assert [one["run_id"] for one in listed] == [run_id]
         assert (await web.ws.replay(run_id)).status == "completed"
+        # Reports link to where a file lies: what was sent lies with the run.
+        (ref,) = (await web.ws.store.get_run(run_id)).manifest.files  # type: ignore[union-attr]
+        assert Path(ref.origin).read_text() == LEASE and Path(ref.origin).is_relative_to(tmp_path / "ws")
 
 
 async def test_the_limits_of_a_task_hold(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
-        run_id = await web.submit("6 * 7?", budget={"steps": 1}, max_steps=7, session="s")
+        run_id = await web.submit("6 * 7?", budget={"steps": 1}, max_steps=7, session="s", finish="text")
         manifest = (await web.ws.store.get_run(run_id)).manifest  # type: ignore[union-attr]
         assert (manifest.budget.steps, manifest.max_steps, manifest.session) == (1, 7, "s")
+        assert manifest.finish == "text"
 
 
 async def _read(events: Any, most: int | None = None) -> list[SentEvent]:

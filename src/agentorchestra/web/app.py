@@ -157,6 +157,8 @@ class WebApp:
                     session=body.session,
                     roles=body.roles,
                     on_ask=body.on_ask,
+                    finish=body.finish,
+                    temporary_files=True,
                 )
             except FileInputError as exc:
                 # The sentence names the file as it was sent, not where it lay here.

@@ -63,6 +63,7 @@ class Submission(_Body):
     session: str | None = None
     roles: dict[str, str] = {}
     on_ask: Literal["wait", "deny"] | None = None
+    finish: Literal["done", "text"] | None = None
     files: tuple[SentFile, ...] = ()
 
     @field_validator("files")
