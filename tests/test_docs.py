@@ -77,7 +77,14 @@ def test_tutorials_run(place: Path, page: Path) -> None:
                 parts = [part.strip() for part in wanted.split("...")]
                 pattern = ".*".join(re.escape(part) for part in parts)
                 assert re.search(pattern, done.stdout), f"{page.name}: {line}: {wanted!r} is not in {done.stdout}"
-    rules = ["--no-cache", "--config", str(ROOT / "pyproject.toml"), "--config", 'src=["."]', *place.glob("*.py")]
+    rules = [
+        "--no-cache",
+        "--config",
+        str(ROOT / "pyproject.toml"),
+        "--config",
+        'src=["."]',
+        *map(str, place.glob("*.py")),
+    ]
     for what in (["check"], ["format", "--check"]):
         done = subprocess.run([sys.executable, "-m", "ruff", *what, *rules], cwd=place, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr

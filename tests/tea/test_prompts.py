@@ -181,7 +181,7 @@ def test_an_application_brings_prompts_of_its_own(tmp_path: Path) -> None:
     _file(overrides, "clerk", TASK.replace("name: task", "name: clerk").replace("1.2.0", "9.0.0"))
     library = PromptLibrary(PACKAGED, overrides, given=[own])
     assert library.get("scribe").version != "9.0.0" and library.get("clerk").version == "9.0.0"
-    with pytest.raises(PromptError, match="the folder of prompts .*nothing is not there"):
+    with pytest.raises(PromptError, match=r"the folder of prompts .*nothing is not there"):
         PromptLibrary(PACKAGED, given=[tmp_path / "nothing"])
 
 
