@@ -1,17 +1,37 @@
-"""What the agents that a caller asked have found: from the log of its own branch."""
+"""What the agents that a caller asked have found, and whether an answer stands on it.
+
+What was found is read from the log of the caller's own branch; quotes from files are looked up in the files, through
+the door. A resume and a replay therefore come to the same verdict.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.spec import AgentResult, Citation
+from agentorchestra.loop import State
 from agentorchestra.runtime.session import Session
+from agentorchestra.tea.prompts import Prompt
+from agentorchestra.tools.files.passages import normalised
+from agentorchestra.tools.files.places import parse_place
+
+MOST_CHECKS = 2
+"""Answers that are sent back for correction; the next one is taken without what does not hold."""
+
+CHECK = "check_quotes"
+"""The tool that looks quotes up."""
+
+Found = tuple[str, AgentResult, Trust]
+"""An agent's name, its result, and how far that may be trusted."""
 
 
-def results_before(session: Session[Any], *, upto: int | None = None) -> list[tuple[str, AgentResult, Trust]]:
-    """The results of the agents a session asked, in order: name, result, trust.
+def results_before(session: Session[Any], *, upto: int | None = None) -> list[Found]:
+    """The results of the agents a session asked, in order.
 
     Args:
         session: the caller's.
@@ -28,19 +48,138 @@ def results_before(session: Session[Any], *, upto: int | None = None) -> list[tu
     return found
 
 
-def citations(results: list[tuple[str, AgentResult, Trust]]) -> tuple[Citation, ...]:
+def citations(results: Sequence[Found]) -> tuple[Citation, ...]:
     """Everything they cite, each once."""
     return tuple(dict.fromkeys(one for _, result, _ in results for one in result.sources))
 
 
-def evidence_block(results: list[tuple[str, AgentResult, Trust]]) -> Block:
-    """What was found, as material: the answers, then each quote under its mark."""
-    lines = [f"{name} ({result.status.value}): {result.answer or result.report}" for name, result, _ in results]
-    for number, one in enumerate(citations(results), start=1):
-        lines.append(f"[E{number}] {one.source}, {one.place}: “{one.quote}”")
+def evidence_block(results: Sequence[Found]) -> Block:
+    """What was found, as material: the answers with the marks of their quotes, then each quote under its mark."""
+    every = citations(results)
+    lines = []
+    for name, result, _ in results:
+        marks = "".join(f"[E{every.index(one) + 1}]" for one in dict.fromkeys(result.sources))
+        lines.append(f"{name} ({result.status.value}): {result.answer or result.report} {marks}".rstrip())
+    lines += [f"[E{number}] {one.source}, {one.place}: “{one.quote}”" for number, one in enumerate(every, start=1)]
     trust = lowest(Trust.AGENT, *(trust for _, _, trust in results))
     text = "\n".join(lines) or "nothing was found"
     return TextBlock(text=text, source=Source(kind="agent", ref="team"), trust=trust)
 
 
-__all__ = ["citations", "evidence_block", "results_before"]
+# -- does an answer stand on it? ---------------------------------------------------------------------------------------
+
+
+async def misquoted(cited: Sequence[Citation], session: Session[Any]) -> list[Citation]:
+    """Quotes from files of the task that do not stand word for word at their places."""
+    names = {ref.name for ref in session.manifest.files}
+    quoted = [one for one in cited if one.source in names and one.place and one.quote]
+    held = session.capabilities
+    if not quoted or (held is not None and CHECK not in held):
+        return []
+    outcome = await session.call_tool(CHECK, quotes=[one.model_dump(mode="json") for one in quoted])
+    stands = outcome.value if outcome.ok and isinstance(outcome.value, list) else []
+    return [one for one, found in zip(quoted, stands, strict=False) if found is False]
+
+
+def unfound(cited: Sequence[Citation], known: Sequence[Citation]) -> list[Citation]:
+    """Citations that none of the known ones stands behind: another source, place or wording."""
+    return [one for one in cited if not any(_same(one, other) for other in known)]
+
+
+def _same(one: Citation, other: Citation) -> bool:
+    if one.source != other.source:
+        return False
+    here, there = parse_place(one.place), parse_place(other.place)
+    if (here or one.place) != (there or other.place) and one.place:
+        return False
+    mine, theirs = _plain(one.quote), _plain(other.quote)
+    return not mine or mine in theirs or (bool(theirs) and theirs in mine)
+
+
+_ALIKE = str.maketrans({"“": '"', "”": '"', "„": '"', "’": "'", "‘": "'", "–": "-", "—": "-"})
+
+
+def _plain(text: str) -> str:
+    """For comparison: white space, dashes and quotation marks are often written otherwise."""
+    return normalised(text.translate(_ALIKE)).strip('" .').casefold()
+
+
+_FIGURE = re.compile(r"(?<![\w.,])\d(?:[\d,.]|[ \u00a0\u202f](?=\d{3}\b))*")
+
+
+def figures(text: str) -> dict[str, str]:
+    """The numbers of a text that have two digits or more, as they stand, by a form for comparison."""
+    found = {}
+    for match in _FIGURE.finditer(text):
+        written = match[0].rstrip(".,")
+        form = re.sub(r"[, \u00a0\u202f]|\.(?=\d{3}(?!\d))", "", written).lstrip("0")
+        if sum(char.isdigit() for char in form) > 1:
+            found[form] = written
+    return found
+
+
+def listed(cited: Sequence[Citation]) -> list[dict[str, str]]:
+    """Citations for a prompt, long quotes cut."""
+    return [
+        {
+            "source": one.source,
+            "place": one.place,
+            "quote": one.quote if len(one.quote) <= 200 else f"{one.quote[:200]}…",
+        }
+        for one in dict.fromkeys(cited)
+    ]
+
+
+def without(result: AgentResult, bad: Sequence[Citation], prompt: Prompt) -> AgentResult:
+    """A result without sources that do not hold; its report names them."""
+    if not bad:
+        return result
+    said = prompt.render(unsupported=[], figures=[], doubt="", left_out=listed(bad))
+    kept = tuple(one for one in result.sources if one not in bad)
+    return result.model_copy(update={"sources": kept, "report": f"{result.report}\n\n{said}".strip()})
+
+
+@dataclass
+class QuoteCheck:
+    """An `observe` part: quotes of an answer must stand in their files, or the agent is told which do not.
+
+    Attributes:
+        prompt: `verification`.
+        sent_back: how many answers were.
+    """
+
+    prompt: Prompt
+    sent_back: int = field(default=0, init=False)
+
+    async def __call__(self, state: State, session: Session[Any]) -> State:
+        """The state; without its result where quotes have to be corrected, without those that still do not stand."""
+        result = state.result
+        bad = await misquoted(result.sources, session) if result is not None else []
+        if result is None or not bad:
+            return state
+        if self.sent_back >= MOST_CHECKS or is_last(state):
+            return state.model_copy(update={"result": without(result, bad, self.prompt)})
+        self.sent_back += 1
+        problem = self.prompt.render(unsupported=listed(bad), figures=[], doubt="", left_out=[])
+        return state.model_copy(update={"result": None, "problem": problem})
+
+
+def is_last(state: State) -> bool:
+    """Whether an answer has to be taken as it is: there is no step left to correct it in."""
+    return state.limited is not None or state.step >= state.max_steps
+
+
+__all__ = [
+    "CHECK",
+    "MOST_CHECKS",
+    "QuoteCheck",
+    "citations",
+    "evidence_block",
+    "figures",
+    "is_last",
+    "listed",
+    "misquoted",
+    "results_before",
+    "unfound",
+    "without",
+]

@@ -62,6 +62,10 @@ class Tag(StrEnum):
     SEND = "send"
 
 
+BESIDE = frozenset({"format", "judge"})
+"""Purposes of requests beside an agent's work: one that cannot be had is an outcome, never the end of the run."""
+
+
 class Provenance(BaseModel):
     """A source that was in view when the effect was decided."""
 
@@ -237,6 +241,7 @@ def failed(status: OutcomeStatus, sentence: str, **rest: Any) -> Outcome:
 
 
 __all__ = [
+    "BESIDE",
     "ArtifactRef",
     "Bound",
     "Effect",

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.content import Trust
-from agentorchestra.core.effects import Effect, Mode, Outcome, failed
+from agentorchestra.core.effects import BESIDE, Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import ModelContextError, ModelError, ModelRequestError, ScriptError, UsageError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, ModelClient, OnDelta, spent_by
@@ -81,7 +81,8 @@ class RequestModelHandler:
         """Ask until there is an answer or the attempts are used up.
 
         Raises:
-            ModelError: the last attempt's; nothing is recorded as the outcome, so that a resume asks again.
+            ModelError: the last attempt's; nothing is recorded as the outcome, so that a resume asks again. (Of a
+                request beside an agent's work it is the outcome: the work goes on without it.)
         """
         request = effect.request
         if request is None:
@@ -94,6 +95,10 @@ class RequestModelHandler:
             response = await self._ask_in_turn(clients, request, ctx)
         except ModelContextError as exc:
             # The agent can do something about it: shorten its history and ask again.
+            return failed("error", str(exc), error_type=type(exc).__name__)
+        except ModelError as exc:
+            if effect.purpose not in BESIDE:
+                raise
             return failed("error", str(exc), error_type=type(exc).__name__)
         return Outcome(
             value=response.model_dump(mode="json", exclude_defaults=True),

@@ -255,14 +255,19 @@ _RESULT = re.compile(r"^(?P<agent>\w+) \((?P<status>\w+)\): (?P<text>.*?)(?=^\w+
 
 
 def reported(evidence: str, note: str) -> str:
-    """The report: what each agent found, with the marks of its evidence."""
+    """The report: what each agent found, with the marks of its evidence.
+
+    Args:
+        evidence: as it is listed for the reporter.
+        note: what answers say of the offline model; it is left out of what they found.
+    """
     lines = []
     for match in _RESULT.finditer(evidence):
         text = " ".join(match["text"].replace(note, "").split())
         lines.append(f"- {text}" if match["status"] == "completed" else f"- Not settled: {text}")
     marked = sum("[E" in line for line in lines)
     head = f"{marked} of {len(lines)} questions could be answered from the files."
-    return "\n".join([head, "", "## Findings", "", *lines, "", note])
+    return "\n".join([head, "", "## Findings", "", *lines, ""])
 
 
 __all__ = [

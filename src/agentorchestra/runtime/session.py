@@ -20,6 +20,7 @@ from pydantic import JsonValue
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import lowest
 from agentorchestra.core.effects import (
+    BESIDE,
     ArtifactRef,
     Effect,
     EffectKind,
@@ -418,6 +419,11 @@ class Session(Generic[Deps]):
             self._now = outcome.ended_at
 
     @property
+    def asked(self) -> int:
+        """The number of the last effect this branch asked for: a replay's log holds later ones too."""
+        return self._n
+
+    @property
     def asked_at(self) -> int:
         """The number of the caller's branch at which the call that owns this session was decided.
 
@@ -500,7 +506,8 @@ class Session(Generic[Deps]):
             try:
                 hold = await self.node.reserve(bound, final=effect.purpose == "final", decision=decision)
             except BudgetShort as short:
-                if effect.purpose != "final" and (short.soft or short.node is not run.budget):
+                beside = effect.purpose in BESIDE
+                if beside or (effect.purpose != "final" and (short.soft or short.node is not run.budget)):
                     return await self._record(key, effect, Mode.PURE, failed("limited", str(short)), attempt)
                 raise exhausted(short) from None
 
