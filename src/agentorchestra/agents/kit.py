@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentorchestra.agents.agent import Agent, Delegate
@@ -86,8 +86,20 @@ class Kit:
                 continue
             held = session.capabilities
             tools = tuple(tool for tool in wanted if held is None or tool in held)
+            if agent.tools is None:
+                # What the user's tools are for nobody else can say: without it no planner would know when to ask.
+                agent = replace(agent, description=f"{agent.description} It can: {self._abilities(tools)}.")
             found.append(Delegate(agent, tools, self.choices, agent_effect))
         return found
+
+    def _abilities(self, tools: Sequence[str]) -> str:
+        """What tools and environments are for, a phrase each; never how they are called."""
+        said = []
+        for name in tools:
+            text = self.tools[name].description if name in self.tools else f"act on {name}"
+            first = text.strip().splitlines()[0].strip() if text.strip() else name.replace("_", " ")
+            said.append(first.rstrip("."))
+        return "; ".join(said)
 
 
 def tools_of(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:

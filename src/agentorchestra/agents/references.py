@@ -12,6 +12,7 @@ from agentorchestra.core.spec import Citation, FileRef
 
 _MARK = re.compile(r"\[E(\d+)\]")
 _ANY_MARK = re.compile(r"\[E[^\]\n]{0,20}\]")
+_LINK = re.compile(r"!?\[(?P<text>[^\]\n]*)\]\((?P<address>[^()\s]+)[^()\n]*\)")
 _TRACKING = re.compile(r"^(utm_\w+|gclid|fbclid|msclkid|mc_[ce]id|igshid|ref_src)$", re.IGNORECASE)
 
 
@@ -81,7 +82,7 @@ def make_report(text: str, evidence: Sequence[Citation], files: Sequence[FileRef
             places.append(one)
         return f"[{n}]({_escaped(address)})"
 
-    body = _MARK.sub(number, text)
+    body = _MARK.sub(number, _LINK.sub(lambda match: _unlinked(match, evidence, unknown), text))
     for odd in _ANY_MARK.findall(body):
         unknown.append(odd)
         body = body.replace(odd, "")
@@ -103,6 +104,16 @@ def make_report(text: str, evidence: Sequence[Citation], files: Sequence[FileRef
         notes.append(f"Not used: {'; '.join(spare)}.")
     sources = tuple(one for places in used.values() for one in places)
     return Report(re.sub(r"[ \t]+\n", "\n", body).strip() + references, sources, tuple(notes))
+
+
+def _unlinked(match: re.Match[str], evidence: Sequence[Citation], unknown: list[str]) -> str:
+    """A link of the model's own: its text alone, and the mark of the evidence where there is some from that address."""
+    address = normalised_address(match["address"])
+    for index, one in enumerate(evidence, start=1):
+        if normalised_address(one.source) == address:
+            return f"{match['text']} [E{index}]"
+    unknown.append(match["address"])
+    return match["text"]
 
 
 def _quoted(one: Citation) -> str:
