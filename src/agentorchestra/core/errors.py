@@ -238,6 +238,18 @@ class ModelContextError(ModelRequestError):
     """The prompt is longer than what the model can read: an observation, the agent shortens its history."""
 
 
+class ModelSchemaError(ModelRequestError):
+    """The provider, or its library, refuses the schema of a tool or of the output; it is asked again without.
+
+    Attributes:
+        tools: names of the tools, () where it is the output's schema.
+    """
+
+    def __init__(self, message: str, *, tools: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.tools = tools
+
+
 class ScriptError(ModelError):
     """The scripted model met a request it has no step for, or kept a step unused."""
 

@@ -102,7 +102,14 @@ class ToolSchema(Frozen):
 
 
 class ModelSettings(BaseModel):
-    """Parameters of one request. `max_tokens` bounds the answer and is always sent."""
+    """Parameters of one request. `max_tokens` bounds the answer and is always sent.
+
+    Attributes:
+        output_schema: asks for JSON that fits this schema, in a request without tools: by the provider's own structured
+            output where that leaves the schema's meaning alone, else by its prompt. Whoever asks checks the reply
+            (`models.structured`): no provider is relied on.
+        output_mode: `prompted` forgoes the provider's structured output.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -112,6 +119,8 @@ class ModelSettings(BaseModel):
     seed: int | None = None
     tool_choice: Literal["auto", "required", "none"] = "auto"
     timeout_s: float = 600.0
+    output_schema: dict[str, Any] | None = None
+    output_mode: Literal["auto", "prompted"] = "auto"
 
 
 class ModelRequest(Frozen):
