@@ -220,7 +220,8 @@ class Translated:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._kept: dict[str, Any] = {}
+        self._kept: dict[str | tuple[int, ...], Any] = {}
+        self._ids: set[int] = set()
 
     def get(self, digest: str) -> Any:
         """What was kept, None if nothing was."""
@@ -230,8 +231,20 @@ class Translated:
         """Make it harmless, and keep it."""
         if len(self._kept) >= self._MOST:
             self._kept.clear()
+            self._ids.clear()
         made = self._kept[digest] = self.harmless(one)
+        self._ids.add(id(made))
         return made
+
+    def together(self, parts: Sequence[theirs.ModelRequestPart]) -> theirs.ModelRequest:
+        """A request of these parts: of parts that are kept, the same object every time."""
+        names = tuple(map(id, parts))
+        found = self._kept.get(names)
+        if found is None:
+            found = theirs.ModelRequest(parts=list(parts))
+            if self._ids.issuperset(names):
+                self._kept[names] = found
+        return cast("theirs.ModelRequest", found)
 
     def harmless(self, one: _Part) -> _Part:
         """The same with chat-template tokens broken, where this model's server may read them as its own."""
@@ -279,7 +292,7 @@ class _MappedOnce(OpenAIChatModel):
                 if isinstance(part, theirs.ToolReturnPart | theirs.SystemPromptPart):
                     self._keep(part, mapped)
             for one in mapped:
-                yield dict(one)
+                yield one
 
 
 # --- the wire -------------------------------------------------------------------------------------------------------
@@ -432,7 +445,7 @@ async def to_theirs(
     def end_request() -> None:
         end_results()
         if parts:
-            result.append(theirs.ModelRequest(parts=list(parts)))
+            result.append(translated.together(parts))
             parts.clear()
 
     for message in messages:
