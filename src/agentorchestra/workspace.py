@@ -399,6 +399,8 @@ class Workspace(Generic[Deps]):
             earlier=history,
             roles=chosen_roles,
             agents={name: _pin(one) for name, one in sorted(self.agents.items())},
+            embedding_model=self.settings.embedding_model,
+            transcription_model=self.settings.transcription_model,
             context_windows=self._windows({*names, *self.settings.models}, equipment.models),
             finish=finish,
         )
@@ -877,6 +879,7 @@ class Workspace(Generic[Deps]):
     def _services(self, policy: Policy | None, equipment: _Equipment) -> Services:
         from agentorchestra.agents.kit import AgentHandler, Kit, agent_effect
         from agentorchestra.models.handler import RequestModelHandler
+        from agentorchestra.models.side import EmbedHandler, TranscribeHandler
         from agentorchestra.tea.handlers import ToolHandler, effect_for
 
         kit = Kit(
@@ -893,6 +896,8 @@ class Workspace(Generic[Deps]):
         handlers: dict[EffectKind, Handler] = {
             **builtin_handlers(max_result_chars=self.settings.max_result_chars),
             EffectKind.REQUEST_MODEL: RequestModelHandler(equipment.models),
+            EffectKind.EMBED: EmbedHandler(equipment.models),
+            EffectKind.TRANSCRIBE: TranscribeHandler(equipment.models),
             EffectKind.INVOKE_TOOL: ToolHandler(
                 equipment.tools.get,
                 max_result_chars=self.settings.max_result_chars,

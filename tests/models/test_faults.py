@@ -78,7 +78,7 @@ async def run(tmp_path: Path, format_: str, *scripts: Script, streamed: bool = F
         await server.start()
     try:
         names = [f"m{index}" for index in range(len(servers))]
-        fields = {"price": Price(input=1, output=1), "max_attempts": 2, "timeout_s": 5.0, **profile}
+        fields = {"price": Price(input=1, output=1), "max_attempts": 2, "timeout_s": 60.0, **profile}
         models = {
             name: ModelProfile(
                 model=MODELS[format_],

@@ -122,6 +122,24 @@ class RunContext(Protocol[DepsT_co]):
         """Several sub-agents at the same time; results in listed order."""
         ...
 
+    async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
+        """Embed: a vector for each text. Only composite components may.
+
+        Raises:
+            SettingsError: no model is named, here or in the settings.
+            ToolError: the model could not.
+        """
+        ...
+
+    async def transcribe(self, file: str, model: str = "") -> str:
+        """Transcribe: what is said in a file of the task. Only composite components may.
+
+        Raises:
+            SettingsError, ToolError: as `embed`.
+            UnknownComponentError: if the run has no file of this name.
+        """
+        ...
+
     async def ask(self, question: str, **details: JsonValue) -> str:
         """AskHuman; raises SuspendedError where nobody can answer now."""
         ...

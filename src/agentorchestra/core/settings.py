@@ -105,6 +105,7 @@ class Settings(BaseModel):
         roles: model and parameters by role: planner, analyzer, reporter, formatter, summariser, judge, worker, agent.
         budget: default limits; without a dollar limit, 1 US dollar holds for priced models.
         max_steps: decisions per run's top agent.
+        embedding_model, transcription_model: the models that embed texts and write down recordings; "" for none.
         finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
         max_bytes: quota of the workspace's database, None for no limit but the disk.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
@@ -114,9 +115,11 @@ class Settings(BaseModel):
 
     app: str | None = None
     model: str = "offline"
-    system: str = "react"
+    system: str = "agentorchestra"
     models: dict[str, ModelProfile] = {}
     roles: dict[str, RoleSettings] = {}
+    embedding_model: str = ""
+    transcription_model: str = ""
     budget: Budget = Budget()
     max_steps: int = Field(default=20, ge=1)
     finish: Finish = "done"

@@ -181,6 +181,8 @@ class RunManifest(BaseModel):
     roles: dict[str, RoleSettings] = {}
     agents: dict[str, Pinned] = {}
     context_windows: dict[str, int] = {}
+    embedding_model: str = ""
+    transcription_model: str = ""
     finish: Finish = "done"
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.content import Trust
@@ -16,6 +16,8 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, ModelClient, OnDelta, spent_by
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import bound_of
+
+T = TypeVar("T")
 
 MAX_WAIT_S = 60.0
 """The longest pause between two attempts, whatever the provider asks for."""
@@ -123,10 +125,21 @@ class RequestModelHandler:
         if len(usable) < len(clients):
             names = ", ".join(name for name, client in clients if (name, client) not in usable)
             _note(ctx, f"{names} takes no native tool calls, so it cannot stand in for {clients[0][0]}")
-        for index, (name, client) in enumerate(usable):
-            following = usable[index + 1 :]
+
+        async def ask(client: ModelClient) -> ModelResponse:
+            response = await client.request(request, media=_media(ctx), on_delta=_listener(ctx))
+            update = {"usage": priced(client, response.usage), "model": response.model or client.name}
+            return response.model_copy(update=update)
+
+        return await self._in_turn(usable, ask, ctx)
+
+    async def _in_turn(
+        self, clients: list[tuple[str, ModelClient]], ask: Callable[[ModelClient], Awaitable[T]], ctx: Any
+    ) -> T:
+        for index, (name, client) in enumerate(clients):
+            following = clients[index + 1 :]
             try:
-                return await self._ask(name, client, request, ctx, patient=not following)
+                return await self._ask(name, client, ask, ctx, patient=not following)
             except ModelError as exc:
                 if not following or not _helps(exc, client, following[0][1]):
                     raise
@@ -134,8 +147,8 @@ class RequestModelHandler:
         raise AssertionError  # the last one answered or raised
 
     async def _ask(
-        self, name: str, client: ModelClient, request: ModelRequest, ctx: Any, *, patient: bool = True
-    ) -> ModelResponse:
+        self, name: str, client: ModelClient, ask: Callable[[ModelClient], Awaitable[T]], ctx: Any, *, patient: bool
+    ) -> T:
         attempts = client.profile.max_attempts
         gate = self._models.gate(name)
         tried = 0
@@ -143,7 +156,7 @@ class RequestModelHandler:
             tried += 1
             async with gate, ctx.attempt() as attempt:
                 try:
-                    response = await client.request(request, media=_media(ctx), on_delta=_listener(ctx))
+                    return await ask(client)
                 except ModelError as exc:
                     again = exc.retryable and tried < attempts
                     if not patient and (exc.retry_after_s or 0.0) > MAX_WAIT_S:
@@ -153,9 +166,6 @@ class RequestModelHandler:
                     await attempt.fail(exc, usage=spent, target=client.name, retry_in_s=delay)
                     if delay is None:
                         raise
-                else:
-                    update = {"usage": priced(client, response.usage), "model": response.model or client.name}
-                    return response.model_copy(update=update)
             await self._sleep(delay)
 
     def _delay(self, error: ModelError, tried: int, chance: random.Random) -> float:

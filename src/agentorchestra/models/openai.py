@@ -6,19 +6,22 @@ Importing this module imports no provider. The library (a second of imports) com
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, OnDelta, with_usage
 from agentorchestra.models.failures import Target, silent, translate
-from agentorchestra.models.prices import most_usage, price_of
+from agentorchestra.models.prices import estimate_text_tokens, most_usage, price_of
 from agentorchestra.models.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from agentorchestra.models.manager import Resolved
     from agentorchestra.models.wire import Wire
+
+T = TypeVar("T")
 
 
 class PydanticAIClient:
@@ -39,20 +42,47 @@ class PydanticAIClient:
 
     async def request(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None = None) -> ModelResponse:
         """One answer, streamed if somebody listens; see ModelClient."""
-        timeout_s = request.settings.timeout_s
+        return await self._through(
+            lambda wire: wire.ask(request, media=media, on_delta=on_delta),
+            request.settings.timeout_s,
+            lambda: _at_most(request),
+        )
+
+    async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
+        """A vector for each text, and what it cost.
+
+        Raises:
+            ModelError: as `request`.
+        """
+        tokens = sum(estimate_text_tokens(text) for text in texts)
+        return await self._through(
+            lambda wire: wire.embed(texts), self.profile.timeout_s, lambda: Usage(input_tokens=tokens)
+        )
+
+    async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage]:
+        """What is said in a recording, and what it cost.
+
+        Raises:
+            ModelError: as `request`.
+        """
+        return await self._through(
+            lambda wire: wire.transcribe(data, name, media_type), self.profile.timeout_s, lambda: Usage()
+        )
+
+    async def _through(self, ask: Callable[[Wire], Awaitable[T]], timeout_s: float, at_most: Callable[[], Usage]) -> T:
         # The library's own limit counts the silence between two pieces: a server that trickles would never end.
         limit = asyncio.timeout(timeout_s)
         try:
             wire = self._wire or await self._connect()
             async with limit:
-                return await wire.ask(request, media=media, on_delta=on_delta)
+                return await ask(wire)
         except AgentOrchestraError:
             raise
         except Exception as exc:
             if limit.expired():
-                raise with_usage(silent(self._target, timeout_s), _at_most(request)) from None
+                raise with_usage(silent(self._target, timeout_s), at_most()) from None
             error, uncertain = translate(exc, self._target)
-            raise (with_usage(error, _at_most(request)) if uncertain else error) from exc
+            raise (with_usage(error, at_most()) if uncertain else error) from exc
 
     def price(self, usage: Usage) -> float | None:
         """By the profile's price, else the published one; None when there is neither."""

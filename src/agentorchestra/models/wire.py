@@ -32,6 +32,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import MediaBlock
+from agentorchestra.core.errors import ModelRequestError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import FinishReason, Message, ModelRequest, ModelResponse, ToolCall, ToolSchema
 from agentorchestra.core.settings import ModelProfile
@@ -310,6 +311,8 @@ class Wire:
         self._name = resolved.profile.model
         self._google = resolved.provider.startswith("google")
         self._anthropic = resolved.provider == "anthropic"
+        self._resolved = resolved
+        self._client: PlainOpenAI | None = None
         self._http: httpx2.AsyncClient | None = None
         self._model = self._build(resolved)
         self._tools = Tools(self._model)
@@ -356,6 +359,39 @@ class Wire:
                 answer = stream.get()
         return to_ours(answer, request, name=self._name)
 
+    async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
+        """A vector for each text, and what it cost; raises whatever the library raises."""
+        from pydantic_ai.embeddings import EmbeddingModel, infer_embedding_model
+        from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
+
+        model: EmbeddingModel
+        if self._client is not None:
+            model = OpenAIEmbeddingModel(self._resolved.model, provider=OpenAIProvider(openai_client=self._client))
+        else:
+            named = f"{self._resolved.provider}:{self._resolved.model}"
+            model = infer_embedding_model(named, provider_factory=lambda name: _provider(name, self._resolved))
+        result = await model.embed(list(texts), input_type="document")
+        tokens = result.usage.input_tokens or sum(estimate_text_tokens(text) for text in texts)
+        return [[float(x) for x in vector] for vector in result.embeddings], Usage(requests=1, input_tokens=tokens)
+
+    async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage]:
+        """What is said in a recording, by the provider's own SDK; raises whatever it raises."""
+        if self._client is None:
+            raise ModelRequestError(
+                f"{self._name} transcribes nothing here: only OpenAI and servers with its API do; name such a model "
+                "with transcription_model in agentorchestra.toml"
+            )
+        said = await self._client.audio.transcriptions.create(
+            model=self._resolved.model, file=(name, data, media_type), response_format="json"
+        )
+        counted = getattr(said, "usage", None)
+        usage = Usage(
+            requests=1,
+            input_tokens=int(getattr(counted, "input_tokens", 0) or 0),
+            output_tokens=int(getattr(counted, "output_tokens", 0) or 0),
+        )
+        return said.text, usage
+
     def _build(self, resolved: Resolved) -> Model:
         entry = PROVIDERS.get(resolved.provider)
         spoken = resolved.provider in ("openai", "openai-chat")
@@ -377,6 +413,7 @@ class Wire:
             ),
         )
         client = PlainOpenAI(base_url=address, api_key=resolved.key or "no-key", http_client=self._http, max_retries=0)
+        self._client = client
         profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
         if resolved.address is not None:
             # Set for OpenAI's account, and no other server's business.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
+from agentorchestra.core.effects import OF_MODELS, Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import DivergedError
 from agentorchestra.core.events import RUN_BRANCH, Answered, Event, Told, upcast
 from agentorchestra.core.ids import EffectKey
@@ -150,7 +150,7 @@ class Ledger:
         if decides and outcome.status != "limited":
             self.decisions.append(key)
         model = ""
-        if isinstance(outcome.value, dict) and effect.get("kind") == EffectKind.REQUEST_MODEL:
+        if isinstance(outcome.value, dict) and effect.get("kind") in OF_MODELS:
             model = str(outcome.value.get("model", ""))
         # A composite's usage is its children's: counting it again would pay twice.
         if effect.get("mode") != Mode.COMPOSITE:

@@ -21,6 +21,7 @@ from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import lowest
 from agentorchestra.core.effects import (
     BESIDE,
+    OF_MODELS,
     ArtifactRef,
     Effect,
     EffectKind,
@@ -38,13 +39,14 @@ from agentorchestra.core.errors import (
     DoorError,
     MissingKeyError,
     ModelError,
+    SettingsError,
     SuspendedError,
+    ToolError,
     UnknownComponentError,
 )
 from agentorchestra.core.events import AttemptFailed, EffectCompleted, EffectInterrupted, EffectStarted
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random, sha256_text
 from agentorchestra.core.messages import ModelRequest
-from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
 from agentorchestra.runtime.bus import Notice
@@ -307,6 +309,41 @@ class Session(Generic[Deps]):
         outcomes = await self.perform_all([build(spec, self) for spec in specs])
         return [_agent_result(outcome) for outcome in outcomes]
 
+    async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
+        """A vector for each text."""
+        name = self._side_model(model, self.manifest.embedding_model, "embedding_model")
+        value = await self._beside(EffectKind.EMBED, name, {"texts": list(texts), "model": name})
+        return [[float(x) for x in vector] for vector in value["vectors"]]
+
+    async def transcribe(self, file: str, model: str = "") -> str:
+        """What is said in a file of the task."""
+        self.file(file)
+        name = self._side_model(model, self.manifest.transcription_model, "transcription_model")
+        digest = next(ref.sha256 for ref in self.manifest.files if ref.name == file)
+        value = await self._beside(EffectKind.TRANSCRIBE, name, {"file": file, "sha256": digest, "model": name})
+        return str(value["text"])
+
+    def _side_model(self, given: str, default: str, setting: str) -> str:
+        if given or default:
+            return given or default
+        raise SettingsError(f"no model is named for this; set {setting} in agentorchestra.toml, or give model=")
+
+    async def _beside(self, kind: EffectKind, model: str, arguments: dict[str, JsonValue]) -> dict[str, Any]:
+        outcome = await self.perform(
+            Effect(
+                kind=kind,
+                component=f"{model}@1.0.0",
+                arguments=arguments,
+                mode=Mode.REPEATABLE,
+                role=self.role,
+                purpose="tool",
+                provenance=self.provenance,
+            )
+        )
+        if not outcome.ok or not isinstance(outcome.value, dict):
+            raise ToolError(outcome.error or f"{model} gave no result")
+        return outcome.value
+
     async def ask(self, question: str, **details: JsonValue) -> str:
         """Ask a human."""
         effect = Effect(
@@ -514,11 +551,12 @@ class Session(Generic[Deps]):
         # mark
         try:
             if mode is not Mode.PURE:
-                started = EffectStarted.new(run.ledger.codec.encode(effect), effect.fingerprint, bound, self._batch)
-                marked = run.append(run.body(started, **self._where(key, attempt)))
+                encoded = run.ledger.codec.encode(effect)
+                body = EffectStarted.written(encoded, effect.fingerprint, bound, self._batch)
+                marked = run.append(run.written(EffectStarted, body, **self._where(key, attempt)))
                 run.ledger.records[key] = Record(
                     fingerprint=effect.fingerprint,
-                    effect=run.ledger.codec.kept(started.effect, effect),
+                    effect=run.ledger.codec.kept(encoded, effect),
                     attempt=attempt,
                     started=True,
                     bound=bound,
@@ -701,8 +739,7 @@ class Session(Generic[Deps]):
             question = str(details.pop("question", ""))
             reason = question
         else:
-            view = PolicyView.model_construct(user_content=tuple(run.user_content), links=run.links)
-            verdict = run.policy.decide(effect, view)
+            verdict = run.policy.decide(effect, run.view())
             if verdict.action == "allow":
                 return None
             reason = verdict.reason
@@ -991,13 +1028,13 @@ class Session(Generic[Deps]):
         record = run.ledger.records.get(key)
         if record is None or not record.started:
             encoded = run.ledger.codec.encode(effect)
-        body = EffectCompleted.new(
+        body = EffectCompleted.written(
             outcome.model_dump(mode="json", exclude_defaults=True),
             effect.fingerprint,
             encoded,
             self._batch if encoded is not None else 0,
         )
-        future = run.append(run.body(body, **self._where(key, attempt)))
+        future = run.append(run.written(EffectCompleted, body, **self._where(key, attempt)))
         if effect.kind in _LAZY:
             observe(future)
             seq = 0
@@ -1013,7 +1050,7 @@ class Session(Generic[Deps]):
         run.ledger.attempts[key] = attempt
         if mode is not Mode.COMPOSITE:
             model = str(outcome.value.get("model", "")) if isinstance(outcome.value, dict) else ""
-            run.account(model if effect.kind is EffectKind.REQUEST_MODEL else "", outcome.usage)
+            run.account(model if effect.kind in OF_MODELS else "", outcome.usage)
         run.note_links(stored, outcome)
         if effect.kind is EffectKind.SEND_MESSAGE and outcome.ok:
             run.mail.deliver(key, seq, dict(effect.arguments))

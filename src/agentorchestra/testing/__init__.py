@@ -10,8 +10,11 @@ that the real client, its time limits and its errors are tested too:
 from __future__ import annotations
 
 import asyncio
+import base64
 import inspect
 import json
+import re
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -86,7 +89,10 @@ ServerScript = (
 
 
 class LoopbackModelServer:
-    """An OpenAI-compatible chat-completions server on 127.0.0.1, scripted, and able to misbehave.
+    """An OpenAI-compatible server on 127.0.0.1, scripted, and able to misbehave.
+
+    It serves chat completions, `/embeddings` (a vector of the text's letters, whatever the script says) and
+    `/audio/transcriptions` (the script's text); the bodies of the last two are marked by `endpoint`.
 
     A request without a step left is answered by HTTP 400 that says so.
 
@@ -172,14 +178,23 @@ class LoopbackModelServer:
         return http_error(status, message, retry_after_s=retry_after_s, code=code)
 
     def _serves(self, path: str) -> bool:
-        return path.endswith("/chat/completions")
+        return path.endswith(("/chat/completions", "/embeddings", "/audio/transcriptions"))
 
     def _key_of(self, headers: Mapping[str, str]) -> str:
         return headers.get("authorization", "").removeprefix("Bearer ")
 
     def _body(self, path: str, data: bytes) -> Body:
+        if path.endswith("/audio/transcriptions"):  # a form with the recording in it
+            model = re.search(rb'name="model"\r\n\r\n([^\r\n]*)', data)
+            named = re.search(rb'name="file"; filename="([^"]*)"', data)
+            return {
+                "endpoint": "audio/transcriptions",
+                "model": model[1].decode() if model else "",
+                "file": named[1].decode() if named else "",
+                "size": len(data),
+            }
         body: Body = json.loads(data)
-        return body
+        return {**body, "endpoint": "embeddings"} if path.endswith("/embeddings") else body
 
     def _conversation(self, body: Body) -> Any:
         return body.get("messages", [])
@@ -261,6 +276,12 @@ class LoopbackModelServer:
             return False
         if reply.body is not None:
             self._send_reply(writer, reply)
+            await writer.drain()
+            return True
+        endpoint = body.get("endpoint")
+        if endpoint is not None:
+            data = json.dumps(_side_answer(endpoint, reply, body)).encode()
+            _send(writer, reply.status, reply.headers, reply.content_type, data)
             await writer.drain()
             return True
         response = as_response(reply.answer)
@@ -350,6 +371,28 @@ class LoopbackModelServer:
             }
             for index, one in enumerate(response.tool_calls)
         ]
+
+
+def _side_answer(endpoint: str, reply: ServerReply, body: Body) -> Body:
+    """An embedding of each text, made of its letters, or the scripted words of a recording."""
+    if endpoint == "audio/transcriptions":
+        usage = {"type": "tokens", "input_tokens": 30, "output_tokens": 5, "total_tokens": 35}
+        return {"text": as_response(reply.answer).text, "usage": dict(reply.usage or usage)}
+    texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+    vectors = [[text.lower().count(letter) / max(1, len(text)) for letter in "aeiourstln"] for text in texts]
+    tokens = sum(len(text) // 4 + 1 for text in texts)
+    packed = [
+        base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+        if body.get("encoding_format") == "base64"
+        else vector
+        for vector in vectors
+    ]
+    return {
+        "object": "list",
+        "model": body.get("model", ""),
+        "data": [{"object": "embedding", "index": n, "embedding": one} for n, one in enumerate(packed)],
+        "usage": dict(reply.usage or {"prompt_tokens": tokens, "total_tokens": tokens}),
+    }
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str], bytes] | None:
