@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from agentorchestra.core.budget import Bound, Usage
+from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.errors import EventFormatError
 from agentorchestra.core.spec import RunManifest
 
@@ -78,16 +78,15 @@ class EffectStarted(Body):
     bound: Bound = Bound()
     batch: int = 0
 
-    @classmethod
-    def new(cls, effect: dict[str, Any], fingerprint: str, bound: Bound, batch: int) -> EffectStarted:
-        """The mark of an effect in its stored form, which is JSON already and not checked again."""
-        return cls.model_construct(effect=effect, fingerprint=fingerprint, bound=bound, batch=batch)
-
-    def stored(self) -> dict[str, Any]:
-        """What `model_dump` gives, without a walk through the effect: it is most of the log's work."""
-        body: dict[str, Any] = {"effect": self.effect, "fingerprint": self.fingerprint}
-        bound = self.bound.model_dump(mode="json", exclude_defaults=True)
-        return body | ({"bound": bound} if bound else {}) | ({"batch": self.batch} if self.batch else {})
+    @staticmethod
+    def written(effect: dict[str, Any], fingerprint: str, bound: Bound, batch: int) -> dict[str, Any]:
+        """What `stored` gives, without a walk through the effect, which is JSON already."""
+        body: dict[str, Any] = {"effect": effect, "fingerprint": fingerprint}
+        if bound is not NO_COST and (held := bound.model_dump(mode="json", exclude_defaults=True)):
+            body["bound"] = held
+        if batch:
+            body["batch"] = batch
+        return body
 
 
 class EffectCompleted(Body):
@@ -99,19 +98,15 @@ class EffectCompleted(Body):
     effect: dict[str, JsonValue] | None = None
     batch: int = 0
 
-    @classmethod
-    def new(
-        cls, outcome: dict[str, Any], fingerprint: str, effect: dict[str, Any] | None, batch: int
-    ) -> EffectCompleted:
-        """The record of an outcome and an effect in their stored forms, which are JSON already."""
-        return cls.model_construct(outcome=outcome, fingerprint=fingerprint, effect=effect, batch=batch)
-
-    def stored(self) -> dict[str, Any]:
-        """What `model_dump` gives, without a walk through outcome and effect."""
-        body: dict[str, Any] = {"outcome": self.outcome, "fingerprint": self.fingerprint}
-        if self.effect is not None:
-            body["effect"] = self.effect
-        return body | ({"batch": self.batch} if self.batch else {})
+    @staticmethod
+    def written(outcome: dict[str, Any], fingerprint: str, effect: dict[str, Any] | None, batch: int) -> dict[str, Any]:
+        """What `stored` gives, without a walk through outcome and effect, which are JSON already."""
+        body: dict[str, Any] = {"outcome": outcome, "fingerprint": fingerprint}
+        if effect is not None:
+            body["effect"] = effect
+        if batch:
+            body["batch"] = batch
+        return body
 
 
 class AttemptFailed(Body):
@@ -290,15 +285,41 @@ def new_event(
     actor: str = "",
 ) -> NewEvent:
     """An event around a body; defaults are left out of the stored JSON."""
+    return written_event(
+        type(body),
+        body.stored(),
+        ts=ts,
+        branch=branch,
+        n=n,
+        attempt=attempt,
+        span=span,
+        parent_span=parent_span,
+        actor=actor,
+    )
+
+
+def written_event(
+    kind: type[Body],
+    body: dict[str, Any],
+    *,
+    ts: datetime,
+    branch: str = RUN_BRANCH,
+    n: int | None = None,
+    attempt: int = 1,
+    span: str | None = None,
+    parent_span: str | None = None,
+    actor: str = "",
+) -> NewEvent:
+    """An event around a body in its stored form."""
     return NewEvent.model_construct(
         branch=branch,
         n=n,
         attempt=attempt,
-        type=body.type,
-        v=body.v,
+        type=kind.type,
+        v=kind.v,
         ts=ts,
         span=span,
         parent_span=parent_span,
         actor=actor,
-        body=body.stored(),
+        body=body,
     )

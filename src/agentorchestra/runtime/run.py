@@ -36,9 +36,10 @@ from agentorchestra.core.events import (
     Noted,
     RunEnded,
     new_event,
+    written_event,
 )
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.policy import Policy
+from agentorchestra.core.policy import Policy, PolicyView
 from agentorchestra.core.protocols import Environment, Handler, Owner, Store
 from agentorchestra.core.spec import FINAL, AgentResult, Question, RunManifest, RunResult, RunStatus
 from agentorchestra.runtime.budget import BudgetNode
@@ -137,6 +138,7 @@ class Run:
         self.usage_by_model: dict[str, Usage] = dict(self.ledger.usage_by_model)
         self.steps = len(self.ledger.decisions)
         self._links: set[str] = set()
+        self._view: PolicyView | None = None
         self._active_before = active_seconds(events)
         self._driving_since: float | None = None
         self.budget = BudgetNode(
@@ -173,6 +175,10 @@ class Run:
         """A body in its envelope, stamped now."""
         return new_event(body, ts=self.clock.now(), **where)
 
+    def written(self, kind: type[Body], body: dict[str, Any], **where: Any) -> NewEvent:
+        """A body in its stored form in its envelope, stamped now."""
+        return written_event(kind, body, ts=self.clock.now(), **where)
+
     def note(self, message: str, *, level: Literal["info", "warning", "danger"] = "info") -> None:
         """A line in the log for its readers."""
         if not self.replaying:
@@ -182,6 +188,13 @@ class Run:
         """Remember the addresses of a received result: reading those needs no question."""
         if outcome.ok and "network" in effect.get("tags", ()):
             self._links |= links_in(str(outcome.value))
+
+    def view(self) -> PolicyView:
+        """What policy sees of the run; the same object until the user says something more."""
+        content = tuple(self.user_content)
+        if self._view is None or self._view.user_content != content:
+            self._view = PolicyView(user_content=content, links=self.links)
+        return self._view
 
     def links(self) -> frozenset[str]:
         """Addresses seen in received results."""

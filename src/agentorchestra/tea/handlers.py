@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
-from agentorchestra.core.budget import NO_COST, Bound, Usage
+from agentorchestra.core.budget import NO_COST, NO_USAGE, Bound, Usage
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import (
     Effect,
@@ -189,7 +189,7 @@ class ToolHandler:
     async def _outcome(self, tool: Tool, effect: Effect, result: ToolResult, ctx: Any) -> Outcome:
         trust = lowest(result.trust, Trust.USER) if result.trust is not None else _trust(tool, effect)
         cost = result.cost_usd if result.cost_usd is not None else tool.traits.max_cost_usd
-        usage = Usage(cost_usd=cost) if cost else Usage()
+        usage = Usage(cost_usd=cost) if cost else NO_USAGE
         try:
             value = result_value(result.content, trust, result.sources)
         except (PydanticSerializationError, TypeError, ValueError, RecursionError) as exc:
