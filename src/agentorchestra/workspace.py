@@ -1200,6 +1200,7 @@ def open_workspace(
     return workspace
 
 
+@cache
 def _distribution() -> str:
     try:
         return metadata.version("agentorchestra")
