@@ -15,7 +15,7 @@ from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.models import providers
 from agentorchestra.models.failures import Target
 from agentorchestra.models.manager import ModelManager, Resolved
-from agentorchestra.testing import LoopbackModelServer
+from agentorchestra.testing import LoopbackAnthropicServer, LoopbackGoogleServer, LoopbackModelServer
 from tests.models.support import asking, no_media
 
 
@@ -137,3 +137,25 @@ def test_what_a_server_said_is_short_and_shows_no_key() -> None:
     assert target.said(body) == "bad key [key] or [key], see the page"
     assert len(target.said("x" * 5_000)) == 200
     assert target.said(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("make", "model", "env"),
+    [
+        (LoopbackAnthropicServer, "anthropic:claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        (LoopbackGoogleServer, "google:gemini-2.5-flash", "GOOGLE_API_KEY"),
+        (LoopbackModelServer, "openai:gpt-5", "OPENAI_API_KEY"),
+    ],
+)
+async def test_a_local_server_of_any_format_gets_no_key_of_the_environment(
+    make: type[LoopbackModelServer], model: str, env: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it need one, whatever the provider's library would look up by itself."""
+    monkeypatch.setenv(env, "sk-of-the-provider")
+    async with make(["5"]) as server:
+        profile = ModelProfile(model=model, base_url=server.base_url)
+        manager = ModelManager(Settings(models={"local": profile}), {env: "sk-of-the-provider"})
+        response = await manager.client("local").request(asking(), media=no_media)
+        await manager.aclose()
+    assert response.text == "5"
+    assert "sk-of-the-provider" not in str(server.headers)

@@ -107,7 +107,7 @@ class ModelSettings(BaseModel):
     Attributes:
         output_schema: asks for JSON that fits this schema, in a request without tools: by the provider's own structured
             output where that leaves the schema's meaning alone, else by its prompt. Whoever asks checks the reply
-            (`models.structured`): no provider is relied on.
+            (`tea.structured.read_output`): no provider is relied on.
         output_mode: `prompted` forgoes the provider's structured output.
     """
 

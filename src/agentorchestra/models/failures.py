@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -16,8 +17,10 @@ from agentorchestra.core.errors import (
     ModelRateLimitError,
     ModelRequestError,
     ModelResponseError,
+    ModelSchemaError,
     ModelUnavailableError,
 )
+from agentorchestra.core.messages import ModelRequest, ToolSchema
 from agentorchestra.models.providers import PROVIDERS
 
 if TYPE_CHECKING:
@@ -230,6 +233,52 @@ def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
     return unreadable(target, f"{type(exc).__name__}: {exc}"), False
 
 
+def of_schema(error: ModelError, request: ModelRequest, target: Target) -> ModelError:
+    """The error, as a ModelSchemaError if what was refused is the schema of a tool or of the output.
+
+    Args:
+        error: what `translate` made, raised from what the library raised.
+        request: what was asked.
+        target: who was asked.
+    """
+    cause = error.__cause__
+    if type(error) is not ModelRequestError or getattr(cause, "status_code", 400) not in (400, 422):
+        return error
+    body = getattr(cause, "body", None)
+    text = json.dumps(body, default=str) if body is not None else str(cause)
+    said = target.said(body if body is not None else cause)
+    named = refused_tools(text, request.tools)
+    if named:
+        which = f"the schema of {', '.join(named)}"
+    elif request.settings.output_schema is not None and _OUTPUT.search(text):
+        which = "the schema of the output"
+    else:
+        return error
+    refused = ModelSchemaError(f"{target} refuses {which} ({said}); change the schema", tools=named)
+    refused.elsewhere = error.elsewhere
+    refused.__cause__ = cause
+    return refused
+
+
+_PLACE = re.compile(r"(?:function_?declarations|(?<!\w)tools)(?:\[|\.)(\d+)", re.IGNORECASE)
+_OUTPUT = re.compile(
+    r"response_?format|json_?schema|output_?(?:config|format)|response_?(?:json_?)?schema|structured.?output",
+    re.IGNORECASE,
+)
+
+
+def refused_tools(text: str, tools: Sequence[ToolSchema]) -> tuple[str, ...]:
+    """Names of the tools that a refusal blames: by name in quotation marks, or by their place in the list."""
+    if "tool_choice" in text:
+        return ()
+    named = [tool.name for tool in tools if re.search(rf"[\\'\"`“‘]{re.escape(tool.name)}[\\'\"`”’]", text)]
+    # Google counts declarations inside its one tool.
+    places = [match for match in _PLACE.finditer(text) if match[0].lower().startswith("function")]
+    places = places or list(_PLACE.finditer(text))
+    named += [tools[int(match[1])].name for match in places if int(match[1]) < len(tools)] if not named else []
+    return tuple(dict.fromkeys(named))
+
+
 def _retry_after(exc: Any) -> float | None:
     """Seconds the provider asks to wait; the library reads whole seconds and dates, some servers send fractions."""
     if exc.retry_after is not None:
@@ -286,7 +335,9 @@ __all__ = [
     "Target",
     "Unreadable",
     "broken_off",
+    "of_schema",
     "of_status",
+    "refused_tools",
     "shown_address",
     "silent",
     "translate",

@@ -5,19 +5,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import BESIDE, Effect, Mode, Outcome, failed
-from agentorchestra.core.errors import ModelContextError, ModelError, ModelRequestError, ScriptError, UsageError
+from agentorchestra.core.errors import (
+    ModelContextError,
+    ModelError,
+    ModelRequestError,
+    ModelSchemaError,
+    ScriptError,
+    UsageError,
+)
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, ModelClient, OnDelta, spent_by
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import bound_of
 
 T = TypeVar("T")
+
+Mend = Callable[[ModelClient, ModelError], str | None]
+"""Changes what is asked of a client after an error, and says what was changed; None where nothing can be."""
+
+_NEEDED = "done"  # without it an agent with native tools cannot finish
 
 MAX_WAIT_S = 60.0
 """The longest pause between two attempts, whatever the provider asks for."""
@@ -46,6 +59,8 @@ class RequestModelHandler:
         self._models = models
         self._backoff_s = backoff_s
         self._sleep = sleep
+        self._refused: defaultdict[str, set[str]] = defaultdict(set)  # digests of tools, by who refused their schemas
+        self._prompted: set[str] = set()  # who refused a schema of the output
 
     def mode(self, effect: Effect) -> Mode:
         """Repeatable: a request lost in a crash is asked again and counted as possibly paid."""
@@ -127,19 +142,51 @@ class RequestModelHandler:
             _note(ctx, f"{names} takes no native tool calls, so it cannot stand in for {clients[0][0]}")
 
         async def ask(client: ModelClient) -> ModelResponse:
-            response = await client.request(request, media=_media(ctx), on_delta=_listener(ctx))
+            asked = self._bearable(request, client.name)
+            response = await client.request(asked, media=_media(ctx), on_delta=_listener(ctx))
             update = {"usage": priced(client, response.usage), "model": response.model or client.name}
             return response.model_copy(update=update)
 
-        return await self._in_turn(usable, ask, ctx)
+        def mend(client: ModelClient, error: ModelError) -> str | None:
+            return self._mend(request, client.name, error) if isinstance(error, ModelSchemaError) else None
+
+        return await self._in_turn(usable, ask, ctx, mend)
+
+    def _bearable(self, request: ModelRequest, name: str) -> ModelRequest:
+        """The request without what its model refused before."""
+        refused = self._refused.get(name)
+        if refused:
+            tools = tuple(tool for tool in request.tools if tool.digest not in refused)
+            request = request.model_copy(update={"tools": tools})
+        if name in self._prompted and request.settings.output_schema is not None:
+            settings = request.settings.model_copy(update={"output_mode": "prompted"})
+            request = request.model_copy(update={"settings": settings})
+        return request
+
+    def _mend(self, request: ModelRequest, name: str, error: ModelSchemaError) -> str | None:
+        """Leave a refused schema out of what this model is asked, in this run; None where that is not possible."""
+        if not error.tools:
+            if name in self._prompted:
+                return None
+            self._prompted.add(name)
+            return f"{name} takes no schema for its output; it is asked for JSON by the prompt"
+        blamed = {tool.digest for tool in request.tools if tool.name in error.tools} - self._refused[name]
+        if not blamed or _NEEDED in error.tools:
+            return None
+        self._refused[name] |= blamed
+        return f"the request goes without {', '.join(error.tools)}: {error}"
 
     async def _in_turn(
-        self, clients: list[tuple[str, ModelClient]], ask: Callable[[ModelClient], Awaitable[T]], ctx: Any
+        self,
+        clients: list[tuple[str, ModelClient]],
+        ask: Callable[[ModelClient], Awaitable[T]],
+        ctx: Any,
+        mend: Mend | None = None,
     ) -> T:
         for index, (name, client) in enumerate(clients):
             following = clients[index + 1 :]
             try:
-                return await self._ask(name, client, ask, ctx, patient=not following)
+                return await self._ask(name, client, ask, ctx, patient=not following, mend=mend)
             except ModelError as exc:
                 if not following or not _helps(exc, client, following[0][1]):
                     raise
@@ -147,7 +194,14 @@ class RequestModelHandler:
         raise AssertionError  # the last one answered or raised
 
     async def _ask(
-        self, name: str, client: ModelClient, ask: Callable[[ModelClient], Awaitable[T]], ctx: Any, *, patient: bool
+        self,
+        name: str,
+        client: ModelClient,
+        ask: Callable[[ModelClient], Awaitable[T]],
+        ctx: Any,
+        *,
+        patient: bool,
+        mend: Mend | None = None,
     ) -> T:
         attempts = client.profile.max_attempts
         gate = self._models.gate(name)
@@ -162,11 +216,16 @@ class RequestModelHandler:
                     if not patient and (exc.retry_after_s or 0.0) > MAX_WAIT_S:
                         again = False  # another one is there sooner
                     delay = self._delay(exc, tried, ctx.random) if again else None
+                    mended = mend(client, exc) if mend is not None else None
+                    if mended is not None:
+                        _note(ctx, mended)
+                        delay, tried = 0.0, tried - 1  # something else is asked: it repeats nothing
                     spent = priced(client, spent_by(exc))
                     await attempt.fail(exc, usage=spent, target=client.name, retry_in_s=delay)
                     if delay is None:
                         raise
-            await self._sleep(delay)
+            if delay:
+                await self._sleep(delay)
 
     def _delay(self, error: ModelError, tried: int, chance: random.Random) -> float:
         """Seconds until the next attempt: what the provider asks for, else doubling, with jitter."""

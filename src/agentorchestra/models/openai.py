@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from agentorchestra.core.budget import Usage
-from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError
+from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError, ModelRequestError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, OnDelta, with_usage
-from agentorchestra.models.failures import Target, silent, translate
+from agentorchestra.models.failures import Target, of_schema, silent, translate
 from agentorchestra.models.prices import estimate_text_tokens, most_usage, price_of
 from agentorchestra.models.providers import PROVIDERS
 
@@ -42,11 +42,14 @@ class PydanticAIClient:
 
     async def request(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None = None) -> ModelResponse:
         """One answer, streamed if somebody listens; see ModelClient."""
-        return await self._through(
-            lambda wire: wire.ask(request, media=media, on_delta=on_delta),
-            request.settings.timeout_s,
-            lambda: _at_most(request),
-        )
+        try:
+            return await self._through(
+                lambda wire: wire.ask(request, media=media, on_delta=on_delta),
+                request.settings.timeout_s,
+                lambda: _at_most(request),
+            )
+        except ModelRequestError as error:
+            raise of_schema(error, request, self._target) from error.__cause__
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         """A vector for each text, and what it cost.

@@ -21,8 +21,10 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import JsonValue
 from pydantic_ai import messages as theirs
 from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.profiles import merge_profile
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers import Provider, infer_provider_class
@@ -192,13 +194,20 @@ class Tools:
         parameters = model_request_parameters
         new = [tool for tool in parameters.function_tools if id(tool) not in self._customized]
         if new:
-            made = self._customize(dataclasses.replace(parameters, function_tools=new)).function_tools
+            made = [self._customized_one(parameters, tool) for tool in new]
             # The tool itself is kept beside the result: its id cannot be given to another object.
             self._customized.update({id(tool): (tool, one) for tool, one in zip(new, made, strict=True)})
         rest = self._customize(dataclasses.replace(parameters, function_tools=[]))
         return dataclasses.replace(
             rest, function_tools=[self._customized[id(tool)][1] for tool in parameters.function_tools]
         )
+
+    def _customized_one(self, parameters: ModelRequestParameters, tool: ToolDefinition) -> ToolDefinition:
+        try:
+            (made,) = self._customize(dataclasses.replace(parameters, function_tools=[tool])).function_tools
+        except UserError as exc:  # does not always say whose schema it is
+            raise UserError(f"tool {tool.name!r}: {exc.message}") from exc
+        return made
 
 
 _Part = TypeVar("_Part", bound="theirs.ModelResponse | theirs.ModelRequestPart")
@@ -332,6 +341,8 @@ class Wire:
         """One answer; raises whatever the library raises."""
         messages = await to_theirs(request.messages, media=media, profile=self._profile, translated=self._translated)
         parameters = ModelRequestParameters(function_tools=[self._tools.definition(tool) for tool in request.tools])
+        if request.settings.output_schema is not None and not request.tools:
+            parameters = self._structured(parameters, request.settings.output_schema, request.settings.output_mode)
         settings = _settings(request)
         if self._google:
             settings["timeout"] = request.settings.timeout_s + 5.0  # the only form its client takes
@@ -358,6 +369,19 @@ class Wire:
                         on_delta(piece)
                 answer = stream.get()
         return to_ours(answer, request, name=self._name)
+
+    def _structured(
+        self, parameters: ModelRequestParameters, schema: dict[str, Any], mode: str
+    ) -> ModelRequestParameters:
+        """Ask for JSON: by the provider's parameter unless that would change what the schema means."""
+        native = mode == "auto" and bool(self._model.profile.get("supports_json_schema_output"))
+        strict = None if self._anthropic else False
+        if native and self._anthropic:
+            # Its structured output is always strict, where maps of free names are emptied.
+            transformer = self._model.profile.get("json_schema_transformer")
+            native = transformer is None or _kept(transformer, schema)
+        output = OutputObjectDefinition(json_schema=schema, name="answer", strict=strict if native else None)
+        return dataclasses.replace(parameters, output_mode="native" if native else "prompted", output_object=output)
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         """A vector for each text, and what it cost; raises whatever the library raises."""
@@ -428,6 +452,28 @@ class Wire:
         )
 
 
+def _kept(transformer: Any, schema: dict[str, Any]) -> bool:
+    """Whether strict output leaves a schema's meaning alone: it refuses recursion, and empties maps of free names."""
+    if _holds_map(schema):
+        return False
+    try:
+        transformer(schema, strict=True).walk()
+    except UserError:
+        return False
+    return True
+
+
+def _holds_map(schema: Any) -> bool:
+    if isinstance(schema, list):
+        return any(map(_holds_map, schema))
+    if not isinstance(schema, dict):
+        return False
+    free = schema.get("additionalProperties", "properties" not in schema)
+    if schema.get("type") == "object" and free is not False:
+        return True
+    return "patternProperties" in schema or any(map(_holds_map, schema.values()))
+
+
 def _provider(name: str, resolved: Resolved) -> Provider[Any]:
     """A provider with the key that was looked up, not the one in the process's environment."""
     given: dict[str, Any] = {}
@@ -435,6 +481,7 @@ def _provider(name: str, resolved: Resolved) -> Provider[Any]:
         given["api_key"] = resolved.key
     if resolved.address is not None:
         given["base_url"] = resolved.address
+        given.setdefault("api_key", "no-key")  # else the library sends the environment's
     return infer_provider_class(name)(**given)
 
 
