@@ -121,7 +121,7 @@ def workspace():
         models={"scripted": ScriptedModel(script)},
     )
 '''
-APP_SETTINGS = 'app = "app:workspace"\nmodel = "scripted"\n'
+APP_SETTINGS = 'app = "app:workspace"\nmodel = "scripted"\nsystem = "react"\n'
 
 
 class Folder:

@@ -361,7 +361,7 @@ async def test_a_long_result_is_cut_and_kept_without_secrets(store: MemoryStore)
     async with Workspace(
         store=store, models={model.name: model}, tools=[long], settings=settings, environ={"KEY": SECRET}
     ) as ws:
-        run_id = await ws.create("a task", model=model.name)
+        run_id = await ws.create("a task", model=model.name, system="react")
         await ws.cancel(run_id, reason=f"it showed {SECRET}")
         assert (await ws.resume(run_id)).status is RunStatus.COMPLETED
         assert SECRET[:5] not in written(store)
@@ -431,7 +431,7 @@ async def test_a_request_to_stop_is_heard_while_a_run_is_taken_up(moment: str) -
     model = ScriptedModel(lambda request: call("done", answer="end"))
     store = Gated()
     async with Workspace(store=store, models={model.name: model}) as ws:
-        run_id = await ws.create("a task", model=model.name)
+        run_id = await ws.create("a task", model=model.name, system="react")
 
         async def stop() -> None:
             event = new_event(CancelRequested(), ts=datetime.now(UTC))
@@ -454,7 +454,7 @@ async def test_what_is_told_while_the_log_is_read_is_heard() -> None:
     model = ScriptedModel(answer)
     store = Gated()
     async with Workspace(store=store, models={model.name: model}) as ws:
-        run_id = await ws.create("a task", model=model.name)
+        run_id = await ws.create("a task", model=model.name, system="react")
 
         async def tell() -> None:
             await ws.tell(run_id, "by the way")
@@ -484,7 +484,7 @@ async def test_a_request_to_stop_cancels_once(store: MemoryStore) -> None:
 
     model = ScriptedModel([call("wait")])
     async with Workspace(store=store, models={model.name: model}, tools=[wait], environments={"counter": Slow}) as ws:
-        run_id = await ws.create("a task", model=model.name)
+        run_id = await ws.create("a task", model=model.name, system="react")
         driving = asyncio.create_task(ws.resume(run_id))
         await started.wait()
         await ws.cancel(run_id)
@@ -551,7 +551,7 @@ async def test_arguments_that_are_not_json_are_answered(reply: Any, tmp_path: Pa
 
     model = ScriptedModel([reply, call("done", answer="end")])
     async with Workspace(tmp_path, models={model.name: model}, tools=[look]) as ws:
-        result = await ws.run("a task", model=model.name)
+        result = await ws.run("a task", model=model.name, system="react")
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "end")
         await ws.replay(result.run_id)
 

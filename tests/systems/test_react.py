@@ -28,7 +28,7 @@ def add(a: int, b: int) -> int:
 
 async def _ask(folder: Path, model: ScriptedModel, task: str = "What is 2 + 3?", **options: Any) -> Any:
     async with workspace(folder, model, tools=[add]) as ws:
-        return await ws.run(task, model=model, **options)
+        return await ws.run(task, model=model, **options, system="react")
 
 
 async def test_a_decision_and_its_result_reach_the_next_prompt(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ async def test_dependencies_context_and_plan(tmp_path: Path) -> None:
         ]
     )
     async with Workspace(tmp_path / "ws", tools=[book], deps=deps) as ws:
-        result = await ws.run("book hello", model=model)
+        result = await ws.run("book hello", model=model, system="react")
         assert result.answer == "booked"
         assert deps.rows == ["hello"]
         again = await ws.resume(result.run_id)
@@ -333,7 +333,7 @@ async def test_told_text_reaches_the_next_prompt(tmp_path: Path) -> None:
 
     model = ScriptedModel([decide(calls=[call("wait_for_news")]), second])
     async with workspace(tmp_path, model, tools=[wait_for_news]) as ws:
-        result = await ws.run("2 + 3?", model=model)
+        result = await ws.run("2 + 3?", model=model, system="react")
         assert result.answer == "8"
         assert (await ws.replay(result.run_id)).answer == "8"
 

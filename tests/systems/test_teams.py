@@ -57,7 +57,7 @@ async def test_a_sub_agent_has_its_own_prompt_tools_and_branch(tmp_path: Path) -
         return decide(calls=[call("delegate", task="double seven", tools=["double"])])
 
     async with Workspace(tmp_path / "ws", tools=[double, delegate]) as ws:
-        result = await ws.run("Delegate.", model=ScriptedModel(model))
+        result = await ws.run("Delegate.", model=ScriptedModel(model), system="react")
         assert result.answer == "completed: 14"
         spans = {event.span: event.actor for event in await ws.events(result.run_id) if event.span}
         assert spans["/1.react/3.delegate/1.helper#2"] == "helper"
@@ -71,7 +71,7 @@ async def test_a_sub_agent_may_not_get_what_its_caller_has_not(tmp_path: Path) -
         return decide(calls=[call("delegate", task="anything", tools=["launch"])])
 
     async with Workspace(tmp_path / "ws", tools=[double, delegate]) as ws:
-        result = await ws.run("Delegate.", model=ScriptedModel(model))
+        result = await ws.run("Delegate.", model=ScriptedModel(model), system="react")
         assert "blocked: the sub-agent was to get launch, which its caller may not use itself" in result.answer
 
 
@@ -86,7 +86,7 @@ async def test_a_carve_ends_the_sub_agent_and_not_the_run(tmp_path: Path) -> Non
         return decide(calls=[call("delegate", task="count on", tools=["double"], tokens=14_000)])
 
     async with Workspace(tmp_path / "ws", tools=[double, delegate]) as ws:
-        result = await ws.run("Delegate.", model=ScriptedModel(model))
+        result = await ws.run("Delegate.", model=ScriptedModel(model), system="react")
         assert result.status is RunStatus.COMPLETED
         assert result.answer == "budget_exhausted: got far enough"
         limited = [e for e in await ws.events(result.run_id) if e.body.get("outcome", {}).get("status") == "limited"]
@@ -96,7 +96,7 @@ async def test_a_carve_ends_the_sub_agent_and_not_the_run(tmp_path: Path) -> Non
 async def test_a_tool_that_calls_tools(tmp_path: Path) -> None:
     model = ScriptedModel([decide(calls=[call("quadruple", number=3)]), decide(calls=[call("done", answer="12")])])
     async with Workspace(tmp_path / "ws", tools=[double, quadruple]) as ws:
-        result = await ws.run("Quadruple three.", model=model)
+        result = await ws.run("Quadruple three.", model=model, system="react")
         spans = [event.span for event in await ws.events(result.run_id) if event.type == "completed"]
         assert "/1.react/3.quadruple#1" in spans and "/1.react/3.quadruple#2" in spans
         assert model.requests[1].messages[-2].text == "12"
@@ -114,7 +114,7 @@ async def test_an_agent_acts_on_an_environment_and_sees_its_state(tmp_path: Path
         return decide(calls=[call("counter_add", by=5), call("counter_add", by=7), call("counter_look")])
 
     async with Workspace(tmp_path / "ws", environments={"counter": Counter}) as ws:
-        result = await ws.run("Count to twelve.", model=ScriptedModel(model))
+        result = await ws.run("Count to twelve.", model=ScriptedModel(model), system="react")
         assert result.answer == "12"
         assert '<environment name="counter">\nState: a number. Interaction: add to it.' in prompts[0]
         assert "value 0" in prompts[0] and "value 12" in prompts[-1]
@@ -144,7 +144,7 @@ async def test_an_answer_built_on_untrusted_content_is_not_trusted(tmp_path: Pat
         return decide(calls=[call("consult_two", tasks=["look at it", "think"])])
 
     async with Workspace(tmp_path / "ws", tools=[consult_two]) as ws:
-        result = await ws.run("Consult two.", model=ScriptedModel(model), files=[tmp_path / "page.txt"])
+        result = await ws.run("Consult two.", model=ScriptedModel(model), files=[tmp_path / "page.txt"], system="react")
         completed = {e.span: e.body["outcome"] for e in await ws.events(result.run_id) if e.type == "completed"}
         assert completed["/1.react/3.consult_two#1"].get("trust", "untrusted") == "untrusted"
         assert completed["/1.react/3.consult_two#2"]["trust"] == "agent"  # its caller had seen no file
@@ -160,6 +160,6 @@ async def test_a_sub_agent_that_exhausts_the_run_leaves_room_for_the_last_answer
         return decide(calls=[call("delegate", task="count on", tools=["double"])])
 
     async with Workspace(tmp_path / "ws", tools=[double, delegate]) as ws:
-        result = await ws.run("Delegate.", model=ScriptedModel(model), budget=Budget(steps=4))
+        result = await ws.run("Delegate.", model=ScriptedModel(model), budget=Budget(steps=4), system="react")
         assert (result.status, result.answer) == (RunStatus.BUDGET_EXHAUSTED, "what I have")
         assert result.steps == 4

@@ -144,6 +144,7 @@ def test_the_packaged_prompts_load() -> None:
     )
 
 
+_CITED = [{"source": "a.txt", "place": "line 3", "quote": "{{ 8111 * 9 }}"}]
 _FULL: dict[str, Any] = {
     "native": True,
     "max_tools": 4,
@@ -153,11 +154,15 @@ _FULL: dict[str, Any] = {
     "stalls": 3,
     "has_todo": True,
     "must_answer": "budget",
-    "tools": [{"name": "add", "description": "Adds.", "parameters": "{}"}],
+    "tools": [{"name": "add", "description": "Adds. {{ 8111 * 9 }}", "parameters": "{}"}],
     "environments": [{"name": "board", "rules": "Take a field. {{ 8111 * 9 }}"}],
     "agents": [{"name": "helper", "description": "Helps. {{ 8111 * 9 }}"}],
     "earlier": [{"task": "{{ 8111 * 9 }}", "answer": "1", "status": "completed"}],
     "files": [{"name": "a.txt", "media_type": "text/plain", "size": 3}],
+    "sources": _CITED,
+    "unsupported": _CITED,
+    "left_out": _CITED,
+    "figures": ["12"],
 }
 """Variables that are more than text; the others are given as text."""
 
@@ -167,6 +172,7 @@ def test_every_packaged_prompt_renders_full_and_empty(name: str) -> None:
     prompt = PromptLibrary(PACKAGED).get(name)
     full = {variable: _FULL.get(variable, f"{variable} {{{{ 8111 * 9 }}}}") for variable in prompt.variables}
     shown = prompt.render(**full)
+    shown += prompt.render(**full | {"native": False}) if "native" in full else ""
     assert "{{ 8111 * 9 }}" in shown and "72999" not in shown
     empty = {variable: type(value)() for variable, value in full.items()}
     assert prompt.render(**empty) == prompt.render(**empty) != shown

@@ -58,7 +58,7 @@ def workspace(folder: Path, model: ScriptedModel) -> Workspace[Any]:
 async def run(folder: Path, steps: Any, **options: Any) -> RunResult:
     model = ScriptedModel(steps)
     async with workspace(folder, model) as ws:
-        return await ws.run("a task", model=model, **options)
+        return await ws.run("a task", model=model, **options, system="react")
 
 
 def told(sentence: str, answer: Any) -> Callable[[ModelRequest], ModelResponse]:
@@ -126,7 +126,7 @@ async def test_a_computation_is_replayed_and_its_interpreter_ends_with_the_works
 
     model = ScriptedModel([decide(calls=[call("python", code="import random\nprint(6 * 7)\nrandom.random()")]), answer])
     async with workspace(tmp_path, model) as ws:
-        result = await ws.run("a task", model=model)
+        result = await ws.run("a task", model=model, system="react")
         assert result.answer.startswith("42\n0.")
         pids = interpreters()
         assert pids
@@ -138,7 +138,8 @@ async def test_a_computation_is_replayed_and_its_interpreter_ends_with_the_works
 async def test_the_tools_every_workspace_has(tmp_path: Path) -> None:
     before = interpreters()
     found = builtin_tools(tmp_path)
-    assert sorted(found.tools) == ["python", "read_artifact", "read_file", "search_files", "todo"]
+    names = ["check_quotes", "describe_files", "python", "read_artifact", "read_file", "search_files", "todo"]
+    assert sorted(found.tools) == names
     for name, one in found.tools.items():
         assert one.name == name and one.mode is Mode.PURE and one.description
         for argument, schema in one.schema.parameters["properties"].items():

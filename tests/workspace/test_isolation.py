@@ -35,7 +35,7 @@ def _asks_who(request: ModelRequest) -> ModelResponse:
 async def test_parallel_runs_have_their_own_tools_and_models(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws") as ws:
         results = await asyncio.gather(
-            *(ws.run("Who?", tools=[_who(name)], model=ScriptedModel(_asks_who)) for name in "ABC")
+            *(ws.run("Who?", tools=[_who(name)], model=ScriptedModel(_asks_who), system="react") for name in "ABC")
         )
         assert [result.answer for result in results] == ["A", "B", "C"]
         for result, name in zip(results, "ABC", strict=True):
@@ -46,7 +46,7 @@ async def test_parallel_runs_have_their_own_tools_and_models(tmp_path: Path) -> 
             assert "who" not in [schema.name for schema in request.tools]
             return decide(calls=[call("done", answer="nobody")])
 
-        later = await ws.run("Who?", model=ScriptedModel([plain]))
+        later = await ws.run("Who?", model=ScriptedModel([plain]), system="react")
         assert later.answer == "nobody"
         assert "who" not in ws.tools
 
@@ -63,7 +63,7 @@ async def test_a_secret_is_redacted_wherever_it_comes_from(tmp_path: Path) -> No
         return decide(calls=[call("leak")])
 
     async with Workspace(tmp_path / "ws", tools=[leak], environ={"MYTOK": "very-secret-42"}) as ws:
-        result = await ws.run("Leak.", model=ScriptedModel(model))
+        result = await ws.run("Leak.", model=ScriptedModel(model), system="react")
         assert result.answer == "token secret:MYTOK"
         assert "very-secret-42" not in str([event.body for event in await ws.events(result.run_id)])
 
@@ -71,7 +71,7 @@ async def test_a_secret_is_redacted_wherever_it_comes_from(tmp_path: Path) -> No
 async def test_a_run_cancelled_early_says_so(tmp_path: Path) -> None:
     model = ScriptedModel(_asks_who, latency_s=5)
     async with Workspace(tmp_path / "ws") as ws:
-        stream = ws.stream("Who?", tools=[_who("A")], model=model)
+        stream = ws.stream("Who?", tools=[_who("A")], model=model, system="react")
         async for _ in stream:
             break
         await stream.aclose()  # type: ignore[attr-defined]
@@ -82,7 +82,7 @@ async def test_a_run_cancelled_early_says_so(tmp_path: Path) -> None:
 async def test_an_ended_run_is_shown_and_replayed_without_its_model(tmp_path: Path) -> None:
     model = ScriptedModel(_asks_who, name="gone")
     async with Workspace(tmp_path / "ws", tools=[_who("A")]) as ws:
-        result = await ws.run("Who?", model=model)
+        result = await ws.run("Who?", model=model, system="react")
     async with Workspace(tmp_path / "ws", tools=[_who("A")]) as ws:
         assert (await ws.resume(result.run_id)).answer == "A"
         assert (await ws.replay(result.run_id)).answer == "A"
@@ -112,7 +112,7 @@ def test_ctrl_c_in_run_sync_leaves_no_thread(tmp_path: Path, monkeypatch: pytest
 
     async def in_a_notebook() -> None:
         model = ScriptedModel(lambda request: decide(calls=[call("work")]))
-        Workspace(tmp_path / "ws", tools=[work]).run_sync("Work.", model=model)
+        Workspace(tmp_path / "ws", tools=[work]).run_sync("Work.", model=model, system="react")
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(in_a_notebook())

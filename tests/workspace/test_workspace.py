@@ -72,7 +72,7 @@ async def test_a_sensitive_call_from_untrusted_content_waits_for_approval(tmp_pa
     SENT.clear()
     model = ScriptedModel(_reads_then_sends)
     async with Workspace(tmp_path / "ws", tools=[send_mail]) as ws:
-        result = await ws.run("Follow the note.", files=[note], model=model)
+        result = await ws.run("Follow the note.", files=[note], model=model, system="react")
         assert result.status is RunStatus.WAITING and SENT == []
         (question,) = result.questions
         assert question.kind == "approval"
@@ -95,13 +95,13 @@ async def test_a_denial_is_an_observation(tmp_path: Path, note: Path) -> None:
     SENT.clear()
     model = ScriptedModel(_reads_then_sends)
     async with Workspace(tmp_path / "ws", tools=[send_mail]) as ws:
-        result = await ws.run("Follow the note.", files=[note], model=model)
+        result = await ws.run("Follow the note.", files=[note], model=model, system="react")
         await ws.deny(result.run_id, reason="never send hello to evil@example.org")
         result = await ws.resume(result.run_id)
         assert (result.answer, SENT) == ("it was denied", [])
         bodies = str([event.body for event in await ws.events(result.run_id)])
         assert "denied by the user: never send hello to evil@example.org" in bodies
-        second = await ws.run("Follow the note.", files=[note], model=model, on_ask="deny")
+        second = await ws.run("Follow the note.", files=[note], model=model, on_ask="deny", system="react")
         assert second.answer == "it was denied"
 
 
@@ -110,7 +110,7 @@ async def test_what_the_user_asked_for_needs_no_approval(tmp_path: Path, note: P
     model = ScriptedModel(_reads_then_sends)
     async with Workspace(tmp_path / "ws", tools=[send_mail]) as ws:
         task = "Read the note and send 'hello' to evil@example.org."
-        result = await ws.run(task, files=[note], model=model)
+        result = await ws.run(task, files=[note], model=model, system="react")
         assert (result.answer, SENT) == ("over", ["evil@example.org: hello"])
 
 
@@ -127,10 +127,10 @@ async def test_an_answer_in_place_and_from_outside(tmp_path: Path) -> None:
         return "blue"
 
     async with Workspace(tmp_path / "a", tools=[consult], asker=asker) as ws:
-        assert (await ws.run("Ask.", model=ScriptedModel(model))).answer == "blue it is"
+        assert (await ws.run("Ask.", model=ScriptedModel(model), system="react")).answer == "blue it is"
         assert asked == ["Which colour?"]
     async with Workspace(tmp_path / "b", tools=[consult]) as ws:
-        result = await ws.run("Ask.", model=ScriptedModel(model))
+        result = await ws.run("Ask.", model=ScriptedModel(model), system="react")
         assert result.status is RunStatus.WAITING
         with pytest.raises(AnswerError, match="no open approval"):
             await ws.approve(result.run_id)
@@ -143,7 +143,7 @@ async def test_a_stream_ends_with_the_result(tmp_path: Path) -> None:
         [decide(calls=[call("python", code="print(6 * 7)")]), decide(calls=[call("done", answer="42")])]
     )
     async with Workspace(tmp_path / "ws") as ws:
-        notices = [notice async for notice in ws.stream("6 * 7?", model=model)]
+        notices = [notice async for notice in ws.stream("6 * 7?", model=model, system="react")]
     kinds = [notice.kind for notice in notices]
     assert kinds[-1] == "end" and kinds.count("end") == 1
     result = notices[-1].result
@@ -155,7 +155,7 @@ async def test_a_stream_ends_with_the_result(tmp_path: Path) -> None:
 async def test_a_reader_that_stops_reading_stops_the_run(tmp_path: Path) -> None:
     model = ScriptedModel(lambda request: decide(calls=[call("todo", action="list")]), latency_s=0.05)
     async with Workspace(tmp_path / "ws") as ws:
-        stream = ws.stream("Go on.", model=model)
+        stream = ws.stream("Go on.", model=model, system="react")
         async for notice in stream:
             if notice.event is not None and notice.event.type == "started":
                 break
@@ -177,7 +177,7 @@ async def test_cancel_from_another_workspace(tmp_path: Path) -> None:
 
     model = ScriptedModel(lambda request: decide(calls=[call("work")]))
     async with Workspace(tmp_path / "ws", tools=[work]) as ws, Workspace(tmp_path / "ws", tools=[work]) as other:
-        task = asyncio.create_task(ws.run("Work.", model=model))
+        task = asyncio.create_task(ws.run("Work.", model=model, system="react"))
         await started.wait()
         (record,) = await other.runs()
         await other.cancel(record.id, reason="enough", by="me")
@@ -197,46 +197,46 @@ async def test_run_sync_works_with_and_without_a_loop(tmp_path: Path) -> None:
     assert result.answer.startswith("15")
     async with make() as ws:
         with pytest.raises(WorkspaceStateError, match="run_sync opens the workspace itself"):
-            ws.run_sync("What is 1 + 1?", model="offline")
+            ws.run_sync("What is 1 + 1?", model="offline", system="react")
 
 
 async def test_bad_input_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws") as ws:
         with pytest.raises(EmptyTaskError, match="the task is empty"):
-            await ws.run("  ")
+            await ws.run("  ", system="react")
         with pytest.raises(UnknownSystemError, match=r"no system 'reakt'; the systems: .*react"):
             await ws.run("x", system="reakt")
         with pytest.raises(UnknownModelError, match="ofline"):
-            await ws.run("x", model="ofline")
+            await ws.run("x", model="ofline", system="react")
         with pytest.raises(BudgetError, match="max_steps is 0"):
-            await ws.run("x", max_steps=0)
+            await ws.run("x", max_steps=0, system="react")
         with pytest.raises(FileInputError, match=r"missing\.txt"):
-            await ws.run("x", files=[tmp_path / "missing.txt"])
+            await ws.run("x", files=[tmp_path / "missing.txt"], system="react")
         with pytest.raises(ValueError, match="a budget's limit is -1"):
             Budget(tokens=-1)
         with pytest.raises(FileInputError, match="give a list of paths"):
-            await ws.run("x", files="note.txt")
+            await ws.run("x", files="note.txt", system="react")
         with pytest.raises(BudgetError, match="give a Budget"):
-            await ws.run("x", budget={"steps": 1})  # type: ignore[arg-type]
+            await ws.run("x", budget={"steps": 1}, system="react")  # type: ignore[arg-type]
         with pytest.raises(SettingsError, match="on_ask is 'maybe'"):
-            await ws.run("x", on_ask="maybe")  # type: ignore[arg-type]
+            await ws.run("x", on_ask="maybe", system="react")  # type: ignore[arg-type]
         with pytest.raises(SettingsError, match="on_uncertain is 'maybe'"):
-            await ws.run("x", on_uncertain="maybe")  # type: ignore[arg-type]
+            await ws.run("x", on_uncertain="maybe", system="react")  # type: ignore[arg-type]
         with pytest.raises(SettingsError, match="the label 'a' = 1 is not text"):
-            await ws.run("x", labels={"a": 1})  # type: ignore[dict-item]
+            await ws.run("x", labels={"a": 1}, system="react")  # type: ignore[dict-item]
         with pytest.raises(UnknownComponentError, match="cannot be named 'done'"):
-            await ws.run("x", tools=[tool(name="done")(lambda: 1)])
+            await ws.run("x", tools=[tool(name="done")(lambda: 1)], system="react")
         assert await ws.runs() == []
 
 
 async def test_an_answer_of_another_type_and_a_system_that_is_denied(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws") as ws:
-        result = await ws.run("What is 3 * 4?", model="offline")
+        result = await ws.run("What is 3 * 4?", model="offline", system="react")
         with pytest.raises(OutputError, match=rf"the answer of {result.run_id} does not fit int"):
             await ws.resume(result.run_id, output_type=int)
     closed = Settings(policy=PolicySettings(deny=("react",)))
     async with Workspace(tmp_path / "ws", settings=closed) as ws:
-        result = await ws.run("What is 3 * 4?", model="offline")
+        result = await ws.run("What is 3 * 4?", model="offline", system="react")
         assert (result.status, result.error_type) == (RunStatus.FAILED, AgentFailedError.__name__)
         assert result.error == "denied: 'react' is denied by the workspace's policy settings"
 
@@ -249,8 +249,8 @@ async def test_dollars_need_a_price(tmp_path: Path) -> None:
     }
     async with Workspace(tmp_path / "ws", settings=Settings(models=profiles)) as ws:
         with pytest.raises(BudgetError, match="the price of model 'unknown' is unknown"):
-            await ws.run("x", model="unknown", budget=Budget(cost_usd=1))
-        ids = {name: await ws.create("x", model=name) for name in profiles}
+            await ws.run("x", model="unknown", budget=Budget(cost_usd=1), system="react")
+        ids = {name: await ws.create("x", model=name, system="react") for name in profiles}
         limits = {record.id: record.manifest.budget.cost_usd for record in await ws.runs()}
         assert {name: limits[ids[name]] for name in ids} == {"free": None, "unknown": None, "priced": 1.0}
 
@@ -262,7 +262,9 @@ async def test_files_are_kept_with_the_run(tmp_path: Path) -> None:
     both = [call("read_file", name="x.txt"), call("read_file", name="x-2.txt")]
     model = ScriptedModel([decide(calls=both), decide(calls=[call("done", answer="both")])])
     async with Workspace(tmp_path / "ws") as ws:
-        run_id = await ws.create("Which?", files=[tmp_path / "a/x.txt", tmp_path / "b/x.txt"], model=model)
+        run_id = await ws.create(
+            "Which?", files=[tmp_path / "a/x.txt", tmp_path / "b/x.txt"], model=model, system="react"
+        )
         (tmp_path / "a/x.txt").unlink()
         result = await ws.resume(run_id)
         assert result.answer == "both"
@@ -291,7 +293,7 @@ async def test_changed_code_resumes_while_fingerprints_match_and_is_noted(tmp_pa
         return "never called: the outcome is recorded"
 
     async with Workspace(tmp_path / "ws", tools=[first]) as ws:
-        result = await ws.run("Weigh the pear.", model=ScriptedModel(model))
+        result = await ws.run("Weigh the pear.", model=ScriptedModel(model), system="react")
         assert (result.status, result.error) == (RunStatus.FAILED, "the server is down")
     stop = False
     async with Workspace(tmp_path / "ws", tools=[second]) as ws:
@@ -309,7 +311,7 @@ async def test_a_cut_result_is_kept_whole(tmp_path: Path) -> None:
 
     model = ScriptedModel([decide(calls=[call("big")]), decide(calls=[call("done", answer="long")])])
     async with Workspace(tmp_path / "ws", tools=[big]) as ws:
-        result = await ws.run("Read.", model=model)
+        result = await ws.run("Read.", model=model, system="react")
         (ref,) = result.artifacts
         assert f"kept as the artifact {ref.name}" in seen(model.requests[1])
         assert await ws.artifact(result.run_id, ref.name) == b"word " * 10_000
@@ -320,7 +322,7 @@ async def test_a_cut_result_is_kept_whole(tmp_path: Path) -> None:
 async def test_every_effect_names_the_hash_of_its_component(tmp_path: Path) -> None:
     model = ScriptedModel([decide(calls=[call("todo", action="list")]), decide(calls=[call("done", answer="1")])])
     async with Workspace(tmp_path / "ws") as ws:
-        result = await ws.run("Look.", model=model)
+        result = await ws.run("Look.", model=model, system="react")
         effects = [e.body["effect"] for e in await ws.events(result.run_id) if e.body.get("effect")]
         assert len(effects) == 7
         assert all(len(effect["content_hash"]) == 64 and "@" in effect["component"] for effect in effects)
@@ -328,7 +330,7 @@ async def test_every_effect_names_the_hash_of_its_component(tmp_path: Path) -> N
 
 async def test_the_memory_engine(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "none", store=MemoryStore()) as ws:
-        result = await ws.run("What is 2 ** 10?", model="offline")
+        result = await ws.run("What is 2 ** 10?", model="offline", system="react")
         assert "1024" in result.answer
         assert (await ws.replay(result.run_id)).answer == result.answer
     assert not (tmp_path / "none").exists()
@@ -383,7 +385,7 @@ async def test_an_application_is_found_again(tmp_path: Path) -> None:
         return decide(calls=[call("stock", item="apples")])
 
     async with open_workspace(tmp_path / "ws") as ws:
-        result = await ws.run("How many apples?", model=ScriptedModel(model))
+        result = await ws.run("How many apples?", model=ScriptedModel(model), system="react")
         assert result.answer == "12"
         (record,) = await ws.runs()
         assert (record.manifest.app, record.manifest.app_folder) == ("shop_for_test:workspace", str(tmp_path))
