@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentorchestra.agents.kit import Kit, ask_model
+from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import OutputError
 from agentorchestra.core.messages import ModelRequest, ModelSettings, user
 from agentorchestra.core.settings import ModelProfile, Settings
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
+from agentorchestra.runtime.session import Session
 from agentorchestra.tea.structured import read_output
 from agentorchestra.testing import (
     LoopbackAnthropicServer,
@@ -20,6 +25,7 @@ from agentorchestra.testing import (
     ServerReply,
     ServerScript,
 )
+from agentorchestra.workspace import Workspace
 from tests.models.support import Context, asking, effect_of
 
 SERVERS: dict[str, tuple[type[LoopbackModelServer], str]] = {
@@ -108,6 +114,32 @@ async def test_a_server_that_refuses_it_is_asked_by_the_prompt() -> None:
         await manager.aclose()
     assert len(context.failures) == 1 and "the schema of the output" in str(context.failures[0][1])
     assert server.count == 3, "the second request knows it"
+
+
+async def judging(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    """A system that asks for JSON, and once more with what was wrong."""
+    prompt = spec.instruction
+    for _ in range(2):
+        said = await ask_model("judge", prompt, session, kit, purpose="judge", trust=Trust.USER, output_schema=VERDICT)
+        try:
+            verdict = read_output(said, VERDICT)
+        except OutputError as exc:
+            prompt = f"{spec.instruction}\n{exc}"
+        else:
+            return AgentResult(status=RunStatus.COMPLETED, answer=json.dumps(verdict))
+    return AgentResult(status=RunStatus.BLOCKED, report=prompt)
+
+
+async def test_a_caller_asks_once_more_and_it_replays(tmp_path: Path) -> None:
+    async with LoopbackModelServer(["seven, I would say", REPLY]) as server:
+        models = {"m": ModelProfile(model="openai:gpt-5", base_url=server.base_url)}
+        settings = Settings(models=models, model="m", system="judging")
+        async with Workspace(tmp_path / "ws", settings=settings, systems={"judging": judging}) as ws:
+            result = await ws.run("Judge it.")
+            assert json.loads(result.answer) == json.loads(REPLY)
+            assert (await ws.replay(result.run_id)).answer == result.answer
+    assert [schema_sent(body) for body in server.requests] == [True, True]
+    assert "holds no JSON but 'seven, I would say'" in json.dumps(server.requests[1])
 
 
 def test_requests_without_it_are_what_they_were() -> None:

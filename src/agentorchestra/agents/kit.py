@@ -287,7 +287,16 @@ def _told(
     return (*before, order, *spec.context), (origin, *provenance_of([*before, *spec.context]))
 
 
-async def ask_model(role: str, prompt: str, session: Session[Any], kit: Kit, *, purpose: str, trust: Trust) -> str:
+async def ask_model(
+    role: str,
+    prompt: str,
+    session: Session[Any],
+    kit: Kit,
+    *,
+    purpose: str,
+    trust: Trust,
+    output_schema: dict[str, Any] | None = None,
+) -> str:
     """One request beside the steps of an agent (a judge, a formatter): the reply's text, "" where it may not be asked.
 
     Args:
@@ -297,10 +306,13 @@ async def ask_model(role: str, prompt: str, session: Session[Any], kit: Kit, *, 
         kit: see Kit.
         purpose: says in the log what it was for.
         trust: of what stands in the prompt.
+        output_schema: asks for JSON that fits it; `tea.structured.read_output` reads the reply.
     """
     chosen = session.manifest.roles.get(role, RoleSettings())
     model = chosen.model or session.model
     _, settings, profile_hash = request_settings(model, chosen, session, kit)
+    if output_schema is not None:
+        settings = settings.model_copy(update={"output_schema": output_schema})
     block = TextBlock(text=prompt, trust=Trust.SYSTEM)
     outcome = await session.perform(
         Effect(

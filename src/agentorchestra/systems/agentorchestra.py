@@ -8,7 +8,6 @@ the answer, and nobody is asked again. At last the answer is put into the form t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,11 +27,13 @@ from agentorchestra.agents.evidence import (
 from agentorchestra.agents.kit import Kit, ask_model, run_agent
 from agentorchestra.agents.reporter import NAME as REPORTER
 from agentorchestra.core.content import TextBlock, Trust
+from agentorchestra.core.errors import OutputError
 from agentorchestra.core.messages import Message
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import State, inbox
 from agentorchestra.models.render import render_block
 from agentorchestra.runtime.session import Session
+from agentorchestra.tea.structured import read_output
 from agentorchestra.tools.todo import Plans
 
 NAME = "agentorchestra"
@@ -40,6 +41,13 @@ PLANNER_TOOLS = ("todo",)
 
 SHORT_WORDS = 12
 """Answers of at most so many words are not reformatted."""
+
+VERDICT = {
+    "type": "object",
+    "properties": {"supported": {"type": "boolean"}, "problem": {"type": "string"}},
+    "required": ["supported"],
+}
+"""What the judge is asked to reply (prompt `verify`)."""
 
 
 async def agentorchestra(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
@@ -185,10 +193,12 @@ class Check:
             sources=[one.model_dump(mode="json") for one in result.sources],
             evidence=render_block(evidence_block(found)),
         )
-        said = await ask_model("judge", prompt, session, self.kit, purpose="judge", trust=Trust.UNTRUSTED)
+        said = await ask_model(
+            "judge", prompt, session, self.kit, purpose="judge", trust=Trust.UNTRUSTED, output_schema=VERDICT
+        )
         try:
-            verdict = json.loads(said[said.index("{") : said.rindex("}") + 1])
-        except ValueError:
+            verdict = read_output(said, VERDICT)
+        except OutputError:
             return ""  # a judge that says nothing readable doubts nothing
         if not isinstance(verdict, dict) or verdict.get("supported") is not False:
             return ""
