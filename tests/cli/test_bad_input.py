@@ -189,7 +189,7 @@ def test_a_bug_is_one_sentence_and_a_traceback_only_on_request(folder: Folder) -
 
 
 def test_the_quota_of_the_workspace(app: Folder) -> None:
-    app.with_app('app = "app:workspace"\nmodel = "scripted"\nmax_bytes = 200_000\n')
+    app.with_app('app = "app:workspace"\nmodel = "scripted"\nsystem = "react"\nmax_bytes = 200_000\n')
     done = app.run("run", "PLAN fill", "--json")
     assert done.code == 1
     assert "no space left for the log" in done.error

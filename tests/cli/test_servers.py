@@ -172,7 +172,7 @@ def test_ctrl_c_while_a_server_is_silent(folder: Folder) -> None:
     with Provider(silence()).running() as provider:
         use(folder, provider.server.base_url)
         with folder.start("run", "Say something") as started:
-            started.wait_for("step 1 (react)")
+            started.wait_for("step 1 (agentorchestra)")
             started.interrupt()
             done = started.end(seconds=20)
         assert done.code == 130
