@@ -342,6 +342,7 @@ async def test_requests_that_are_built_from_known_parts_are_what_the_sdk_sends()
 async def test_a_growing_conversation_is_sent_as_a_fresh_client_would_send_it() -> None:
     history: list[Message] = [user("Read them."), user("Begin.")]
     grown: list[Any] = []
+    tools = (schema(), schema("multiply"))
     async with serving(lambda body: "ok") as (server, client):
         for step in range(4):
             one = ToolCall(id=f"c{step}", name="read", arguments={"n": step, "deep": {"a": [step]}})
@@ -351,9 +352,10 @@ async def test_a_growing_conversation_is_sent_as_a_fresh_client_would_send_it() 
                 Message(role="tool", tool_call_id=one.id, content=(shown,), is_error=step == 2),
                 user(f"step {step}"),
             ]
-            await client.request(asking(*history), media=no_media)
+            await client.request(asking(*history, tools=tools), media=no_media)
         grown = server.requests
     for body in grown:
         async with serving(lambda body: "ok") as (server, client):
-            await client.request(asking(*history[: 2 + 3 * (grown.index(body) + 1)]), media=no_media)
+            known = history[: 2 + 3 * (grown.index(body) + 1)]
+            await client.request(asking(*known, tools=tools), media=no_media)
             assert server.requests == [body]

@@ -46,6 +46,7 @@ from agentorchestra.models.render import render_block, render_message
 
 if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
+    from pydantic_ai.embeddings import EmbeddingModel
 
     from agentorchestra.models.manager import Resolved
 
@@ -285,7 +286,13 @@ class _MappedOnce(OpenAIChatModel):
     def _map_model_response(self, message: theirs.ModelResponse) -> Any:
         known = self._mapped.get(id(message))
         mapped = known[1] if known is not None else self._keep(message, [super()._map_model_response(message)])
-        return None if mapped[0] is None else dict(mapped[0])  # the library adds fields to it
+        # The library adds this field to messages, as long as the model thinks.
+        own = mapped[0] is not None and self.profile.get("openai_chat_thinking_field") is not None
+        return dict(mapped[0]) if own else mapped[0]
+
+    def _map_tool_definition(self, f: ToolDefinition, model_settings: TheirSettings) -> Any:
+        known = self._mapped.get(id(f))
+        return (known[1] if known is not None else self._keep(f, [super()._map_tool_definition(f, model_settings)]))[0]
 
     async def _map_user_message(self, message: theirs.ModelRequest) -> AsyncIterator[Any]:
         if not all(isinstance(getattr(part, "content", None), str) for part in message.parts):
@@ -322,6 +329,8 @@ class Wire:
         self._anthropic = resolved.provider == "anthropic"
         self._resolved = resolved
         self._client: PlainOpenAI | None = None
+        self._embedder: EmbeddingModel | None = None
+        self._further = contextlib.AsyncExitStack()
         self._http: httpx2.AsyncClient | None = None
         self._model = self._build(resolved)
         self._tools = Tools(self._model)
@@ -334,6 +343,7 @@ class Wire:
     async def aclose(self) -> None:
         """Close them."""
         await self._model.__aexit__(None, None, None)
+        await self._further.aclose()
         if self._http is not None:
             await self._http.aclose()
 
@@ -385,21 +395,27 @@ class Wire:
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         """A vector for each text, and what it cost; raises whatever the library raises."""
-        from pydantic_ai.embeddings import EmbeddingModel, infer_embedding_model
+        if self._embedder is None:
+            self._embedder = await self._make_embedder()
+        result = await self._embedder.embed(list(texts), input_type="document")
+        vectors = [[float(number) for number in vector] for vector in result.embeddings]
+        if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) > 1:
+            raise Unreadable(f"{len(vectors)} vectors for {len(texts)} texts, or vectors of different lengths")
+        tokens = result.usage.input_tokens or sum(estimate_text_tokens(text) for text in texts)
+        return vectors, Usage(requests=1, input_tokens=tokens)
+
+    async def _make_embedder(self) -> EmbeddingModel:
+        from pydantic_ai.embeddings import infer_embedding_model
         from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
 
-        model: EmbeddingModel
         if self._client is not None:
-            model = OpenAIEmbeddingModel(self._resolved.model, provider=OpenAIProvider(openai_client=self._client))
-        else:
-            named = f"{self._resolved.provider}:{self._resolved.model}"
-            model = infer_embedding_model(named, provider_factory=lambda name: _provider(name, self._resolved))
-        result = await model.embed(list(texts), input_type="document")
-        tokens = result.usage.input_tokens or sum(estimate_text_tokens(text) for text in texts)
-        return [[float(x) for x in vector] for vector in result.embeddings], Usage(requests=1, input_tokens=tokens)
+            return OpenAIEmbeddingModel(self._resolved.model, provider=OpenAIProvider(openai_client=self._client))
+        provider = await self._further.enter_async_context(_provider(self._resolved.provider, self._resolved))
+        named = f"{self._resolved.provider}:{self._resolved.model}"
+        return infer_embedding_model(named, provider_factory=lambda name: provider)
 
-    async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage]:
-        """What is said in a recording, by the provider's own SDK; raises whatever it raises."""
+    async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage, float | None]:
+        """What is said in a recording, by the provider's own SDK, and the seconds it counted; raises whatever it raises."""
         if self._client is None:
             raise ModelRequestError(
                 f"{self._name} transcribes nothing here: only OpenAI and servers with its API do; name such a model "
@@ -408,13 +424,17 @@ class Wire:
         said = await self._client.audio.transcriptions.create(
             model=self._resolved.model, file=(name, data, media_type), response_format="json"
         )
+        text = getattr(said, "text", None)
+        if not isinstance(text, str):
+            raise Unreadable(f"no transcript but {str(said)[:200]!r}")
         counted = getattr(said, "usage", None)
+        seconds = getattr(counted, "seconds", None)
         usage = Usage(
             requests=1,
             input_tokens=int(getattr(counted, "input_tokens", 0) or 0),
             output_tokens=int(getattr(counted, "output_tokens", 0) or 0),
         )
-        return said.text, usage
+        return text, usage, None if seconds is None else float(seconds)
 
     def _build(self, resolved: Resolved) -> Model:
         entry = PROVIDERS.get(resolved.provider)
