@@ -105,7 +105,7 @@ def test_a_folder_that_is_no_benchmark_is_refused(tmp_path: Path) -> None:
 
 
 def test_startup_prints_ratios() -> None:
-    command = [sys.executable, BENCHMARKS / "startup", "--repeat", "1", "--python", sys.executable]
+    command: list[str | Path] = [sys.executable, BENCHMARKS / "startup", "--repeat", "1", "--python", sys.executable]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     lines = {line[:38].strip(): re.findall(r"\d+(?:\.\d+)?", line[38:]) for line in done.stdout.splitlines()[1:]}
     assert {name: len(cells) for name, cells in lines.items()} == dict.fromkeys(
