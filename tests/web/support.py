@@ -25,6 +25,8 @@ from agentorchestra.workspace import Workspace
 from tests.systems.support import seen
 
 TOKEN = "token-of-the-tests-0123"
+CODEWORD = "swordfish-4711"
+"""A secret of the workspace."""
 
 
 @tool(effect="composite")
@@ -65,6 +67,11 @@ class Gate:
         self.entered.set()
         await self.open.wait()
         return "the gate is open"
+
+    async def reached(self) -> None:
+        """Until an agent waits at the gate."""
+        async with asyncio.timeout(30):
+            await self.entered.wait()
 
 
 def script(request: ModelRequest) -> Any:
@@ -177,7 +184,8 @@ async def served(folder: Path, **options: Any) -> AsyncIterator[Served]:
         folder / "ws",
         tools=[consult, read_notes, outbox.send_mail, gate.wait_at_gate],
         models={"scripted": ScriptedModel(script)},
-        settings=Settings(model="scripted"),
+        settings=Settings(model="scripted", system="react", secrets=("CODEWORD",)),
+        environ={"CODEWORD": CODEWORD},
     )
     options = {"token": TOKEN, "allowed_hosts": LOOPBACK_HOSTS, **options}
     app = asgi(ws, **options)

@@ -166,7 +166,8 @@ async def test_a_run_that_is_not_there(tmp_path: Path) -> None:
         for method, path in ROUTES[2:-1]:
             body = bodies.get(path.rpartition("/")[2], {}) if method == "POST" else None
             assert "no run 'run_1' in this workspace" in await _refused(web, method, path, 404, json=body)
-        assert "the runs are at /runs" in await _refused(web, "GET", "/nothing", 404)
+        for path in ("/nothing", "/", "/runs/", "/runs/run_1/", "/runs/run_1/nothing"):
+            assert "the runs are at /runs" in await _refused(web, "GET", path, 404)
         assert "DELETE is not allowed at /runs" in await _refused(web, "DELETE", "/runs", 405)
         assert "limit is 0" in await _refused(web, "GET", "/runs?limit=0", 422)
         assert "limit is 'x'" in await _refused(web, "GET", "/runs?limit=x", 400)

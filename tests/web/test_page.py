@@ -47,7 +47,7 @@ def workspace():
 def test_the_examples_run(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("app.py", APP)
-    folder.write("agentorchestra.toml", 'app = "app:workspace"\nmodel = "scripted"\n')
+    folder.write("agentorchestra.toml", 'app = "app:workspace"\nmodel = "scripted"\nsystem = "react"\n')
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     blocks = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 5

@@ -21,7 +21,7 @@ TOKEN = "token-of-the-tests-0123"
 @pytest.fixture
 def app(tmp_path: Path) -> Folder:
     """A folder with an application: tools and a scripted model."""
-    return Folder(tmp_path).with_app()
+    return Folder(tmp_path).with_app('app = "app:workspace"\nmodel = "scripted"\nsystem = "react"\n')
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 
 from agentorchestra.testing import ScriptedModel
 from agentorchestra.workspace import Workspace
-from tests.web.support import SentEvent, consult, script, served
+from tests.web.support import CODEWORD, SentEvent, consult, script, served
 
 LEASE = "The rent is 900 euros per month.\nThe notice period is three months.\n"
 
@@ -62,7 +62,7 @@ async def _read(events: Any, most: int | None = None) -> list[SentEvent]:
 async def test_events_are_the_log_and_live_ones_follow(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN gate")
-        await web.gate.entered.wait()
+        await web.gate.reached()
         async with web.events(run_id) as events:
             # The run stands at the gate: what has been read now was there, what follows is live.
             seen = [await anext(events)]
@@ -81,7 +81,7 @@ async def test_events_are_the_log_and_live_ones_follow(tmp_path: Path) -> None:
 async def test_a_reader_that_comes_back_misses_nothing_and_gets_nothing_twice(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN gate")
-        await web.gate.entered.wait()
+        await web.gate.reached()
         async with web.events(run_id) as events:
             first = await _read(events, 2)
         web.gate.open.set()
@@ -114,7 +114,7 @@ async def test_a_run_that_another_process_drives_is_followed(tmp_path: Path) -> 
     # Another workspace over the same folder has its own connections, log writer and engine.
     models = {"scripted": ScriptedModel(script)}
     async with served(tmp_path) as web, Workspace(tmp_path / "ws", tools=[consult], models=models) as other:
-        run_id = await other.create("PLAN ask", model="scripted")
+        run_id = await other.create("PLAN ask", model="scripted", system="react")
         async with web.events(run_id) as events:
             assert (await anext(events)).kind == "run_created"
             assert (await other.resume(run_id)).status == "waiting"
@@ -152,9 +152,9 @@ async def test_an_answer_is_taken_up_by_whoever_drives_the_run(tmp_path: Path) -
     async with served(tmp_path) as web:
         tools = [consult, web.gate.wait_at_gate]
         async with Workspace(tmp_path / "ws", tools=tools, models=models) as other:
-            run_id = await other.create("PLAN both", model="scripted")
+            run_id = await other.create("PLAN both", model="scripted", system="react")
             driving = asyncio.create_task(other.resume(run_id))
-            await web.gate.entered.wait()
+            await web.gate.reached()
             await web.asked(run_id)
             await web.post(f"/runs/{run_id}/answer", {"answer": "blue"})
             web.gate.open.set()
@@ -165,7 +165,7 @@ async def test_an_answer_is_taken_up_by_whoever_drives_the_run(tmp_path: Path) -
 async def test_an_answer_that_comes_while_siblings_work_is_enough(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN both")
-        await web.gate.entered.wait()
+        await web.gate.reached()
         await web.asked(run_id)
         await web.post(f"/runs/{run_id}/answer", {"answer": "blue"})
         web.gate.open.set()
@@ -211,7 +211,7 @@ async def test_an_approval_lets_it_act_and_a_denial_does_not(tmp_path: Path) -> 
 async def test_a_run_is_cancelled_and_goes_on_after_a_resume(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN gate")
-        await web.gate.entered.wait()
+        await web.gate.reached()
         refused = await web.post(f"/runs/{run_id}/resume", status=409)
         assert refused["error_type"] == "FencedError" and run_id in refused["error"]
         async with web.events(run_id) as events:
@@ -238,7 +238,7 @@ async def test_a_resume_brings_another_budget(tmp_path: Path) -> None:
 async def test_what_is_told_reaches_the_agent(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN gate")
-        await web.gate.entered.wait()
+        await web.gate.reached()
         await web.post(f"/runs/{run_id}/tell", {"text": "only the open ones"})
         web.gate.open.set()
         found = await web.until(run_id, "completed")
@@ -276,6 +276,19 @@ async def test_a_failed_run_says_why_and_its_stream_ends(tmp_path: Path) -> None
         assert (result["error_type"], result["error"]) == ("ModelAuthError", "the provider refused the key")
 
 
+async def test_secrets_leave_by_no_way(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        run_id = await web.submit(f"PLAN ask {CODEWORD}", labels={"word": CODEWORD})
+        await web.until(run_id, "waiting")
+        await web.post(f"/runs/{run_id}/tell", {"text": f"it is {CODEWORD}"})
+        await web.post(f"/runs/{run_id}/answer", {"answer": CODEWORD})
+        found = await web.until(run_id, "completed")
+        async with web.events(run_id) as events:
+            seen = str([one.data for one in await _read(events)])
+        shown = str([found, await web.get("/runs"), seen])
+        assert CODEWORD not in shown and found["result"]["answer"] == "The tools said: secret:CODEWORD"
+
+
 async def test_questions_can_be_denied_from_the_start(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN mail", on_ask="deny")
@@ -295,7 +308,7 @@ async def test_the_end_of_the_server_stops_runs_that_can_be_resumed(tmp_path: Pa
 
     async with served(tmp_path) as web:
         run_id = await web.submit("PLAN gate")
-        await web.gate.entered.wait()
+        await web.gate.reached()
         reading = asyncio.create_task(stay())
         await reads.wait()
         web.app.stop_streams()

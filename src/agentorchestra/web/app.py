@@ -89,6 +89,7 @@ class WebApp:
                 Exception: _bug,
             },
         )
+        self._app.router.redirect_slashes = False
         self._guard = Guard(self._opened, token=token, allowed_hosts=allowed_hosts)
         self.token = self._guard.token
 

@@ -43,7 +43,7 @@ ARGUMENTS = {
 """What a Workspace is given for each kind."""
 
 TRY = {
-    "tool": """agentorchestra run '{name}(text="a bird in the hand", most=1)' --model offline""",
+    "tool": """agentorchestra run '{name}(text="a bird in the hand", most=1)' --system react --model offline""",
     "agent": """agentorchestra run '{name}(task="What is ...?")' --file FILE --system agentorchestra --model offline""",
     "system": "agentorchestra run '6 * 7?' --system {name} --model offline",
 }
