@@ -10,7 +10,11 @@ from agentorchestra.core.budget import Budget
 
 
 class Price(BaseModel):
-    """US dollars per million tokens, by class. A class left out costs as much as plain input or output."""
+    """US dollars per million tokens, by class. A class left out costs as much as plain input or output.
+
+    Attributes:
+        audio_minute: US dollars per minute of sound, for models that transcribe and are paid by the minute.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -18,6 +22,7 @@ class Price(BaseModel):
     output: float = Field(ge=0)
     cache_read: float | None = Field(default=None, ge=0)
     cache_write: float | None = Field(default=None, ge=0)
+    audio_minute: float | None = Field(default=None, ge=0)
 
 
 class ModelProfile(BaseModel):

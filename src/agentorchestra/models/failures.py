@@ -212,6 +212,7 @@ def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
     Returns:
         The error, and whether the request may have been served and paid nevertheless.
     """
+    import openai
     from pydantic_ai import exceptions as raised
 
     if isinstance(exc, Unreadable):
@@ -220,6 +221,12 @@ def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
         quota = isinstance(exc, raised.ModelQuotaExceededError)
         error = of_status(target, exc.status_code, exc.body, retry_after_s=_retry_after(exc), quota=quota)
         return error, exc.in_stream
+    if isinstance(exc, openai.APIStatusError):  # transcriptions go past pydantic-ai
+        wait = _seconds(exc.response.headers.get("retry-after", ""))
+        quota = exc.code == "insufficient_quota"
+        return of_status(target, exc.status_code, exc.body, retry_after_s=wait, quota=quota), False
+    if isinstance(exc, openai.APIConnectionError):
+        return _transport(exc, target)
     if isinstance(exc, raised.ModelConnectionError):
         return _transport(exc, target)
     if isinstance(exc, raised.ModelAPIError):
@@ -283,8 +290,12 @@ def _retry_after(exc: Any) -> float | None:
     """Seconds the provider asks to wait; the library reads whole seconds and dates, some servers send fractions."""
     if exc.retry_after is not None:
         return float(exc.retry_after)
+    return _seconds((exc.headers or {}).get("retry-after", ""))
+
+
+def _seconds(text: str) -> float | None:
     try:
-        seconds = float((exc.headers or {}).get("retry-after", ""))
+        seconds = float(text)
     except ValueError:
         return None
     return seconds if 0 <= seconds < math.inf else None

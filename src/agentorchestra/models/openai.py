@@ -14,7 +14,14 @@ from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError, M
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, OnDelta, with_usage
 from agentorchestra.models.failures import Target, of_schema, silent, translate
-from agentorchestra.models.prices import estimate_text_tokens, most_usage, price_of
+from agentorchestra.models.prices import (
+    estimate_text_tokens,
+    most_usage,
+    price_of,
+    price_of_sound,
+    sound_seconds,
+    sound_usage,
+)
 from agentorchestra.models.providers import PROVIDERS
 
 if TYPE_CHECKING:
@@ -68,9 +75,19 @@ class PydanticAIClient:
         Raises:
             ModelError: as `request`.
         """
-        return await self._through(
-            lambda wire: wire.transcribe(data, name, media_type), self.profile.timeout_s, lambda: Usage()
+        longest = sound_seconds(len(data), media_type)
+        most = sound_usage(longest).model_copy(
+            update={"requests": 0, "cost_usd": self.sound_price(sound_usage(longest), longest)}
         )
+        text, usage, seconds = await self._through(
+            lambda wire: wire.transcribe(data, name, media_type), self.profile.timeout_s, lambda: most
+        )
+        cost = self.sound_price(usage, longest if seconds is None else seconds)
+        return text, usage.model_copy(update={"cost_usd": cost})
+
+    def sound_price(self, usage: Usage, seconds: float) -> float | None:
+        """US dollars for a transcription; None when the price is unknown."""
+        return price_of_sound(self.profile, usage, seconds, address=self._resolved.address)
 
     async def _through(self, ask: Callable[[Wire], Awaitable[T]], timeout_s: float, at_most: Callable[[], Usage]) -> T:
         # The library's own limit counts the silence between two pieces: a server that trickles would never end.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -25,6 +26,9 @@ IMAGE_TOKENS = 3_000
 
 BYTES_PER_MEDIA_TOKEN = 20
 """Documents and sound: a page of a PDF has some 50 kB and costs up to 2,500 tokens."""
+
+_THIN_WAV = 16_000  # bytes a second: 8 kHz, 16 bits
+_THIN_SOUND = 2_000  # 16 kbit/s
 
 _MESSAGE_CHARS = 4 * CHARS_PER_TOKEN  # role, separators
 _MILLION = 1_000_000
@@ -49,6 +53,31 @@ def price_of(profile: ModelProfile, usage: Usage, *, address: str | None = None)
         return None
     provider, _, model = profile.model.partition(":")
     return _published(provider, model, usage)
+
+
+def price_of_sound(profile: ModelProfile, usage: Usage, seconds: float, *, address: str | None = None) -> float | None:
+    """US dollars for a transcription, None when the price is unknown.
+
+    By the minute where the profile says so, else by tokens. A published price of tokens says nothing about a model
+    that counted none.
+    """
+    price = profile.price
+    if price is not None and price.audio_minute is not None:
+        return round(seconds / 60 * price.audio_minute, 12)
+    if price is None and not usage.tokens:
+        return None
+    cost = price_of(profile, usage, address=address)
+    return cost if price is not None or cost else None  # a model that is paid by the minute is listed with zero
+
+
+def sound_seconds(size: int, media_type: str) -> float:
+    """How long a recording of this size may be, by the thinnest sound in common use; no format says it by its size."""
+    return size / (_THIN_WAV if "wav" in media_type else _THIN_SOUND)
+
+
+def sound_usage(seconds: float) -> Usage:
+    """The tokens that a recording may cost where it is paid by tokens."""
+    return Usage(requests=1, input_tokens=math.ceil(10 * seconds), output_tokens=math.ceil(5 * seconds))
 
 
 def _at(price: Price, usage: Usage) -> float:
@@ -216,4 +245,7 @@ __all__ = [
     "is_loopback",
     "most_usage",
     "price_of",
+    "price_of_sound",
+    "sound_seconds",
+    "sound_usage",
 ]

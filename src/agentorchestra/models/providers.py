@@ -80,4 +80,11 @@ PROVIDERS: dict[str, ProviderEntry] = {
 FAMILIES = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "claude": "anthropic", "gemini": "google"}
 """Beginnings of model names that people write without their provider."""
 
-__all__ = ["FAMILIES", "PROVIDERS", "ProviderEntry"]
+
+def model_id(name: str) -> str:
+    """The model's name without its provider: the same model may be had at several places."""
+    provider, sep, model = name.partition(":")
+    return model if sep and provider in PROVIDERS else name
+
+
+__all__ = ["FAMILIES", "PROVIDERS", "ProviderEntry", "model_id"]

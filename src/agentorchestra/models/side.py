@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from pydantic import JsonValue
-
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.content import Trust
-from agentorchestra.core.effects import Effect, Mode, Outcome, failed
-from agentorchestra.core.errors import ModelError, ModelRequestError, UsageError
+from agentorchestra.core.effects import Effect, Outcome, failed
+from agentorchestra.core.errors import BudgetError, ModelError, ModelRequestError, UsageError
+from agentorchestra.core.vectors import pack
 from agentorchestra.models.client import ModelClient
 from agentorchestra.models.handler import RequestModelHandler, priced
-from agentorchestra.models.prices import estimate_text_tokens
+from agentorchestra.models.prices import estimate_text_tokens, sound_seconds, sound_usage
+from agentorchestra.models.providers import model_id
 
 T = TypeVar("T")
 
@@ -25,44 +25,72 @@ class _SideHandler(RequestModelHandler):
         """The effect as it is: the door replaces the values of known secrets."""
         return effect
 
+    def bound(self, effect: Effect) -> Bound:
+        """At the dearest price of the chain."""
+        try:
+            clients = self._chain(str(effect.arguments.get("model", "")))
+        except UsageError:
+            return NO_COST
+        costs = [self._cost(effect, client) or 0.0 for _, client in clients]
+        return Bound(tokens=self._most(effect).tokens, cost_usd=max(costs))
+
+    def _most(self, effect: Effect) -> Usage:
+        """The most it can use."""
+        raise NotImplementedError
+
+    def _cost(self, effect: Effect, client: ModelClient) -> float | None:
+        """The most it can cost at a client; None when the price is unknown."""
+        raise NotImplementedError
+
     async def _answered(
         self, effect: Effect, ctx: Any, ask: Callable[[ModelClient], Awaitable[tuple[T, Usage]]]
     ) -> tuple[T, Usage, str] | Outcome:
         name = str(effect.arguments.get("model", ""))
-        try:
-            clients = self._chain(name)
-        except UsageError as exc:
-            return failed("error", str(exc), error_type=type(exc).__name__)
 
         async def one(client: ModelClient) -> tuple[T, Usage, str]:
             value, usage = await ask(client)
             return value, priced(client, usage), client.name
 
         try:
+            clients = self._chain(name)
+            if any(node.limits.cost_usd is not None for node in ctx.node.chain()):
+                for known, client in clients:
+                    self._require_price(effect, known, client)
             return await self._in_turn(clients, one, ctx)
-        except ModelError as exc:
+        except (UsageError, ModelError) as exc:
             # What is done beside an agent's work is an observation: the agent may go on without it.
             return failed("error", str(exc), error_type=type(exc).__name__)
 
+    def _require_price(self, effect: Effect, name: str, client: ModelClient) -> None:
+        if hasattr(client, "embed") and self._cost(effect, client) is None:
+            raise BudgetError(
+                f"the price of model {name!r} is unknown for this, so a budget in US dollars cannot be held; give it "
+                f"in agentorchestra.toml ([models.{name}.price]: input and output per million tokens, audio_minute per "
+                "minute of sound), or limit tokens or steps instead"
+            )
+
 
 class EmbedHandler(_SideHandler):
-    """Executes Embed: arguments `texts` and `model`; the value holds `vectors`, one for each text, and `model`."""
+    """Executes Embed: arguments `texts` and `model`.
 
-    def bound(self, effect: Effect) -> Bound:
-        """All texts at the dearest price of the chain."""
-        texts = effect.arguments.get("texts")
-        tokens = sum(estimate_text_tokens(str(text)) for text in texts) if isinstance(texts, list) else 0
-        try:
-            clients = self._chain(str(effect.arguments.get("model", "")))
-        except UsageError:
-            return NO_COST
-        costs = [client.price(Usage(input_tokens=tokens)) or 0.0 for _, client in clients]
-        return Bound(tokens=tokens, cost_usd=max(costs))
+    The value holds `vectors` (the SHA-256 of a blob in the form of core.vectors), `dimensions`, `count` and `model`.
+    """
+
+    def _chain(self, name: str) -> list[tuple[str, ModelClient]]:
+        # Vectors of different models cannot be compared: only the same model elsewhere can stand in.
+        first, *others = super()._chain(name)
+        same = model_id(first[1].profile.model)
+        return [first, *(one for one in others if model_id(one[1].profile.model) == same)]
+
+    def _most(self, effect: Effect) -> Usage:
+        return Usage(input_tokens=sum(estimate_text_tokens(text) for text in _texts(effect)))
+
+    def _cost(self, effect: Effect, client: ModelClient) -> float | None:
+        return client.price(self._most(effect))
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """The vectors."""
-        given = effect.arguments.get("texts")
-        texts = [str(text) for text in given] if isinstance(given, list) else []
+        texts = _texts(effect)
 
         async def ask(client: ModelClient) -> tuple[list[list[float]], Usage]:
             return await _able(client, "embed")(texts)  # type: ignore[no-any-return]
@@ -71,31 +99,51 @@ class EmbedHandler(_SideHandler):
         if isinstance(answer, Outcome):
             return answer
         vectors, usage, name = answer
-        shown: list[JsonValue] = [[*vector] for vector in vectors]
-        return Outcome(value={"vectors": shown, "model": name}, usage=usage, trust=effect.lowest_trust)
+        kept = await ctx.artifact("vectors", pack(vectors))
+        dimensions = len(vectors[0]) if vectors else 0
+        return Outcome(
+            value={"vectors": kept.sha256, "dimensions": dimensions, "count": len(vectors), "model": name},
+            usage=usage,
+            trust=effect.lowest_trust,
+        )
 
 
 class TranscribeHandler(_SideHandler):
-    """Executes Transcribe: arguments `file` (a file of the task), `sha256` and `model`; the value holds `text`."""
+    """Executes Transcribe: arguments `file` (a file of the task), `sha256`, `size`, `media_type` and `model`.
 
-    def bound(self, effect: Effect) -> Bound:
-        """Unknown before it was heard: nothing is held, what it cost is counted."""
-        return NO_COST
+    The value holds `text` and `model`.
+    """
+
+    def _most(self, effect: Effect) -> Usage:
+        return sound_usage(_seconds(effect))
+
+    def _cost(self, effect: Effect, client: ModelClient) -> float | None:
+        price = getattr(client, "sound_price", None)
+        return price(self._most(effect), _seconds(effect)) if price is not None else None
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """What is said in the file; untrusted, like everything from a file."""
-        name = str(effect.arguments.get("file", ""))
-        ref = next(one for one in ctx.manifest.files if one.name == name)
+        name, media_type = str(effect.arguments.get("file", "")), str(effect.arguments.get("media_type", ""))
         data = ctx.file(name).read_bytes()
 
         async def ask(client: ModelClient) -> tuple[str, Usage]:
-            return await _able(client, "transcribe")(data, name, ref.media_type)  # type: ignore[no-any-return]
+            return await _able(client, "transcribe")(data, name, media_type)  # type: ignore[no-any-return]
 
         answer = await self._answered(effect, ctx, ask)
         if isinstance(answer, Outcome):
             return answer
         text, usage, model = answer
         return Outcome(value={"text": text, "model": model}, usage=usage, trust=Trust.UNTRUSTED)
+
+
+def _texts(effect: Effect) -> list[str]:
+    given = effect.arguments.get("texts")
+    return [str(text) for text in given] if isinstance(given, list) else []
+
+
+def _seconds(effect: Effect) -> float:
+    size = effect.arguments.get("size")
+    return sound_seconds(size if isinstance(size, int) else 0, str(effect.arguments.get("media_type", "")))
 
 
 def _able(client: ModelClient, what: str) -> Callable[..., Awaitable[Any]]:
@@ -105,4 +153,4 @@ def _able(client: ModelClient, what: str) -> Callable[..., Awaitable[Any]]:
     return found  # type: ignore[no-any-return]
 
 
-__all__ = ["EmbedHandler", "Mode", "TranscribeHandler"]
+__all__ = ["EmbedHandler", "TranscribeHandler"]

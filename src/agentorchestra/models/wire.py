@@ -415,7 +415,10 @@ class Wire:
         return infer_embedding_model(named, provider_factory=lambda name: provider)
 
     async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage, float | None]:
-        """What is said in a recording, by the provider's own SDK, and the seconds it counted; raises whatever it raises."""
+        """What is said in a recording, by the provider's own SDK, and the seconds it counted.
+
+        Raises whatever the SDK raises.
+        """
         if self._client is None:
             raise ModelRequestError(
                 f"{self._name} transcribes nothing here: only OpenAI and servers with its API do; name such a model "

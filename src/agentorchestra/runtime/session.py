@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import cache, partial
@@ -48,6 +48,7 @@ from agentorchestra.core.events import AttemptFailed, EffectCompleted, EffectInt
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random, sha256_text
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus
+from agentorchestra.core.vectors import unpack
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.ledger import Record, within
@@ -64,6 +65,9 @@ _LAZY = frozenset({EffectKind.RECEIVE})
 """Kinds whose record need not be awaited: it is committed before any row that comes after it."""
 
 _COMMON_TOOLS = frozenset({"done"})
+
+MOST_TEXTS, MOST_CHARS = 256, 200_000
+"""Texts that are embedded by one effect."""
 
 
 class _Attempt:
@@ -311,16 +315,24 @@ class Session(Generic[Deps]):
 
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
         """A vector for each text."""
+        if isinstance(texts, str):
+            raise ToolError("embed takes a list of texts, not one text; write [text]")
         name = self._side_model(model, self.manifest.embedding_model, "embedding_model")
-        value = await self._beside(EffectKind.EMBED, name, {"texts": list(texts), "model": name})
-        return [[float(x) for x in vector] for vector in value["vectors"]]
+        # Many texts are several effects: what was embedded before a failure is not paid again.
+        asked: list[dict[str, JsonValue]] = [{"texts": [*part], "model": name} for part in _in_parts(texts)]
+        vectors: list[list[float]] = []
+        for value in await self._beside(EffectKind.EMBED, name, asked):
+            vectors += unpack(await self.blob(value["vectors"]), value["dimensions"])
+        return vectors
 
     async def transcribe(self, file: str, model: str = "") -> str:
         """What is said in a file of the task."""
         self.file(file)
         name = self._side_model(model, self.manifest.transcription_model, "transcription_model")
-        digest = next(ref.sha256 for ref in self.manifest.files if ref.name == file)
-        value = await self._beside(EffectKind.TRANSCRIBE, name, {"file": file, "sha256": digest, "model": name})
+        ref = next(ref for ref in self.manifest.files if ref.name == file)
+        asked: dict[str, JsonValue] = {"file": file, "model": name}
+        asked |= {"sha256": ref.sha256, "size": ref.size, "media_type": ref.media_type}
+        (value,) = await self._beside(EffectKind.TRANSCRIBE, name, [asked])
         return str(value["text"])
 
     def _side_model(self, given: str, default: str, setting: str) -> str:
@@ -328,21 +340,27 @@ class Session(Generic[Deps]):
             return given or default
         raise SettingsError(f"no model is named for this; set {setting} in agentorchestra.toml, or give model=")
 
-    async def _beside(self, kind: EffectKind, model: str, arguments: dict[str, JsonValue]) -> dict[str, Any]:
-        outcome = await self.perform(
+    async def _beside(
+        self, kind: EffectKind, model: str, arguments: Sequence[dict[str, JsonValue]]
+    ) -> list[dict[str, Any]]:
+        effects = [
             Effect(
                 kind=kind,
                 component=f"{model}@1.0.0",
-                arguments=arguments,
+                arguments=one,
                 mode=Mode.REPEATABLE,
                 role=self.role,
                 purpose="tool",
                 provenance=self.provenance,
             )
-        )
-        if not outcome.ok or not isinstance(outcome.value, dict):
-            raise ToolError(outcome.error or f"{model} gave no result")
-        return outcome.value
+            for one in arguments
+        ]
+        values = []
+        for outcome in await self.perform_all(effects):
+            if not outcome.ok or not isinstance(outcome.value, dict):
+                raise ToolError(outcome.error or f"{model} gave no result")
+            values.append(outcome.value)
+        return values
 
     async def ask(self, question: str, **details: JsonValue) -> str:
         """Ask a human."""
@@ -1087,6 +1105,20 @@ def _handed_back(child: Session[Any], effect: Effect) -> dict[str, JsonValue]:
     if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
         return {name: value for name, value in writes.items() if not name.startswith(PRIVATE)}
     return writes
+
+
+def _in_parts(texts: Sequence[str]) -> Iterator[list[str]]:
+    """The texts in portions of a size that every provider takes at once."""
+    part: list[str] = []
+    chars = 0
+    for text in texts:
+        if part and (len(part) >= MOST_TEXTS or chars + len(text) > MOST_CHARS):
+            yield part
+            part, chars = [], 0
+        part.append(text)
+        chars += len(text)
+    if part:
+        yield part
 
 
 def _segment(name: str) -> str:

@@ -1,0 +1,28 @@
+"""Vectors as bytes: what an embedding is kept as, four bytes a number, as providers send them."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Sequence
+
+
+def pack(vectors: Sequence[Sequence[float]]) -> bytes:
+    """The vectors one after the other, little-endian, in single precision."""
+    numbers = array("f", (number for vector in vectors for number in vector))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def unpack(data: bytes, dimensions: int) -> list[list[float]]:
+    """What `pack` wrote, `dimensions` numbers to a vector."""
+    numbers = array("f")
+    numbers.frombytes(data)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    listed = numbers.tolist()
+    return [listed[start : start + dimensions] for start in range(0, len(listed), dimensions)]
+
+
+__all__ = ["pack", "unpack"]
