@@ -44,6 +44,34 @@ def test_a_workspace_with_runs(folder: Folder) -> None:
     assert ", 1 runs" in done.out
 
 
+def test_fallbacks_roles_and_other_uses_of_models(folder: Folder) -> None:
+    settings = """
+    model = "big"
+    embedding_model = "openai:text-embedding-3-small"
+    [models.big]
+    model = "offline"
+    fallbacks = ["spare"]
+    [models.spare]
+    model = "openai:spare"
+    base_url = "http://127.0.0.1:9/v1"
+    fallbacks = ["nonesuch"]
+    [roles.judge]
+    model = "openai:gpt-5"
+    [roles.planner]
+    model = "big"
+    """
+    folder.write("agentorchestra.toml", settings)
+    wrong = folder.run("doctor")
+    assert wrong.code != 0
+    (line,) = [line for line in wrong.out.splitlines() if "model big (default, role planner)" in line]
+    assert line.startswith("fail") and "fallbacks of [models.spare] names 'nonesuch'" in wrong.out
+    folder.write("agentorchestra.toml", settings.replace('fallbacks = ["nonesuch"]', ""))
+    found = {one["name"]: one for one in folder.run("doctor", "--json").json["checks"]}
+    assert found["model big (default, role planner)"]["detail"].endswith(", then spare")
+    assert found["model openai:gpt-5 (role judge)"]["status"] == "fail"
+    assert found["model openai:text-embedding-3-small (embeddings)"]["status"] == "warn"
+
+
 def test_models_and_their_keys(folder: Folder) -> None:
     settings = """
     model = "big"

@@ -100,6 +100,7 @@ class ModelManager:
     def __init__(
         self, settings: Settings, environ: Mapping[str, str], *, extra: Mapping[str, ModelClient] | None = None
     ) -> None:
+        self._settings = settings
         self._profiles = settings.models
         self._environ = environ
         self._extra: dict[str, ModelClient] = dict(extra or {})
@@ -128,6 +129,20 @@ class ModelManager:
         for one in self.chain(name):
             if one not in self._extra:
                 self._resolve(one)
+
+    def named(self) -> dict[str, tuple[str, ...]]:
+        """Every model that the settings or the code name, and what for: `default`, `role judge`, `embeddings`, ..."""
+        settings = self._settings
+        uses: dict[str, list[str]] = {settings.model: ["default"]}
+        for name in (*settings.models, *self._extra):
+            uses.setdefault(name, [])
+        for role, chosen in settings.roles.items():
+            if chosen.model:
+                uses.setdefault(chosen.model, []).append(f"role {role}")
+        for name, use in ((settings.embedding_model, "embeddings"), (settings.transcription_model, "transcription")):
+            if name:
+                uses.setdefault(name, []).append(use)
+        return {name: tuple(found) for name, found in uses.items()}
 
     def chain(self, name: str) -> tuple[str, ...]:
         """A model and the fallbacks that are asked in its place, in order, each once.

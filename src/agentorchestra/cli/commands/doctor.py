@@ -252,13 +252,14 @@ def _models(settings: Settings | None, workspace: Workspace[Any] | None) -> list
         return [Check("models", "warn", "not looked at, because the application, which may bring some, fails")]
     manager = ModelManager(settings, workspace._environ, extra=workspace._models)
     checks = []
-    for name in dict.fromkeys([settings.model, *settings.models, *workspace._models]):
-        label = f"model {name}" + (" (default)" if name == settings.model else "")
+    for name, uses in manager.named().items():
+        label = f"model {name}" + (f" ({', '.join(uses)})" if uses else "")
         try:
             manager.check(name)
         except AgentOrchestraError as exc:
-            # The default model is what a run takes that names none; the others may never be used.
-            level: Level = "fail" if name == settings.model else "warn"
+            # What every run takes that names no model must work; the others may never be used.
+            needed = any(use == "default" or use.startswith("role ") for use in uses)
+            level: Level = "fail" if needed else "warn"
             kind = "no key" if isinstance(exc, MissingKeyError) else "not usable"
             checks.append(Check(label, level, f"{kind}: {one_line(str(exc), 2000)}"))
             continue
@@ -269,7 +270,8 @@ def _models(settings: Settings | None, workspace: Workspace[Any] | None) -> list
         price = "" if manager.price_known(name) else ", price unknown"
         env = profile.api_key_env if profile is not None else None
         key = f", key from {env}" if env else ""
-        checks.append(Check(label, "ok", f"{profile.model if profile is not None else name}{key}{price}"))
+        others = f", then {', '.join(manager.chain(name)[1:])}" if profile is not None and profile.fallbacks else ""
+        checks.append(Check(label, "ok", f"{profile.model if profile is not None else name}{key}{price}{others}"))
     return checks
 
 
