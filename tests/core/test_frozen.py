@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from agentorchestra.core import messages
 from agentorchestra.core.content import TextBlock
 from agentorchestra.core.effects import Effect, EffectKind
+from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.messages import Message, ModelRequest, user
 from agentorchestra.models.prices import estimate_messages_tokens
 
@@ -26,9 +30,30 @@ def test_a_changed_effect_has_a_fingerprint_of_its_own() -> None:
 def test_a_request_after_another_has_the_chain_it_would_have_alone() -> None:
     history = tuple(user(f"message {n}") for n in range(6))
     first = ModelRequest(model="m", messages=history[:3])
-    for messages in (history, history[:2], (history[0], history[5], *history[2:4]), ()):
-        alone = ModelRequest(model="m", messages=messages)
-        assert ModelRequest(model="m", messages=messages).after(first).chain == alone.chain
+    for shown in (history, history[:2], (history[0], history[5], *history[2:4]), ()):
+        alone = ModelRequest(model="m", messages=shown)
+        assert ModelRequest(model="m", messages=shown).after(first).chain == alone.chain
     assert (
         ModelRequest(model="m", messages=history).after(None).chain == ModelRequest(model="m", messages=history).chain
     )
+
+
+def test_a_late_step_hashes_no_more_than_an_early_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed = 0
+
+    def counting(text: str) -> str:
+        nonlocal hashed
+        hashed += 1
+        return sha256_text(text)
+
+    monkeypatch.setattr(messages, "sha256_text", counting)
+    history: tuple[Message, ...] = (user("task"),)
+    last: ModelRequest | None = None
+    counts = []
+    for step in range(100):
+        before = hashed
+        last = ModelRequest(model="m", messages=(*history, user(f"progress {step}"))).after(last)
+        assert len(last.chain) == len(history) + 1
+        counts.append(hashed - before)
+        history += (user(f"decision {step}"), user(f"result {step}"))
+    assert set(counts[1:]) == {3}
