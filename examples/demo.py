@@ -1,5 +1,8 @@
 """Asks questions about the documents in this folder through the command line, as a user would, and checks each quote.
 
+First one agent answers question by question (`--system react`), then the team works on two documents at once: a planner
+hands each question to a deep analyzer of its own, and the reporter writes up what they found.
+
     python examples/demo.py
 
 No key and no network: the model is `offline`, which follows rules. Runs are kept in `.agentorchestra/` in the current
@@ -69,6 +72,15 @@ def ask(question: Question) -> dict[str, Any]:
     arguments = ["run", question.text, "--model", "offline", "--system", "react", "--json"]
     if question.file is not None:
         arguments += ["--file", str(HERE / question.file)]
+    return run_json(*arguments)
+
+
+def run_json(*arguments: str) -> dict[str, Any]:
+    """The JSON that the command line prints.
+
+    Raises:
+        RuntimeError: if the command failed.
+    """
     done = subprocess.run([*command(), *arguments], capture_output=True, text=True, timeout=300, check=False)
     if done.returncode != 0:
         raise RuntimeError(
@@ -108,6 +120,52 @@ def show(question: Question, result: dict[str, Any], faults: list[str]) -> None:
     print(f"  check:   {'; '.join(faults) or right}\n")
 
 
+TEAM_TASK = (
+    "Write a report. How much did General Electric invest in 1946? "
+    "How many days after receipt of the notice must a violation be cured?"
+)
+TEAM_FILES = ("investment.csv", "gpl-3.txt")
+TEAM_FACTS = ("159.9", "30 days")
+
+
+def team() -> list[str]:
+    """The team over two files: print its report, and say what is not right about it."""
+    files = [word for name in TEAM_FILES for word in ("--file", str(HERE / name))]
+    print(f"[team] {TEAM_TASK}")
+    result = run_json("run", TEAM_TASK, "--model", "offline", "--json", *files)
+    print(textwrap.indent(result["report"], "  "))
+    shown = run_json("show", result["run_id"], "--json")
+    faults = [f"the report does not hold {fact!r}" for fact in TEAM_FACTS if fact not in result["report"]]
+    cited = {source["source"] for source in result["sources"]}
+    faults += [f"{name} is no source of the report" for name in TEAM_FILES if name not in cited]
+    for source in result["sources"]:
+        if not verify_quote(HERE / source["source"], source["place"], source["quote"]):
+            faults.append(f"{source['quote']!r} does not stand at {source['source']}, {source['place']}")
+    if not overlap(shown["events"]):
+        faults.append("the two analyzers did not work at the same time")
+    print(f"  run:     {result['run_id']} ({result['status']}, {result['steps']} steps)")
+    print(f"  check:   {'; '.join(faults) or 'right: both analyzers at once, each quote verbatim at its place'}\n")
+    return faults
+
+
+def overlap(events: list[dict[str, Any]]) -> bool:
+    """Whether two deep analyzers were at work at once: each asked its model between the other's start and end."""
+    spans: dict[str, tuple[int, int]] = {}
+    asked: dict[str, list[int]] = {}
+    for event in events:
+        span, name = event["span"] or "", str(event["body"].get("effect", {}).get("component", ""))
+        if event["type"] == "started" and name.startswith("deep_analyzer@"):
+            spans[span] = (event["seq"], 0)
+        elif event["type"] == "completed" and span in spans:
+            spans[span] = (spans[span][0], event["seq"])
+        elif event["type"] == "started" and event["body"].get("effect", {}).get("kind") == "RequestModel":
+            asked.setdefault(event["parent_span"], []).append(event["seq"])
+    pairs = [(one, other) for one in spans for other in spans if one != other]
+    return bool(pairs) and all(
+        any(spans[other][0] < seq < spans[other][1] for seq in asked.get(one, ())) for one, other in pairs
+    )
+
+
 def main() -> int:
     """Ask everything; 0 when all is right."""
     wrong = 0
@@ -121,8 +179,13 @@ def main() -> int:
         faults = problems(question, result)
         show(question, result, faults)
         wrong += bool(faults)
-    print(f"{len(QUESTIONS) - wrong} of {len(QUESTIONS)} right.")
-    return 1 if wrong else 0
+    print(f"{len(QUESTIONS) - wrong} of {len(QUESTIONS)} right.\n")
+    try:
+        faults = team()
+    except (RuntimeError, ValueError, KeyError, subprocess.SubprocessError) as error:
+        print(f"  check:   {error}\n")
+        faults = [str(error)]
+    return 1 if wrong or faults else 0
 
 
 if __name__ == "__main__":
