@@ -1,0 +1,417 @@
+"""The team: a planner, its agents, its checks. The models answer from what their prompts show, from nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import ModelRequestError
+from agentorchestra.core.events import Event
+from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.tea.tool import tool
+from agentorchestra.testing import ScriptedModel, call, decide, say
+from agentorchestra.workspace import Workspace
+from tests.systems.support import seen
+
+LEASE = "The rent is 900 euros.\nThe deposit is 1284 euros.\nThe notice period is three months.\n"
+ANNEX = "The garage costs 75 euros.\nThe keys were handed over on 3 May 2019.\n"
+DEPOSIT = {"source": "lease.txt", "place": "line 2", "quote": "The deposit is 1284 euros."}
+LONG = "The deposit that the tenant paid when the lease began amounts to {} euros, as the lease itself says it."
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    found = []
+    for name, text in (("lease.txt", LEASE), ("annex.txt", ANNEX)):
+        (tmp_path / name).write_text(text)
+        found.append(tmp_path / name)
+    return found
+
+
+def role_of(request: ModelRequest) -> str:
+    """Who is asked, by what the prompt offers."""
+    names = {schema.name for schema in request.tools}
+    if "deep_analyzer" in names or "You lead a team" in request.messages[0].text:
+        return "planner"
+    if not names:
+        return "judge" if "<found_by_the_team>" in seen(request) else "formatter"
+    if "search_files" in names or "You analyse files" in request.messages[0].text:
+        return "analyzer"
+    return "reporter" if "You write the report" in request.messages[0].text else "worker"
+
+
+def task_of(request: ModelRequest) -> str:
+    """The task that the asked agent was given."""
+    found = re.search(r"<task>\n(.*?)\n</task>", request.messages[1].text, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def analyzer(request: ModelRequest) -> ModelResponse:
+    """Reads the file that its task names, and answers with the line that holds a word of the task."""
+    task = task_of(request)
+    name = "annex.txt" if "annex.txt" in task else "lease.txt"
+    if request.messages[-2].role != "tool":
+        return decide(calls=[call("read_file", name=name)])
+    lines = request.messages[-2].text.splitlines()
+    for number, line in enumerate(lines, start=1):
+        asked = set(re.findall(r"\w{4,}", task.replace(name, "").lower()))
+        if asked & set(re.findall(r"\w{4,}", line.lower())):
+            cited: Any = {"source": name, "place": f"line {number}", "quote": line}
+            return decide(calls=[call("done", answer=line, sources=[cited])])
+    return decide(calls=[call("done", answer=f"{name} holds nothing on it", status="blocked")])
+
+
+def team(planner: Any, **others: Any) -> ScriptedModel:
+    """A model for all roles: the planner's script, and those that are not the usual ones."""
+    usual: dict[str, Any] = {
+        "analyzer": analyzer,
+        "judge": lambda request: say('{"supported": true, "problem": ""}'),
+        "formatter": lambda request: say("KEEP"),
+    }
+    roles = {**usual, "planner": planner, **others}
+    return ScriptedModel(lambda request: roles[role_of(request)](request))
+
+
+def results(request: ModelRequest) -> list[str]:
+    """What came back to the asked agent so far."""
+    return [message.text for message in request.messages if message.role == "tool"]
+
+
+def done(answer: str, *sources: Any, **rest: Any) -> ModelResponse:
+    """A decision that finishes."""
+    return decide(calls=[call("done", answer=answer, sources=list(sources), **rest)])
+
+
+def requests_of(events: list[Event]) -> list[tuple[str, str]]:
+    """Actor and purpose of the model requests, in the order in which they started."""
+    found = [(event.actor, event.body["effect"]) for event in events if event.type == "started"]
+    return [(actor, effect["purpose"]) for actor, effect in found if effect["kind"] == "RequestModel"]
+
+
+# -- what the planner sees ---------------------------------------------------------------------------------------------
+
+
+@tool(effect="read")
+def price_of(offer: str) -> str:
+    """The price of an offer.
+
+    Args:
+        offer: its name.
+    """
+    return {"A": "120 euros", "B": "100 euros"}[offer]
+
+
+async def test_the_planner_sees_its_agents_and_never_their_tools(tmp_path: Path, files: list[Path]) -> None:
+    model = team(lambda request: done("nothing to do"))
+    async with Workspace(tmp_path / "ws", tools=[price_of]) as ws:
+        await ws.run("Rest.", files=files, model=model)  # the team is the default
+        asked = model.requests[0]
+        assert [schema.name for schema in asked.tools] == ["deep_analyzer", "done", "reporter", "todo", "worker"]
+        assert "search_files" not in seen(asked) and "price_of" not in seen(asked)
+        assert "It can: The price of an offer." in seen(asked)
+        for schema in asked.tools:
+            if schema.name not in ("done", "todo"):
+                assert schema.parameters["required"] == ["task"], schema.name
+        assert (await ws.runs())[0].manifest.system == "agentorchestra"
+
+
+async def test_without_tools_of_the_user_there_is_no_worker(tmp_path: Path) -> None:
+    model = team(lambda request: done("nothing to do"))
+    async with Workspace(tmp_path / "ws") as ws:
+        await ws.run("Rest.", model=model)
+        assert "worker" not in [schema.name for schema in model.requests[0].tools]
+        # One run's tools are that run's: the worker is there for it alone.
+        await ws.run("Rest.", model=team(lambda r: done("; ".join(s.name for s in r.tools))), tools=[price_of])
+        assert "worker" in (await ws.result((await ws.runs())[0].id)).answer
+
+
+async def test_the_worker_holds_the_users_tools(tmp_path: Path) -> None:
+    def worker(request: ModelRequest) -> ModelResponse:
+        assert [schema.name for schema in request.tools] == ["done", "price_of"]
+        if not results(request):
+            return decide(calls=[call("price_of", offer="B")])
+        return done(f"It costs {results(request)[-1]}")
+
+    def planner(request: ModelRequest) -> ModelResponse:
+        if not results(request):
+            return decide(calls=[call("worker", task="What does offer B cost?")])
+        return done(json.loads(results(request)[-1])["answer"])
+
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("What does offer B cost?", tools=[price_of], model=team(planner, worker=worker))
+        assert result.answer == "It costs 100 euros"
+
+
+# -- replanning, steering ----------------------------------------------------------------------------------------------
+
+
+async def test_a_failed_agent_is_an_observation_and_the_planner_replans(tmp_path: Path, files: list[Path]) -> None:
+    def planner(request: ModelRequest) -> ModelResponse:
+        if not results(request):
+            return decide(calls=[call("deep_analyzer", task="When were the keys handed over? See lease.txt")])
+        shown = seen(request)
+        if "3 May 2019" in shown:
+            cited = {"source": "annex.txt", "place": "line 2", "quote": ANNEX.splitlines()[1]}
+            return done("3 May 2019", cited)
+        if '"status":"blocked"' in shown and 'source="agent:deep_analyzer"' in shown and "annex.txt" in shown:
+            return decide(calls=[call("deep_analyzer", task="When were the keys handed over? See annex.txt")])
+        return done("it cannot be found", status="blocked")
+
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("When were the keys handed over?", files=files, model=team(planner))
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "3 May 2019")
+        assert [one.source for one in result.sources] == ["annex.txt"]
+
+
+async def test_an_agent_that_breaks_is_an_observation_that_names_it(tmp_path: Path, files: list[Path]) -> None:
+    from agentorchestra.agents.agent import Agent
+
+    async def breaks(spec: Any, session: Any, kit: Any) -> Any:
+        raise ValueError("no ink")
+
+    def planner(request: ModelRequest) -> ModelResponse:
+        if not results(request):
+            return decide(calls=[call("scribe", task="Write.")])
+        return done(results(request)[-1], status="partial")
+
+    async with Workspace(tmp_path / "ws", agents=[Agent("scribe", "Writes.", drive=breaks)]) as ws:
+        result = await ws.run("Write.", model=team(planner))
+        assert result.answer == "scribe failed: ValueError: no ink"
+
+
+async def test_an_objective_changed_while_it_runs(tmp_path: Path, files: list[Path]) -> None:
+    """The user speaks while an analyzer works: the answer that it found early is not the run's any more."""
+
+    def planner(request: ModelRequest) -> ModelResponse:
+        now = "garage" if "I meant the garage" in seen(request) else "deposit"
+        for text in results(request):
+            found = json.loads(text)
+            if now in found["answer"]:
+                return done(found["answer"], *found["sources"])
+        task = "What does the garage cost? See annex.txt" if now == "garage" else "How much is the deposit?"
+        return decide(calls=[call("deep_analyzer", task=task)])
+
+    async with Workspace(tmp_path / "ws") as ws:
+        told = False
+
+        async def speaking(request: ModelRequest) -> ModelResponse:
+            nonlocal told
+            if not told:
+                told = True
+                await ws.tell((await ws.runs())[0].id, "I meant the garage, not the deposit.")
+            return analyzer(request)
+
+        roles: dict[str, Any] = {"analyzer": speaking, "planner": planner}
+
+        async def model(request: ModelRequest) -> Any:
+            script = roles.get(role_of(request), lambda _: say("KEEP"))
+            answer = script(request)
+            return await answer if hasattr(answer, "__await__") else answer
+
+        result = await ws.run("How much is the deposit?", files=files, model=ScriptedModel(model))
+        assert result.answer == "The garage costs 75 euros."
+
+
+# -- early finish ------------------------------------------------------------------------------------------------------
+
+
+async def test_an_answer_with_evidence_ends_the_work(tmp_path: Path, files: list[Path]) -> None:
+    task = "How much is the deposit?"
+
+    def planner(request: ModelRequest) -> ModelResponse:
+        assert not results(request), "the planner was asked again although the work was done"
+        return decide(calls=[call("deep_analyzer", task=task)])
+
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run(task, files=files, model=team(planner))
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "The deposit is 1284 euros.")
+        assert [one.model_dump() for one in result.sources] == [DEPOSIT]
+        assert [
+            purpose for actor, purpose in requests_of(await ws.events(result.run_id)) if actor != "deep_analyzer"
+        ] == ["decision"]
+        assert (await ws.replay(result.run_id)).answer == result.answer
+
+
+@pytest.mark.parametrize(
+    ("how", "calls"),
+    [
+        ("another task", [call("deep_analyzer", task="How much is the deposit? See lease.txt")]),
+        ("two calls", [call("deep_analyzer", task="How much is the deposit?")] * 2),
+        (
+            "an open step",
+            [
+                call("todo", action="create", steps=["the deposit", "the rent"]),
+                call("deep_analyzer", task="How much is the deposit?"),
+            ],
+        ),
+    ],
+)
+async def test_it_goes_on_while_something_is_open(tmp_path: Path, files: list[Path], how: str, calls: Any) -> None:
+    def planner(request: ModelRequest) -> ModelResponse:
+        return done("I was asked again: 1284", DEPOSIT) if results(request) else decide(calls=calls)
+
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("How much is the deposit?", files=files, model=team(planner))
+        assert result.answer == "I was asked again: 1284", how
+
+
+# -- verification ------------------------------------------------------------------------------------------------------
+
+
+def careless(request: ModelRequest) -> ModelResponse:
+    """Turns two digits round; corrects what it is told of, from the results in its prompt."""
+    if not results(request):
+        return decide(calls=[call("deep_analyzer", task="Find the deposit in lease.txt")])
+    if "1248" in request.messages[-1].text:
+        found = re.search(r"deposit is (\d+) euros", results(request)[0])
+        assert found is not None
+        return done(LONG.format(found[1]), DEPOSIT)
+    return done(LONG.format("1248"), DEPOSIT)
+
+
+async def test_a_figure_that_nobody_found_is_sent_back_and_corrected(tmp_path: Path, files: list[Path]) -> None:
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("How much is the deposit?", files=files, model=team(careless))
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, LONG.format("1284"))
+        assert (await ws.replay(result.run_id)).answer == result.answer
+
+
+async def test_the_judge_sends_an_answer_back(tmp_path: Path, files: list[Path]) -> None:
+    """The judge sees what was found; the planner sees what the judge says."""
+
+    def planner(request: ModelRequest) -> ModelResponse:
+        if not results(request):
+            return decide(calls=[call("deep_analyzer", task="Find the notice period in lease.txt")])
+        months = "three" if "three, not six" in request.messages[-1].text else "six"
+        cited = {"source": "lease.txt", "place": "line 3", "quote": "The notice period is three months."}
+        return done(f"The notice period is {months} months.", cited)
+
+    def judge(request: ModelRequest) -> ModelResponse:
+        answer = seen(request).partition("<answer>")[2].partition("</answer>")[0]
+        found = seen(request).partition("<found_by_the_team>")[2]
+        (right,) = set(re.findall(r"notice period is (\w+) months", found))
+        wrong = right not in answer
+        return say(json.dumps({"supported": not wrong, "problem": f"it is {right}, not six" if wrong else ""}))
+
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("How long is the notice?", files=files, model=team(planner, judge=judge))
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "The notice period is three months.")
+
+
+async def test_a_doubted_answer_that_is_kept_says_so(tmp_path: Path, files: list[Path]) -> None:
+    def planner(request: ModelRequest) -> ModelResponse:
+        if not results(request):
+            return decide(calls=[call("deep_analyzer", task="Find the deposit in lease.txt")])
+        return done("The landlord is rich.", DEPOSIT)
+
+    doubts = {"judge": lambda request: say('{"supported": false, "problem": "nothing speaks of the landlord"}')}
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("Is the landlord rich?", files=files, model=team(planner, **doubts))
+        assert (result.status, result.answer) == (RunStatus.PARTIAL, "The landlord is rich.")
+        assert result.report == "Doubted: nothing speaks of the landlord"
+        purposes = [purpose for _, purpose in requests_of(await ws.events(result.run_id))]
+        assert purposes.count("judge") == 3  # sent back twice, then taken
+
+
+async def test_quotes_that_do_not_stand_are_corrected_or_left_out(tmp_path: Path, files: list[Path]) -> None:
+    def misquotes(request: ModelRequest) -> ModelResponse:
+        if not results(request):
+            return decide(calls=[call("read_file", name="lease.txt")])
+        if "do not stand where you say" in request.messages[-1].text:
+            return done("1284", DEPOSIT)
+        return done("1284", {**DEPOSIT, "place": "line 1"})
+
+    def planner(request: ModelRequest) -> ModelResponse:
+        if not results(request):
+            return decide(calls=[call("deep_analyzer", task="Find the deposit in lease.txt")])
+        return done("The deposit is 1284.", DEPOSIT, {"source": "lease.txt", "place": "line 1", "quote": "It is free."})
+
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("How much is it?", files=files, model=team(planner, analyzer=misquotes))
+        assert [one.model_dump() for one in result.sources] == [DEPOSIT]
+        assert result.report == (
+            'Left out, because nothing that was read supports them:\n- lease.txt, line 1: "It is free."'
+        )
+
+
+# -- prompts, sessions, form -------------------------------------------------------------------------------------------
+
+
+async def test_a_workspaces_prompt_takes_the_place_of_the_packaged_one(tmp_path: Path) -> None:
+    from importlib.resources import files as packaged
+
+    text = (packaged("agentorchestra.agents") / "prompts" / "planner.md").read_text(encoding="utf-8")
+    (tmp_path / "ws" / "prompts").mkdir(parents=True)
+    own = tmp_path / "ws" / "prompts" / "planner.md"
+    own.write_text(text + "\nThe house is called Arnfeld.\n", encoding="utf-8")
+
+    def planner(request: ModelRequest) -> ModelResponse:
+        found = re.search(r"The house is called (\w+)", seen(request))
+        return done(found[1] if found else "unknown")
+
+    async with Workspace(tmp_path / "ws") as ws:
+        assert (await ws.run("What is the house called?", model=team(planner))).answer == "Arnfeld"
+
+
+async def test_a_sessions_earlier_answer_is_known_to_the_planner(tmp_path: Path, files: list[Path]) -> None:
+    def planner(request: ModelRequest) -> ModelResponse:
+        if "twice" in task_of_planner(request):
+            found = re.search(r"<answered>\n[^<]*?(\d+) euros", request.messages[1].text)
+            return done(f"{2 * int(found[1])} euros" if found else "twice what?")
+        return decide(calls=[call("deep_analyzer", task="How much is the deposit?")])
+
+    async with Workspace(tmp_path / "ws") as ws:
+        model = team(planner)
+        await ws.run("How much is the deposit?", files=files, session="flat", model=model)
+        assert (await ws.run("And twice that?", session="flat", model=model)).answer == "2568 euros"
+        assert (await ws.run("And twice that?", session="other", model=model)).answer == "twice what?"
+
+
+def task_of_planner(request: ModelRequest) -> str:
+    """The planner's own task: earlier ones stand before it."""
+    return request.messages[1].text.rpartition("<task>")[2]
+
+
+async def test_the_formatter_makes_it_short_and_keeps_the_sources(tmp_path: Path, files: list[Path]) -> None:
+    def planner(request: ModelRequest) -> ModelResponse:
+        if not results(request):
+            return decide(calls=[call("deep_analyzer", task="Find the deposit in lease.txt")])
+        return done(LONG.format("1284"), DEPOSIT)
+
+    def formatter(request: ModelRequest) -> ModelResponse:
+        found = re.search(r"amounts to (\d+)", seen(request).partition("<answer>")[2])
+        return say(found[1] if found else "KEEP")
+
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("How much is it?", files=files, model=team(planner, formatter=formatter))
+        assert (result.answer, result.report) == ("1284", LONG.format("1284"))
+        assert [one.model_dump() for one in result.sources] == [DEPOSIT]
+
+        def broken(request: ModelRequest) -> ModelResponse:
+            raise ModelRequestError("the formatter is out of order")
+
+        kept = await ws.run("How much is it?", files=files, model=team(planner, formatter=broken))
+        assert (kept.status, kept.answer) == (RunStatus.COMPLETED, LONG.format("1284"))
+        assert (await ws.replay(kept.run_id)).answer == kept.answer
+
+
+async def test_the_whole_tree_keeps_to_the_budget(tmp_path: Path, files: list[Path]) -> None:
+    def planner(request: ModelRequest) -> ModelResponse:
+        if "<last_step>" in seen(request):
+            return done("what I have", status="partial")
+        return decide(
+            calls=[call("deep_analyzer", task=f"Find the deposit, try {len(results(request))}, in lease.txt")]
+        )
+
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("How much?", files=files, model=team(planner), budget=Budget(steps=7))
+        assert (result.status, result.answer) == (RunStatus.BUDGET_EXHAUSTED, "what I have")
+        assert result.steps <= 7
+        assert (await ws.replay(result.run_id)).answer == result.answer
