@@ -250,6 +250,18 @@ class ModelSchemaError(ModelRequestError):
         self.tools = tools
 
 
+class ModelMediaError(ModelRequestError):
+    """The provider, or its library, refuses media of a request; it is asked again with them named only.
+
+    Attributes:
+        kinds: what it refuses: `image`, `audio`, `document`.
+    """
+
+    def __init__(self, message: str, *, kinds: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.kinds = kinds
+
+
 class ScriptError(ModelError):
     """The scripted model met a request it has no step for, or kept a step unused."""
 

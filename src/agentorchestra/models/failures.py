@@ -14,6 +14,7 @@ from agentorchestra.core.errors import (
     ModelAuthError,
     ModelContextError,
     ModelError,
+    ModelMediaError,
     ModelRateLimitError,
     ModelRequestError,
     ModelResponseError,
@@ -21,6 +22,7 @@ from agentorchestra.core.errors import (
     ModelUnavailableError,
 )
 from agentorchestra.core.messages import ModelRequest, ToolSchema
+from agentorchestra.models.media import kind_of
 from agentorchestra.models.providers import PROVIDERS
 
 if TYPE_CHECKING:
@@ -267,6 +269,44 @@ def of_schema(error: ModelError, request: ModelRequest, target: Target) -> Model
     return refused
 
 
+def of_media(error: ModelError, request: ModelRequest, target: Target) -> ModelError:
+    """The error, as a ModelMediaError if what was refused is a medium of the request.
+
+    Args:
+        error: what `translate` made, raised from what the library raised.
+        request: what was asked.
+        target: who was asked.
+    """
+    held = {kind_of(block.media_type) for message in request.messages for block in message.media} & {*_MEDIA_WORDS}
+    cause = error.__cause__
+    status = getattr(cause, "status_code", None)
+    local = status is None and isinstance(cause, NotImplementedError | RuntimeError)  # the library has no place for it
+    if not held or isinstance(error, ModelSchemaError | ModelContextError) or not (local or status in _REFUSING):
+        return error
+    body = getattr(cause, "body", None)
+    text = json.dumps(body, default=str) if body is not None else str(cause)
+    kinds = tuple(sorted(kind for kind in held if _MEDIA_WORDS[kind].search(text)))
+    if not kinds and _ANY_MEDIA.search(text):
+        kinds = tuple(sorted(held))
+    if not kinds or (status not in (None, 400, 415, 422) and not _UNSUPPORTED.search(text)):
+        return error
+    said = target.said(body if body is not None else cause)
+    refused = ModelMediaError(
+        f"{target} does not take {' or '.join(kinds)} ({said}); say so in its profile", kinds=kinds
+    )
+    refused.__cause__ = cause
+    return refused
+
+
+_REFUSING = (400, 404, 415, 422, 500, 501)  # small servers and routers have no better status for it
+_UNSUPPORTED = re.compile(r"not? (?:\w+ ){0,3}support|unsupported|does not take|no endpoints", re.IGNORECASE)
+_ANY_MEDIA = re.compile(r"multi-?modal|modalit|media|content.?(?:type|part)|binary", re.IGNORECASE)
+_MEDIA_WORDS = {
+    "image": re.compile(r"image|vision|visual|picture", re.IGNORECASE),
+    "audio": re.compile(r"audio|speech|sound", re.IGNORECASE),
+    "document": re.compile(r"pdf|document|\bfiles?\b", re.IGNORECASE),
+}
+
 _PLACE = re.compile(r"(?:function_?declarations|(?<!\w)tools)(?:\[|\.)(\d+)", re.IGNORECASE)
 _OUTPUT = re.compile(
     r"response_?format|json_?schema|output_?(?:config|format)|response_?(?:json_?)?schema|structured.?output",
@@ -346,6 +386,7 @@ __all__ = [
     "Target",
     "Unreadable",
     "broken_off",
+    "of_media",
     "of_schema",
     "of_status",
     "refused_tools",

@@ -7,14 +7,16 @@ import contextlib
 import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from itertools import chain
 from typing import Any, TypeVar
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
-from agentorchestra.core.content import Trust
+from agentorchestra.core.content import MediaBlock, Trust
 from agentorchestra.core.effects import BESIDE, Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import (
     ModelContextError,
     ModelError,
+    ModelMediaError,
     ModelRequestError,
     ModelSchemaError,
     ScriptError,
@@ -23,6 +25,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, ModelClient, OnDelta, spent_by
 from agentorchestra.models.manager import ModelManager
+from agentorchestra.models.media import has_media, kind_of, without_media
 from agentorchestra.models.prices import bound_of
 
 T = TypeVar("T")
@@ -61,6 +64,8 @@ class RequestModelHandler:
         self._sleep = sleep
         self._refused: defaultdict[str, set[str]] = defaultdict(set)  # digests of tools, by who refused their schemas
         self._prompted: set[str] = set()  # who refused a schema of the output
+        self._blind: defaultdict[str, set[str]] = defaultdict(set)  # kinds of media, by who refused them
+        self._named: set[tuple[str, str]] = set()  # models and types of media that the log says are not shown
 
     def mode(self, effect: Effect) -> Mode:
         """Repeatable: a request lost in a crash is asked again and counted as possibly paid."""
@@ -142,18 +147,23 @@ class RequestModelHandler:
             _note(ctx, f"{names} takes no native tool calls, so it cannot stand in for {clients[0][0]}")
 
         async def ask(client: ModelClient) -> ModelResponse:
-            asked = self._bearable(request, client.name)
+            asked = self._bearable(request, client, ctx)
             response = await client.request(asked, media=_media(ctx), on_delta=_listener(ctx))
             update = {"usage": priced(client, response.usage), "model": response.model or client.name}
             return response.model_copy(update=update)
 
         def mend(client: ModelClient, error: ModelError) -> str | None:
+            if isinstance(error, ModelMediaError):
+                return self._leave_out_media(client.name, error)
             return self._mend(request, client.name, error) if isinstance(error, ModelSchemaError) else None
 
         return await self._in_turn(usable, ask, ctx, mend)
 
-    def _bearable(self, request: ModelRequest, name: str) -> ModelRequest:
-        """The request without what its model refused before."""
+    def _bearable(self, request: ModelRequest, client: ModelClient, ctx: Any) -> ModelRequest:
+        """The request in a form that its model can take, without what it refused before."""
+        name = client.name
+        if any(map(has_media, request.messages)):
+            request = self._with_media_taken(request, client, ctx)
         refused = self._refused.get(name)
         if refused:
             tools = tuple(tool for tool in request.tools if tool.digest not in refused)
@@ -162,6 +172,25 @@ class RequestModelHandler:
             settings = request.settings.model_copy(update={"output_mode": "prompted"})
             request = request.model_copy(update={"settings": settings})
         return request
+
+    def _with_media_taken(self, request: ModelRequest, client: ModelClient, ctx: Any) -> ModelRequest:
+        takes: Callable[[str], bool] = getattr(client, "takes", lambda media_type: True)
+        blind = self._blind[client.name]
+
+        def left_out(block: MediaBlock) -> bool:
+            return kind_of(block.media_type) in blind or not takes(block.media_type)
+
+        for block in filter(left_out, chain.from_iterable(map(has_media, request.messages))):
+            what = (client.name, block.media_type)
+            if what not in self._named:
+                self._named.add(what)
+                _note(ctx, f"{client.name} does not take {block.media_type}: it is named in the text, not shown")
+        return without_media(request, left_out)
+
+    def _leave_out_media(self, name: str, error: ModelMediaError) -> str | None:
+        new = {*error.kinds} - self._blind[name]
+        self._blind[name] |= new
+        return f"{name} is asked again without what it does not take: {error}" if new else None
 
     def _mend(self, request: ModelRequest, name: str, error: ModelSchemaError) -> str | None:
         """Leave a refused schema out of what this model is asked, in this run; None where that is not possible."""

@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from agentorchestra.core.budget import Usage
-from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError, ModelRequestError
+from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError, ModelError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, OnDelta, with_usage
-from agentorchestra.models.failures import Target, of_schema, silent, translate
+from agentorchestra.models.failures import Target, of_media, of_schema, silent, translate
+from agentorchestra.models.media import takes
 from agentorchestra.models.prices import (
     estimate_text_tokens,
     most_usage,
@@ -55,8 +56,13 @@ class PydanticAIClient:
                 request.settings.timeout_s,
                 lambda: _at_most(request),
             )
-        except ModelRequestError as error:
-            raise of_schema(error, request, self._target) from error.__cause__
+        except ModelError as error:
+            cause = error.__cause__
+            raise of_media(of_schema(error, request, self._target), request, self._target) from cause
+
+    def takes(self, media_type: str) -> bool:
+        """Whether a medium is sent along; one that is not is named in the text."""
+        return takes(media_type, provider=self._resolved.provider, profile=self.profile)
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         """A vector for each text, and what it cost.

@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-from collections.abc import AsyncIterator, Sequence
-from functools import cached_property
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import httpx2
@@ -33,13 +33,13 @@ from pydantic_ai.settings import ModelSettings as TheirSettings
 from pydantic_ai.tools import ToolDefinition
 
 from agentorchestra.core.budget import Usage
-from agentorchestra.core.content import MediaBlock
+from agentorchestra.core.content import MediaBlock, Source, TextBlock
 from agentorchestra.core.errors import ModelRequestError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import FinishReason, Message, ModelRequest, ModelResponse, ToolCall, ToolSchema
-from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models.client import Media, OnDelta
 from agentorchestra.models.failures import OPENAI_ADDRESS, Unreadable
+from agentorchestra.models.media import kind_of, plain_type, takes
 from agentorchestra.models.prices import estimate_input_tokens, estimate_text_tokens, is_loopback
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
 from agentorchestra.models.render import render_block, render_message
@@ -60,7 +60,6 @@ _FINISH: dict[str | None, FinishReason] = {
     "tool_call": "tool_calls",
     "error": "error",
 }
-_SENDABLE = ("image/", "application/pdf", "audio/wav", "audio/x-wav", "audio/mpeg", "audio/mp3", "text/")
 
 
 # --- measure 1: past the SDK's walk ---------------------------------------------------------------------------------
@@ -323,7 +322,7 @@ class Wire:
     """
 
     def __init__(self, resolved: Resolved) -> None:
-        self._profile = resolved.profile
+        self._sent = partial(takes, provider=resolved.provider, profile=resolved.profile)
         self._name = resolved.profile.model
         self._google = resolved.provider.startswith("google")
         self._anthropic = resolved.provider == "anthropic"
@@ -349,7 +348,7 @@ class Wire:
 
     async def ask(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None) -> ModelResponse:
         """One answer; raises whatever the library raises."""
-        messages = await to_theirs(request.messages, media=media, profile=self._profile, translated=self._translated)
+        messages = await to_theirs(request.messages, media=media, sent=self._sent, translated=self._translated)
         parameters = ModelRequestParameters(function_tools=[self._tools.definition(tool) for tool in request.tools])
         if request.settings.output_schema is not None and not request.tools:
             parameters = self._structured(parameters, request.settings.output_schema, request.settings.output_mode)
@@ -536,9 +535,16 @@ def _piece(event: Any) -> str:
 
 
 async def to_theirs(
-    messages: Sequence[Message], *, media: Media, profile: ModelProfile, translated: Translated
+    messages: Sequence[Message], *, media: Media, sent: Callable[[str], bool], translated: Translated
 ) -> list[theirs.ModelMessage]:
-    """Our messages as pydantic-ai's. Text is written by render.py, as for every model."""
+    """Our messages as pydantic-ai's. Text is written by render.py, as for every model.
+
+    Args:
+        messages: the conversation.
+        media: reads the bytes of a medium.
+        sent: whether a medium of a type goes along.
+        translated: what was translated before.
+    """
     result: list[theirs.ModelMessage] = []
     parts: list[theirs.ModelRequestPart] = []
     shown: list[theirs.UserContent] = []  # media that tools returned: they follow the tools' texts
@@ -579,7 +585,7 @@ async def to_theirs(
                 )
             )
             for block in message.content:
-                if isinstance(block, MediaBlock) and _sent(block, profile):
+                if isinstance(block, MediaBlock) and sent(block.media_type):
                     shown.extend([render_block(block), await _binary(block, media)])
         elif message.role == "system":
             end_results()
@@ -591,7 +597,7 @@ async def to_theirs(
             end_results()
             part = translated.get(message.digest)
             if part is None:
-                part = theirs.UserPromptPart(content=await _user_content(message, media, profile))
+                part = theirs.UserPromptPart(content=await _user_content(message, media, sent))
                 # The last message changes with every step: it is not worth keeping.
                 passing = message is messages[-1] or not isinstance(part.content, str)
                 part = translated.harmless(part) if passing else translated.keep(message.digest, part)
@@ -611,15 +617,14 @@ def _answer(message: Message) -> theirs.ModelResponse:
     return theirs.ModelResponse(parts=parts)
 
 
-async def _user_content(message: Message, media: Media, profile: ModelProfile) -> str | list[theirs.UserContent]:
-    sent = [block for block in message.content if isinstance(block, MediaBlock) and _sent(block, profile)]
-    if not sent:
+async def _user_content(message: Message, media: Media, sent: Callable[[str], bool]) -> str | list[theirs.UserContent]:
+    if not any(sent(block.media_type) for block in message.media):
         return render_message(message)
     content: list[theirs.UserContent] = []
     lines: list[str] = []
     for block in message.content:
         lines.append(render_block(block))
-        if isinstance(block, MediaBlock) and _sent(block, profile):
+        if isinstance(block, MediaBlock) and sent(block.media_type):
             content.extend(["\n".join(lines), await _binary(block, media)])
             lines = []
     if lines:
@@ -627,20 +632,16 @@ async def _user_content(message: Message, media: Media, profile: ModelProfile) -
     return content
 
 
-def _sent(block: MediaBlock, profile: ModelProfile) -> bool:
-    """Whether a medium goes along; one that does not is still named in the text."""
-    kind = block.media_type.partition("/")[0]
-    taken = {"image": profile.vision, "audio": profile.audio, "application": profile.document}.get(kind)
-    if taken is False:  # unknown: they are sent
-        return False
-    return block.media_type.startswith(_SENDABLE)
-
-
 async def _binary(block: MediaBlock, media: Media) -> theirs.UserContent:
     data = await media(block.sha256)
-    if block.media_type.startswith("text/"):
-        return data.decode("utf-8", "replace")
-    return theirs.BinaryContent(data=data, media_type=block.media_type)
+    if kind_of(block.media_type) == "text":
+        # Like all text: from outside, it stands in its tag.
+        text = data.decode("utf-8", "replace")
+        return render_block(TextBlock(text=text, source=block.source or _UNNAMED, trust=block.trust))
+    return theirs.BinaryContent(data=data, media_type=plain_type(block.media_type))
+
+
+_UNNAMED = Source(kind="file")
 
 
 # --- theirs to ours -------------------------------------------------------------------------------------------------
