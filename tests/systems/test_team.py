@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -17,6 +18,8 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
+from tests.chaos.support import only_run, python, read_log
+from tests.systems import team_program
 from tests.systems.support import seen
 
 LEASE = "The rent is 900 euros.\nThe deposit is 1284 euros.\nThe notice period is three months.\n"
@@ -186,8 +189,9 @@ async def test_an_agent_that_breaks_is_an_observation_that_names_it(tmp_path: Pa
         assert result.answer == "scribe failed: ValueError: no ink"
 
 
-async def test_an_objective_changed_while_it_runs(tmp_path: Path, files: list[Path]) -> None:
-    """The user speaks while an analyzer works: the answer that it found early is not the run's any more."""
+@pytest.mark.parametrize("task", ["How much is the deposit?", "How much is the deposit? See lease.txt"])
+async def test_an_objective_changed_while_it_runs(tmp_path: Path, files: list[Path], task: str) -> None:
+    """The user speaks while an analyzer works: what that finds, early finish or not, is not the answer any more."""
 
     def planner(request: ModelRequest) -> ModelResponse:
         now = "garage" if "I meant the garage" in seen(request) else "deposit"
@@ -195,8 +199,8 @@ async def test_an_objective_changed_while_it_runs(tmp_path: Path, files: list[Pa
             found = json.loads(text)
             if now in found["answer"]:
                 return done(found["answer"], *found["sources"])
-        task = "What does the garage cost? See annex.txt" if now == "garage" else "How much is the deposit?"
-        return decide(calls=[call("deep_analyzer", task=task)])
+        told = "What does the garage cost? See annex.txt"
+        return decide(calls=[call("deep_analyzer", task=told if now == "garage" else task)])
 
     async with Workspace(tmp_path / "ws") as ws:
         told = False
@@ -400,6 +404,85 @@ async def test_the_formatter_makes_it_short_and_keeps_the_sources(tmp_path: Path
         kept = await ws.run("How much is it?", files=files, model=team(planner, formatter=broken))
         assert (kept.status, kept.answer) == (RunStatus.COMPLETED, LONG.format("1284"))
         assert (await ws.replay(kept.run_id)).answer == kept.answer
+
+
+# -- at the same time, after a crash -----------------------------------------------------------------------------------
+
+
+def overlapping(events: list[Event], agent: str) -> bool:
+    """Whether a model request of each of two agents lies between the other's start and end, in the log's order."""
+    spans: dict[str, list[int]] = {}
+    for event in events:
+        effect = event.body.get("effect") or {}
+        if effect.get("kind") == "InvokeAgent" and effect["arguments"]["name"] == agent:
+            spans[str(event.span)] = [event.seq]
+        elif event.type == "completed" and event.span in spans:
+            spans[event.span].append(event.seq)
+    asked = [(e.parent_span, e.seq) for e in events if (e.body.get("effect") or {}).get("kind") == "RequestModel"]
+    return len(spans) == 2 and all(
+        any(start < seq < end for parent, seq in asked if parent == one)
+        for one in spans
+        for other, (start, end) in spans.items()
+        if other != one
+    )
+
+
+async def test_analyzers_work_at_the_same_time(tmp_path: Path, files: list[Path]) -> None:
+    """Each waits for the other's first request: one after the other they would never end."""
+    met = asyncio.Barrier(2)
+
+    async def meeting(request: ModelRequest) -> ModelResponse:
+        if not results(request):
+            await met.wait()
+        return analyzer(request)
+
+    def planner(request: ModelRequest) -> ModelResponse:
+        if not results(request):
+            parts = ["How much is the deposit? lease.txt", "What does the garage cost? annex.txt"]
+            return decide(calls=[call("deep_analyzer", task=part) for part in parts])
+        found = [json.loads(text) for text in results(request)]
+        return done(" ".join(one["answer"] for one in found), *[cited for one in found for cited in one["sources"]])
+
+    async def model(request: ModelRequest) -> Any:
+        if role_of(request) == "analyzer":
+            return await meeting(request)
+        return planner(request) if role_of(request) == "planner" else say("KEEP")
+
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("Deposit and garage?", files=files, model=ScriptedModel(model))
+        assert result.answer == "The deposit is 1284 euros. The garage costs 75 euros."
+        assert [one.source for one in result.sources] == ["lease.txt", "annex.txt"]
+        assert overlapping(await ws.events(result.run_id), "deep_analyzer")
+
+
+KILLED_AT = [  # in both analyzers, and while the plan is marked and the report written
+    "after_mark:/1.agentorchestra/4.deep_analyzer#2",
+    "in_record:/1.agentorchestra/5.deep_analyzer#4",
+    "before:/1.agentorchestra#8",
+]
+
+
+@pytest.mark.timeout(300)
+async def test_a_killed_team_goes_on(tmp_path: Path) -> None:
+    outputs = {}
+    for number, point in enumerate(["", *KILLED_AT]):
+        folder = tmp_path / f"case-{number}"
+        folder.mkdir()
+        for name, text in team_program.FILES.items():
+            (folder / name).write_text(text)
+        words: list[str | Path] = ["-m", "tests.systems.team_program", folder]
+        out = await asyncio.to_thread(python, [*words, "run"], kill_at=point)
+        if point:
+            run = await only_run(folder / "ws")
+            before = await read_log(folder / "ws", run)
+            assert not any(event.type == "run_ended" for event in before), point
+            out = await asyncio.to_thread(python, [*words, "resume"])
+            completed = [event.span for event in await read_log(folder / "ws", run) if event.type == "completed"]
+            assert len(completed) == len(set(completed)), point
+        outputs[point] = out.replace(str(folder), "FOLDER")
+    assert outputs[""].startswith("completed\n1. According to lease.txt (line 2)")
+    assert "75 euros" in outputs[""] and "2. [annex.txt](file://" in outputs[""]
+    assert set(outputs.values()) == {outputs[""]}
 
 
 async def test_the_whole_tree_keeps_to_the_budget(tmp_path: Path, files: list[Path]) -> None:
