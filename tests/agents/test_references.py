@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from agentorchestra.agents.references import address_of, make_report, normalised_address
 from agentorchestra.core.spec import Citation, FileRef
@@ -95,7 +96,7 @@ async def test_the_reporter_in_a_run(tmp_path: Path) -> None:
     from agentorchestra.workspace import Workspace
 
     (tmp_path / "lease.txt").write_text("The rent is 900 euros.\nThe notice period is three months.\n")
-    source = {"source": "lease.txt", "place": "line 2", "quote": "The notice period is three months."}
+    source: JsonValue = {"source": "lease.txt", "place": "line 2", "quote": "The notice period is three months."}
 
     def model(request: ModelRequest) -> ModelResponse:
         names = {schema.name for schema in request.tools}
