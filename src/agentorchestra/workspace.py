@@ -199,6 +199,10 @@ class Workspace(Generic[Deps]):
         self.prompts = PromptLibrary(packaged_prompts(), self.folder / "prompts", given=self.prompt_folders)
         self._builtin = builtin_tools(self.folder)
         self.tools: dict[str, Any] = dict(self._builtin.tools)
+        if self.settings.transcription_model:
+            from agentorchestra.tools.recordings import transcribe_file
+
+            self.tools[transcribe_file.name] = transcribe_file
         self.tools |= _tools(self._given_tools)
         self.systems = systems() | self._given_systems
         self.agents = _agents(self._given_agents, self.tools, self.systems, self.prompts)

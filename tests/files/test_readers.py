@@ -80,7 +80,7 @@ def test_binary_garbage_named_text(tmp_path: Path) -> None:
     ("data", "what"),
     [
         (b"PK\x03\x04" + b"\x00" * 50, "a zip archive or an office document"),
-        (b"\x89PNG\r\n\x1a\n" + b"\x00" * 50, "a PNG image"),
+        (b"RIFF\x00\x00\x00\x00AVI " + b"\x00" * 50, "a video file"),
         (b"\x1f\x8b\x08" + b"\x00" * 50, "gzip data"),
         (b"SQLite format 3\x00" + b"\x00" * 50, "an SQLite database"),
     ],
@@ -90,6 +90,33 @@ def test_other_formats_are_named_whatever_the_ending(tmp_path: Path, data: bytes
     path.write_bytes(data)
     with pytest.raises(FileInputError, match=rf"data\.txt is {what}, which cannot be read; .* Readable are \.txt"):
         check_input(path)
+
+
+@pytest.mark.parametrize(
+    ("head", "media_type", "what"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "image/png", "a picture"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg", "a picture"),
+        (b"RIFF\x24\x00\x00\x00WEBP", "image/webp", "a picture"),
+        (b"RIFF\x24\x00\x00\x00WAVE", "audio/wav", "a recording"),
+        (b"ID3\x04", "audio/mpeg", "a recording"),
+        (b"OggS", "audio/ogg", "a recording"),
+    ],
+)
+def test_pictures_and_recordings_are_taken_and_hold_no_text(
+    tmp_path: Path, head: bytes, media_type: str, what: str
+) -> None:
+    path = tmp_path / "it.bin"
+    path.write_bytes(head + b"\x00" * 50)
+    assert check_input(path) == (media_type, len(head) + 50)
+    with pytest.raises(FileInputError, match=rf"it\.bin is {what} \({media_type}\): it holds no text"):
+        read_document_sync(path)
+
+
+def test_words_that_begin_like_a_recording_are_words(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("ID3 tags are metadata.")
+    assert check_input(path)[0] == "text/plain"
 
 
 def test_a_file_over_the_limit(tmp_path: Path) -> None:

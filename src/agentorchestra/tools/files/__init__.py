@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field
 
-from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
@@ -53,6 +53,8 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
     @tool(effect="read")
     async def read_file(ctx: RunContext[Any], name: str, part: str | None = None) -> ToolResult:
         """Read a file of this task from its beginning, or a part of it; every piece comes with its place.
+
+        A picture or a recording is shown as it is.
 
         Args:
             name: The file's name as listed with the task.
@@ -119,6 +121,8 @@ async def _check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote])
 
 async def _read_file(ctx: RunContext[Any], index: PassageIndex, name: str, part: str | None) -> ToolResult:
     ref = _file(ctx, name)
+    if ref.media_type.startswith(("image/", "audio/")):
+        return await _shown(ctx, ref)
     document = await _document(ctx, ref, index)
     place = _part(ref.name, document, part)
     found = await asyncio.to_thread(_read, document, place)
@@ -128,6 +132,20 @@ async def _read_file(ctx: RunContext[Any], index: PassageIndex, name: str, part:
     if note := _read_on(ref.name, document, place, found):
         blocks.append(_note(note))
     return ToolResult(content=blocks)
+
+
+async def _shown(ctx: RunContext[Any], ref: FileRef) -> ToolResult:
+    """A picture or a recording, for models that take them; for the others it is named."""
+    data = await asyncio.to_thread(ctx.file(ref.name).read_bytes)
+    kept = await ctx.artifact(ref.name, data, ref.media_type)
+    medium = MediaBlock(
+        sha256=kept.sha256,
+        media_type=ref.media_type,
+        name=ref.name,
+        size=len(data),
+        source=Source(kind="file", ref=ref.name),
+    )
+    return ToolResult(content=[medium])
 
 
 async def _search_files(ctx: RunContext[Any], index: PassageIndex, query: str, limit: int) -> ToolResult:

@@ -36,9 +36,6 @@ _MARKDOWN_SUFFIXES = {".md", ".markdown"}
 _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
     (b"PK\x03\x04", "a zip archive or an office document", "export it as .pdf, .csv or .txt"),
     (b"\xd0\xcf\x11\xe0", "an old office document", "export it as .pdf, .csv or .txt"),
-    (b"\x89PNG", "a PNG image", "give its text"),
-    (b"\xff\xd8\xff", "a JPEG image", "give its text"),
-    (b"GIF8", "a GIF image", "give its text"),
     (b"\x1f\x8b", "gzip data", "unpack it first"),
     (b"BZh", "bzip2 data", "unpack it first"),
     (b"\xfd7zXZ", "xz data", "unpack it first"),
@@ -47,11 +44,38 @@ _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
     (b"\x7fELF", "a program", "give a document"),
     (b"MZ\x90\x00", "a program", "give a document"),
     (b"SQLite format 3", "an SQLite database", "export the table as .csv"),
-    (b"ID3", "an MP3 recording", "give its text"),
-    (b"OggS", "an Ogg recording", "give its text"),
-    (b"RIFF", "a sound or video file", "give its text"),
+    (b"RIFF", "a video file", "give its text"),
     (b"%!PS", "PostScript", "convert it to .pdf"),
 )
+
+
+# Pictures and recordings, by their first bytes: (at, bytes, media type).
+_MEDIA: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
+    (0, b"\xff\xd8\xff", "image/jpeg"),
+    (0, b"GIF87a", "image/gif"),
+    (0, b"GIF89a", "image/gif"),
+    (8, b"WEBP", "image/webp"),
+    (8, b"WAVE", "audio/wav"),
+    (0, b"ID3", "audio/mpeg"),
+    (0, b"\xff\xfb", "audio/mpeg"),
+    (0, b"\xff\xf3", "audio/mpeg"),
+    (0, b"OggS", "audio/ogg"),
+    (0, b"fLaC", "audio/flac"),
+    (4, b"ftypM4A", "audio/mp4"),
+)
+
+
+def media_type_of(data: bytes) -> str | None:
+    """The type of a picture or a recording by its first bytes, None for everything else."""
+    head = data[:16]
+    if b"\x00" not in data[:4096]:  # text may begin with the same letters
+        return None
+    for at, magic, media_type in _MEDIA:
+        riff = magic not in (b"WEBP", b"WAVE") or head.startswith(b"RIFF")
+        if head[at:].startswith(magic) and riff:
+            return media_type
+    return None
 
 
 @dataclass(frozen=True)
@@ -184,6 +208,9 @@ def check_input(path: Path, limits: Limits = LIMITS) -> tuple[str, int]:
         FileInputError: one sentence that names the file, what is wrong and the way out.
     """
     data = _bytes(path, limits)
+    media = media_type_of(data)
+    if media is not None:
+        return media, len(data)
     media_type = _media_type(path, data)
     if media_type == "application/pdf":
         _check_pdf_end(path, data)
@@ -251,6 +278,10 @@ def _bytes(path: Path, limits: Limits) -> bytes:
 
 
 def _media_type(path: Path, data: bytes) -> str:
+    media = media_type_of(data)
+    if media is not None:
+        what = "a picture" if media.startswith("image/") else "a recording"
+        raise FileInputError(f"{path} is {what} ({media}): it holds no text that could be searched or quoted")
     suffix = path.suffix.lower()
     head = data[:1024]
     if head.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"%PDF-") or (suffix == ".pdf" and b"%PDF-" in head):
