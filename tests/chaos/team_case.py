@@ -36,6 +36,7 @@ class Case:
         settings = [
             'app = "app:workspace"',
             'model = "team"',
+            'system = "react"',
             *self.settings,
             "[models.team]",
             f'model = "{self.folder.name}"',

@@ -25,7 +25,7 @@ SEND = "/1.react#6"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     shutil.copy(PROGRAM, tmp_path / "app.py")
-    (tmp_path / "agentorchestra.toml").write_text('app = "app:workspace"\nmodel = "clerk"\n')
+    (tmp_path / "agentorchestra.toml").write_text('app = "app:workspace"\nmodel = "clerk"\nsystem = "react"\n')
     (tmp_path / "letter.txt").write_text("Hello! Please write to tide@example.org.\n")
     return tmp_path
 

@@ -92,7 +92,7 @@ async def _work(folder: Path, kind: Literal["scripted", "loopback"]) -> None:
             settings, models = Settings(model="served", models={"served": profile}), {}
         ws: Workspace[None] = Workspace(folder, tools=[slowly], settings=settings, models=models)
         async with ws:
-            results = await asyncio.gather(*(ws.run(f"spell mark-{n}-x") for n in range(RUNS)))
+            results = await asyncio.gather(*(ws.run(f"spell mark-{n}-x", system="react") for n in range(RUNS)))
             for number, result in enumerate(results):
                 await _check(ws, number, result)
             assert len({result.run_id for result in results}) == RUNS

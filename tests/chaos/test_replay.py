@@ -97,7 +97,7 @@ def _workspace(folder: Path, executed: list[str] | None = None, *tools: Any) -> 
 async def _record(folder: Path) -> tuple[str, list[Event]]:
     ws = _workspace(folder)
     async with ws:
-        result = await ws.run("Weigh many numbers.", model="scripted", max_steps=STEPS + 10)
+        result = await ws.run("Weigh many numbers.", model="scripted", max_steps=STEPS + 10, system="react")
         assert (result.status, result.answer) == ("completed", f"did {STEPS} steps")
         return result.run_id, await ws.events(result.run_id)
 

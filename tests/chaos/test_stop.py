@@ -153,7 +153,7 @@ async def test_a_cancelled_task_leaves_nothing_behind(held: Held) -> None:
     threads = threading.active_count()
     ws = _workspace(held)
     await ws.open()
-    work = asyncio.create_task(ws.run(team_model.TASK, model="team"))
+    work = asyncio.create_task(ws.run(team_model.TASK, model="team", system="react"))
     await until(lambda: held.waiting == 3)
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -168,7 +168,7 @@ async def test_a_workspace_that_is_closed_stops_its_runs(held: Held) -> None:
     threads = threading.active_count()
     ws = _workspace(held)
     await ws.open()
-    work = asyncio.create_task(ws.run(team_model.TASK, model="team"))
+    work = asyncio.create_task(ws.run(team_model.TASK, model="team", system="react"))
     await until(lambda: held.waiting == 3)
     (record,) = await ws.runs()
     await ws.close()
@@ -181,7 +181,7 @@ async def test_how_far_the_top_agent_had_come_is_kept(held: Held) -> None:
     held.actors = {"top"}
     ws = _workspace(held)
     async with ws:
-        work = asyncio.create_task(ws.run(team_model.TASK, model="team"))
+        work = asyncio.create_task(ws.run(team_model.TASK, model="team", system="react"))
         await until(lambda: held.waiting == 1)
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
@@ -195,7 +195,7 @@ async def test_the_time_is_over(held: Held) -> None:
     threads = threading.active_count()
     ws = _workspace(held)
     await ws.open()
-    result = await ws.run(team_model.TASK, model="team", budget=Budget(active_s=5))
+    result = await ws.run(team_model.TASK, model="team", budget=Budget(active_s=5), system="react")
     assert (result.status, held.waiting) == ("timed_out", 3)
     check_log(await ws.events(result.run_id), "timed_out")
     await _nothing_left(ws, threads)
@@ -208,7 +208,7 @@ async def test_the_budget_is_over(held: Held) -> None:
     threads = threading.active_count()
     ws = _workspace(held)
     await ws.open()
-    result = await ws.run(team_model.TASK, model="team", budget=Budget(steps=6))
+    result = await ws.run(team_model.TASK, model="team", budget=Budget(steps=6), system="react")
     assert result.status == "budget_exhausted"
     # Every specialist was refused a decision, and the one at the top still gave its answer with what was left.
     outcomes = {e.span: e.body["outcome"] for e in await ws.events(result.run_id) if e.type == "completed"}
