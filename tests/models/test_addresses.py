@@ -142,7 +142,7 @@ def test_what_a_server_said_is_short_and_shows_no_key() -> None:
 @pytest.mark.parametrize(
     ("make", "model", "env"),
     [
-        (LoopbackAnthropicServer, "anthropic:claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        (LoopbackAnthropicServer, "anthropic:claude-opus-4-5", "ANTHROPIC_API_KEY"),
         (LoopbackGoogleServer, "google:gemini-2.5-flash", "GOOGLE_API_KEY"),
         (LoopbackModelServer, "openai:gpt-5", "OPENAI_API_KEY"),
     ],

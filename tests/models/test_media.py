@@ -32,7 +32,7 @@ from tests.models.support import Context, effect_of
 
 SERVERS: dict[str, tuple[type[LoopbackModelServer], str]] = {
     "openai": (LoopbackModelServer, "openai:gpt-5"),
-    "anthropic": (LoopbackAnthropicServer, "anthropic:claude-sonnet-4-5"),
+    "anthropic": (LoopbackAnthropicServer, "anthropic:claude-opus-4-5"),
     "google": (LoopbackGoogleServer, "google:gemini-2.5-flash"),
 }
 BYTES = b"\x00\x01 the bytes of a medium \xfe\xff"

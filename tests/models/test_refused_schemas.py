@@ -29,7 +29,7 @@ from tests.models.support import Context, effect_of, schema
 
 SERVERS: dict[str, tuple[type[LoopbackModelServer], str]] = {
     "openai": (LoopbackModelServer, "openai:gpt-5"),
-    "anthropic": (LoopbackAnthropicServer, "anthropic:claude-sonnet-4-5"),
+    "anthropic": (LoopbackAnthropicServer, "anthropic:claude-opus-4-5"),
     "google": (LoopbackGoogleServer, "google:gemini-2.5-flash"),
 }
 TOOLS = (schema("add"), schema("convert"), schema("done"))

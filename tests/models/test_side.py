@@ -18,6 +18,7 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.tea.tool import tool
 from agentorchestra.testing import (
+    LoopbackGoogleServer,
     LoopbackModelServer,
     ScriptedModel,
     ServerReply,
@@ -26,7 +27,6 @@ from agentorchestra.testing import (
     decide,
     http_error,
 )
-from agentorchestra.testing.formats import LoopbackGoogleServer
 from agentorchestra.workspace import Workspace
 
 

@@ -30,7 +30,7 @@ from tests.models.support import Context, asking, effect_of
 
 SERVERS: dict[str, tuple[type[LoopbackModelServer], str]] = {
     "openai": (LoopbackModelServer, "openai:gpt-5"),
-    "anthropic": (LoopbackAnthropicServer, "anthropic:claude-sonnet-4-5"),
+    "anthropic": (LoopbackAnthropicServer, "anthropic:claude-opus-4-5"),
     "google": (LoopbackGoogleServer, "google:gemini-2.5-flash"),
 }
 VERDICT: dict[str, Any] = {

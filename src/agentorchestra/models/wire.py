@@ -722,7 +722,8 @@ def _usage(answer: theirs.ModelResponse, request: ModelRequest, said: str, calls
         cache_read_tokens=given.cache_read_tokens,
         cache_write_tokens=given.cache_write_tokens,
         output_tokens=given.output_tokens,
-        reasoning_tokens=given.details.get("reasoning_tokens", 0),
+        # Google's word for it; Anthropic counts them with the rest only.
+        reasoning_tokens=given.details.get("reasoning_tokens") or given.details.get("thoughts_tokens", 0),
     )
 
 

@@ -18,12 +18,15 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ModelResponse, ToolCall
 from agentorchestra.models.scripted import Reply, ScriptedModel, ScriptFunction, call, decide, say
+
+if TYPE_CHECKING:
+    from agentorchestra.testing.formats import LoopbackAnthropicServer, LoopbackGoogleServer
 
 Body = dict[str, Any]
 """The JSON body of a request as it arrived."""

@@ -1,0 +1,136 @@
+"""What stands in the bodies of requests, and what is read from answers, in each provider's own form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.content import TextBlock
+from agentorchestra.core.messages import (
+    FinishReason,
+    Message,
+    ModelRequest,
+    ModelResponse,
+    ModelSettings,
+    ToolCall,
+    system,
+    user,
+)
+from agentorchestra.core.settings import ModelProfile, Settings
+from agentorchestra.models.manager import ModelManager
+from agentorchestra.testing import LoopbackAnthropicServer, LoopbackGoogleServer, LoopbackModelServer
+from tests.models.support import no_media, schema
+
+SERVERS: dict[str, tuple[type[LoopbackModelServer], str]] = {
+    "openai": (LoopbackModelServer, "openai:gpt-5"),
+    "anthropic": (LoopbackAnthropicServer, "anthropic:claude-opus-4-5"),
+    "google": (LoopbackGoogleServer, "google:gemini-2.5-flash"),
+}
+CALLS = (
+    ToolCall(id="call_a", name="add", arguments={"a": 2}),
+    ToolCall(id="call_b", name="double", arguments={"a": 5}),
+)
+HISTORY = (
+    system("Be brief."),
+    user("What is it?"),
+    Message(role="assistant", content=(TextBlock(text="I compute."),), tool_calls=CALLS),
+    Message(role="tool", content=(TextBlock(text="five"),), tool_call_id="call_a", name="add"),
+    Message(role="tool", content=(TextBlock(text="no such"),), tool_call_id="call_b", name="double", is_error=True),
+    user("Go on."),
+)
+USED = Usage(input_tokens=100, cache_read_tokens=40, cache_write_tokens=20, output_tokens=30, reasoning_tokens=10)
+
+
+async def exchanged(
+    format_: str, answer: ModelResponse, *, streamed: bool = False, **settings: Any
+) -> tuple[dict[str, Any], ModelResponse]:
+    """The body a server got for HISTORY, and what was made of its answer."""
+    make, model = SERVERS[format_]
+    async with make([answer]) as server:
+        profile = ModelProfile(model=model, base_url=server.base_url)
+        client = ModelManager(Settings(models={"m": profile}), {}).client("m")
+        tools = (schema("add"), schema("double"))
+        request = ModelRequest(model="m", messages=HISTORY, tools=tools, settings=ModelSettings(**settings))
+        listener = (lambda text: None) if streamed else None
+        response = await client.request(request, media=no_media, on_delta=listener)
+        await client.aclose()
+    return server.requests[0], response
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("reason", ["stop", "length", "content_filter"])
+@pytest.mark.parametrize("format_", list(SERVERS))
+async def test_why_an_answer_ended(format_: str, reason: FinishReason, streamed: bool) -> None:
+    _, response = await exchanged(format_, ModelResponse(text="so far", finish_reason=reason), streamed=streamed)
+    assert (response.finish_reason, response.text) == (reason, "so far")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("format_", "unknown"), [("openai", ()), ("anthropic", ("reasoning",)), ("google", ("cache_write",))]
+)
+async def test_tokens_by_class(format_: str, unknown: tuple[str, ...], streamed: bool) -> None:
+    """What was read from a cache or written to it is part of the input, thinking part of the output."""
+    _, response = await exchanged(format_, ModelResponse(text="x", thinking="hm", usage=USED), streamed=streamed)
+    expected = USED.model_copy(update={"requests": 1, **{f"{name}_tokens": 0 for name in unknown}})
+    assert response.usage.model_copy(update={"cost_usd": 0.0}) == expected
+    assert response.thinking == "hm"
+
+
+async def test_results_in_openais_form() -> None:
+    body, _ = await exchanged("openai", ModelResponse(text="x"), max_tokens=77)
+    roles = [message["role"] for message in body["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "tool", "user"]
+    assert [message["tool_call_id"] for message in body["messages"][3:5]] == ["call_a", "call_b"]
+    assert [one["id"] for one in body["messages"][2]["tool_calls"]] == ["call_a", "call_b"]
+    assert "no such" in body["messages"][4]["content"] and "error" in body["messages"][4]["content"]
+    assert body["max_completion_tokens"] == 77
+    assert body["tools"][0]["function"]["parameters"] == schema("add").parameters
+
+
+async def test_results_in_anthropics_form() -> None:
+    body, _ = await exchanged("anthropic", ModelResponse(text="x"), max_tokens=77)
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+    results = body["messages"][2]["content"]
+    # All results of a turn stand in the message that follows it, before anything else.
+    assert [(one["type"], one.get("tool_use_id"), one.get("is_error")) for one in results] == [
+        ("tool_result", "call_a", False),
+        ("tool_result", "call_b", True),
+        ("text", None, None),
+    ]
+    assert body["max_tokens"] == 77
+    assert body["tools"][0]["input_schema"] == schema("add").parameters
+
+
+async def test_anthropics_cache_serves_the_front_of_the_prompt() -> None:
+    """System prompt and tools are the same in every step; the mark stands at the end of each."""
+    body, _ = await exchanged("anthropic", ModelResponse(text="x"))
+    assert ["cache_control" in one for one in body["tools"]] == [False, True]
+    assert "cache_control" in body["system"][-1]
+    assert "cache_control" not in str(body["messages"])
+
+
+async def test_results_in_googles_form() -> None:
+    body, _ = await exchanged("google", ModelResponse(text="x"), max_tokens=77)
+    assert [one["role"] for one in body["contents"]] == ["user", "model", "user", "user"]
+    answers = [part["functionResponse"] for part in body["contents"][2]["parts"]]
+    assert [(one["id"], one["name"]) for one in answers] == [("call_a", "add"), ("call_b", "double")]
+    assert answers[0]["response"] != answers[1]["response"] and "error" in answers[1]["response"]
+    assert body["generationConfig"]["maxOutputTokens"] == 77
+
+
+CHOICES: dict[str, dict[str, Any]] = {
+    "openai": {"required": "required", "none": "none"},
+    "anthropic": {"required": {"type": "any"}, "none": {"type": "none"}},
+    "google": {"required": "ANY", "none": "NONE"},
+}
+
+
+@pytest.mark.parametrize("choice", ["required", "none"])
+@pytest.mark.parametrize("format_", list(SERVERS))
+async def test_whether_tools_must_or_may_be_called(format_: str, choice: str) -> None:
+    body, _ = await exchanged(format_, ModelResponse(text="x"), tool_choice=choice)
+    given = body["toolConfig"]["functionCallingConfig"]["mode"] if format_ == "google" else body["tool_choice"]
+    assert given == CHOICES[format_][choice]
