@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,25 @@ from agentorchestra.core.messages import ModelResponse
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.models.manager import Gate, ModelManager
-from agentorchestra.testing import LoopbackModelServer, ServerReply, ServerScript, call, decide, http_error, silence
+from agentorchestra.testing import (
+    LoopbackAnthropicServer,
+    LoopbackGoogleServer,
+    LoopbackModelServer,
+    ServerReply,
+    ServerScript,
+    call,
+    decide,
+    http_error,
+    silence,
+)
 from agentorchestra.workspace import Workspace
 
 DEAR, CHEAP = Price(input=1000, output=1000), Price(input=1, output=1)
+FORMATS: dict[str, tuple[type[LoopbackModelServer], str]] = {
+    "openai": (LoopbackModelServer, "openai:gpt-5"),
+    "anthropic": (LoopbackAnthropicServer, "anthropic:claude-opus-4-5"),
+    "google": (LoopbackGoogleServer, "google:gemini-2.5-flash"),
+}
 ANSWER = decide(calls=[call("done", answer="from the second")])
 
 
@@ -93,6 +109,117 @@ async def test_a_prompt_too_long_goes_to_a_larger_window(tmp_path: Path) -> None
     result, one, two, _ = await run(tmp_path, [long], [ANSWER], context_window=64_000)
     assert result.answer == "from the second"
     assert (one.count, two.count) == (1, 1)
+
+
+async def test_a_window_that_is_no_larger_is_passed_over(tmp_path: Path) -> None:
+    long = http_error(400, "maximum context length is 100 tokens", code="context_length_exceeded")
+    async with (
+        LoopbackModelServer([long]) as one,
+        LoopbackModelServer([]) as small,
+        LoopbackModelServer([ANSWER]) as large,
+    ):
+        models = {
+            "first": ModelProfile(model="openai:a", base_url=one.base_url, context_window=64_000, fallbacks=("s", "l")),
+            "s": ModelProfile(model="openai:b", base_url=small.base_url, context_window=32_000),
+            "l": ModelProfile(model="openai:c", base_url=large.base_url, context_window=128_000),
+        }
+        settings = Settings(models=models, model="first", system="react")
+        async with Workspace(tmp_path / "ws", settings=settings) as ws:
+            result = await ws.run("Answer.")
+    assert result.answer == "from the second"
+    assert (one.count, small.count, large.count) == (1, 0, 1)
+
+
+async def test_one_that_failed_is_asked_last_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dead server costs its time once, not in every step, nor in every run."""
+    monkeypatch.setattr("agentorchestra.models.manager.REST_S", 3600.0)
+    async with LoopbackModelServer(lambda body: http_error(500)) as one, LoopbackModelServer(twice) as two:
+        models = {
+            "first": ModelProfile(model="openai:a", base_url=one.base_url, fallbacks=("second",), max_attempts=1),
+            "second": ModelProfile(model="openai:b", base_url=two.base_url),
+        }
+        settings = Settings(models=models, model="first", system="react")
+        async with Workspace(tmp_path / "ws", settings=settings) as ws:
+            for _ in range(2):
+                assert (await ws.run("Answer.")).answer == "from the second"
+    assert (one.count, two.count) == (1, 4)
+
+
+def twice(body: dict[str, Any]) -> ModelResponse:
+    """A step, then the answer."""
+    worked = any(message["role"] == "tool" for message in body["messages"])
+    return ANSWER if worked else decide(calls=[call("todo", action="list")])
+
+
+async def test_a_rested_model_is_asked_again_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentorchestra.models.manager.REST_S", 0.0)
+    async with (
+        LoopbackModelServer([http_error(500), ANSWER]) as one,
+        LoopbackModelServer([decide(calls=[call("todo", action="list")])]) as two,
+    ):
+        models = {
+            "first": ModelProfile(model="openai:a", base_url=one.base_url, fallbacks=("second",), max_attempts=1),
+            "second": ModelProfile(model="openai:b", base_url=two.base_url),
+        }
+        settings = Settings(models=models, model="first", system="react")
+        async with Workspace(tmp_path / "ws", settings=settings) as ws:
+            assert (await ws.run("Answer.")).answer == "from the second"
+    assert (one.count, two.count) == (2, 1)
+
+
+async def test_a_rested_model_is_still_asked_when_the_other_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentorchestra.models.manager.REST_S", 3600.0)
+    async with (
+        LoopbackModelServer([http_error(500), ANSWER]) as one,
+        LoopbackModelServer([decide(calls=[call("todo")]), http_error(500)]) as two,
+    ):
+        models = {
+            "first": ModelProfile(model="openai:a", base_url=one.base_url, fallbacks=("second",), max_attempts=1),
+            "second": ModelProfile(model="openai:b", base_url=two.base_url, max_attempts=1),
+        }
+        settings = Settings(models=models, model="first", system="react")
+        async with Workspace(tmp_path / "ws", settings=settings) as ws:
+            assert (await ws.run("Answer.")).answer == "from the second"
+    assert (one.count, two.count) == (2, 2)
+
+
+async def test_a_fallback_has_its_own_bounds(tmp_path: Path) -> None:
+    """A local model's answers are shorter than those of the one it stands in for."""
+    async with LoopbackModelServer([http_error(401)]) as one, LoopbackModelServer([ANSWER]) as two:
+        models = {
+            "first": ModelProfile(model="openai:a", base_url=one.base_url, fallbacks=("second",), max_tokens=30_000),
+            "second": ModelProfile(model="openai:b", base_url=two.base_url, max_tokens=500),
+        }
+        settings = Settings(models=models, model="first", system="react")
+        async with Workspace(tmp_path / "ws", settings=settings) as ws:
+            assert (await ws.run("Answer.")).answer == "from the second"
+    assert [server.requests[0]["max_tokens"] for server in (one, two)] == [30_000, 500]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(a, b) for a in FORMATS for b in FORMATS if a != b], ids=lambda one: str(one)
+)
+async def test_another_format_takes_over_in_the_middle(tmp_path: Path, first: str, second: str) -> None:
+    """The conversation is in our own types: calls and results of one provider's form go on in another's."""
+    replies: list[Any] = [decide(calls=[call("todo", action="list"), call("python", code="print(6 * 7)")])]
+    async with FORMATS[first][0]([]) as one, FORMATS[second][0]([ANSWER]) as two:
+        one_fields: dict[str, Any] = {"model": FORMATS[first][1], "fallbacks": ("second",), "max_attempts": 1}
+        models = {
+            "first": ModelProfile(base_url=one.base_url, **one_fields),
+            "second": ModelProfile(model=FORMATS[second][1], base_url=two.base_url),
+        }
+        replies.append(one.error(503, "down"))
+        one._steps = iter(replies)
+        settings = Settings(models=models, model="first", system="react")
+        async with Workspace(tmp_path / "ws", settings=settings) as ws:
+            result = await ws.run("Answer.")
+            assert (await ws.replay(result.run_id)).answer == result.answer
+    assert result.answer == "from the second", result.error
+    assert (one.count, two.count) == (2, 1)
+    sent = json.dumps(two.requests[0])
+    assert "python" in sent and "42" in sent, "the second one sees what the first one did"
 
 
 async def test_the_dearest_of_the_chain_is_held(tmp_path: Path) -> None:

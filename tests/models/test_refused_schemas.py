@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,31 @@ async def test_a_run_goes_on_without_the_tool(tmp_path: Path, format_: str) -> N
     notes = [event.body["message"] for event in events if event.type == "noted"]
     assert [note for note in notes if "goes without convert" in note], notes
     assert result.usage.requests == 2
+
+
+async def test_many_that_are_refused_at_the_same_time(tmp_path: Path) -> None:
+    """What one request learnt does not leave the others, already on their way, without a second try."""
+
+    async def strict(body: dict[str, Any]) -> ServerReply:
+        if '"convert"' in json.dumps(body["tools"]):
+            waiting.append(1)
+            if len(waiting) == 5:
+                all_there.set()
+            await all_there.wait()
+            return server.error(400, "Invalid schema for function 'convert'")
+        return ServerReply(answer="5")
+
+    waiting: list[int] = []
+    all_there = asyncio.Event()
+    async with LoopbackModelServer(strict) as server:
+        profile = ModelProfile(model="openai:gpt-5", base_url=server.base_url, max_attempts=1)
+        manager = ModelManager(Settings(models={"local": profile}), {})
+        handler = RequestModelHandler(manager)
+        request = ModelRequest(model="local", messages=(user("x"),), tools=TOOLS)
+        outcomes = await asyncio.gather(*(handler.execute(effect_of(request), Context()) for _ in range(5)))
+        await manager.aclose()
+    assert [outcome.response.text for outcome in outcomes] == ["5"] * 5
+    assert server.count == 10
 
 
 async def test_a_refused_done_is_no_tool_to_leave_out(tmp_path: Path) -> None:

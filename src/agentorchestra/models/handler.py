@@ -5,35 +5,30 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from itertools import chain
+from functools import partial
 from typing import Any, TypeVar
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
-from agentorchestra.core.content import MediaBlock, Trust
+from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import BESIDE, Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import (
     ModelContextError,
     ModelError,
-    ModelMediaError,
     ModelRequestError,
-    ModelSchemaError,
     ScriptError,
     UsageError,
 )
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, ModelClient, OnDelta, spent_by
+from agentorchestra.models.fit import Fit
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.models.media import has_media, kind_of, without_media
 from agentorchestra.models.prices import bound_of
 
 T = TypeVar("T")
 
 Mend = Callable[[ModelClient, ModelError], str | None]
 """Changes what is asked of a client after an error, and says what was changed; None where nothing can be."""
-
-_NEEDED = "done"  # without it an agent with native tools cannot finish
 
 MAX_WAIT_S = 60.0
 """The longest pause between two attempts, whatever the provider asks for."""
@@ -62,10 +57,7 @@ class RequestModelHandler:
         self._models = models
         self._backoff_s = backoff_s
         self._sleep = sleep
-        self._refused: defaultdict[str, set[str]] = defaultdict(set)  # digests of tools, by who refused their schemas
-        self._prompted: set[str] = set()  # who refused a schema of the output
-        self._blind: defaultdict[str, set[str]] = defaultdict(set)  # kinds of media, by who refused them
-        self._named: set[tuple[str, str]] = set()  # models and types of media that the log says are not shown
+        self._fit = Fit()
 
     def mode(self, effect: Effect) -> Mode:
         """Repeatable: a request lost in a crash is asked again and counted as possibly paid."""
@@ -144,66 +136,19 @@ class RequestModelHandler:
         usable = [clients[0], *(one for one in clients[1:] if one[1].native_tools or not request.tools)]
         if len(usable) < len(clients):
             names = ", ".join(name for name, client in clients if (name, client) not in usable)
-            _note(ctx, f"{names} takes no native tool calls, so it cannot stand in for {clients[0][0]}")
+            said = f"{names} takes no native tool calls, so it cannot stand in for {clients[0][0]}"
+            self._fit.once(said, partial(_note, ctx))
+
+        asked = request
 
         async def ask(client: ModelClient) -> ModelResponse:
-            asked = self._bearable(request, client, ctx)
+            nonlocal asked
+            asked = self._fit.fitted(request, client, partial(_note, ctx), stands_in=client is not clients[0][1])
             response = await client.request(asked, media=_media(ctx), on_delta=_listener(ctx))
             update = {"usage": priced(client, response.usage), "model": response.model or client.name}
             return response.model_copy(update=update)
 
-        def mend(client: ModelClient, error: ModelError) -> str | None:
-            if isinstance(error, ModelMediaError):
-                return self._leave_out_media(client.name, error)
-            return self._mend(request, client.name, error) if isinstance(error, ModelSchemaError) else None
-
-        return await self._in_turn(usable, ask, ctx, mend)
-
-    def _bearable(self, request: ModelRequest, client: ModelClient, ctx: Any) -> ModelRequest:
-        """The request in a form that its model can take, without what it refused before."""
-        name = client.name
-        if any(map(has_media, request.messages)):
-            request = self._with_media_taken(request, client, ctx)
-        refused = self._refused.get(name)
-        if refused:
-            tools = tuple(tool for tool in request.tools if tool.digest not in refused)
-            request = request.model_copy(update={"tools": tools})
-        if name in self._prompted and request.settings.output_schema is not None:
-            settings = request.settings.model_copy(update={"output_mode": "prompted"})
-            request = request.model_copy(update={"settings": settings})
-        return request
-
-    def _with_media_taken(self, request: ModelRequest, client: ModelClient, ctx: Any) -> ModelRequest:
-        takes: Callable[[str], bool] = getattr(client, "takes", lambda media_type: True)
-        blind = self._blind[client.name]
-
-        def left_out(block: MediaBlock) -> bool:
-            return kind_of(block.media_type) in blind or not takes(block.media_type)
-
-        for block in filter(left_out, chain.from_iterable(map(has_media, request.messages))):
-            what = (client.name, block.media_type)
-            if what not in self._named:
-                self._named.add(what)
-                _note(ctx, f"{client.name} does not take {block.media_type}: it is named in the text, not shown")
-        return without_media(request, left_out)
-
-    def _leave_out_media(self, name: str, error: ModelMediaError) -> str | None:
-        new = {*error.kinds} - self._blind[name]
-        self._blind[name] |= new
-        return f"{name} is asked again without what it does not take: {error}" if new else None
-
-    def _mend(self, request: ModelRequest, name: str, error: ModelSchemaError) -> str | None:
-        """Leave a refused schema out of what this model is asked, in this run; None where that is not possible."""
-        if not error.tools:
-            if name in self._prompted:
-                return None
-            self._prompted.add(name)
-            return f"{name} takes no schema for its output; it is asked for JSON by the prompt"
-        blamed = {tool.digest for tool in request.tools if tool.name in error.tools} - self._refused[name]
-        if not blamed or _NEEDED in error.tools:
-            return None
-        self._refused[name] |= blamed
-        return f"the request goes without {', '.join(error.tools)}: {error}"
+        return await self._in_turn(usable, ask, ctx, lambda client, error: self._fit.mended(asked, client, error))
 
     async def _in_turn(
         self,
@@ -212,15 +157,18 @@ class RequestModelHandler:
         ctx: Any,
         mend: Mend | None = None,
     ) -> T:
-        for index, (name, client) in enumerate(clients):
-            following = clients[index + 1 :]
+        waiting = self._models.rested(clients)
+        while True:
+            (name, client), *waiting = waiting
             try:
-                return await self._ask(name, client, ask, ctx, patient=not following, mend=mend)
+                return await self._ask(name, client, ask, ctx, patient=not waiting, mend=mend)
             except ModelError as exc:
-                if not following or not _helps(exc, client, following[0][1]):
+                waiting = [one for one in waiting if _helps(exc, client, one[1])]
+                if not waiting:
                     raise
-                _note(ctx, f"{name} cannot serve the request; {following[0][0]} is asked in its place")
-        raise AssertionError  # the last one answered or raised
+                if not isinstance(exc, ModelContextError):
+                    self._models.rest(name, exc.retry_after_s)
+                _note(ctx, f"{name} cannot serve the request; {waiting[0][0]} is asked in its place")
 
     async def _ask(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, cast
 from urllib.parse import urlsplit
@@ -19,6 +19,10 @@ from agentorchestra.models.prices import is_loopback, price_of
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
 
 _PROBE = Usage(requests=1, input_tokens=1_000, output_tokens=1_000)
+
+
+REST_S = 60.0
+"""How long a model that failed is asked last, where it has fallbacks: a silent one would cost every step its time."""
 
 
 class Gate:
@@ -106,6 +110,7 @@ class ModelManager:
         self._extra: dict[str, ModelClient] = dict(extra or {})
         self._clients: dict[str, ModelClient] = {}
         self._gates: dict[str, Gate] = {}
+        self._resting: dict[str, float] = {}
 
     def overlay(self, client: ModelClient) -> ModelManager:
         """The same manager with one more client under its own name, for one run; the original is not changed."""
@@ -168,6 +173,22 @@ class ModelManager:
         if name not in self._gates:
             self._gates[name] = Gate.of(self.client(name).profile)
         return self._gates[name]
+
+    def rest(self, name: str, seconds: float | None = None) -> None:
+        """Leave a model that could not serve a request alone for a while, where another one can: it is asked last.
+
+        Args:
+            name: the model.
+            seconds: what the provider asked for; a minute if it said nothing, or less.
+        """
+        self._resting[name] = asyncio.get_running_loop().time() + max(REST_S, seconds or 0.0)
+
+    def rested(self, named: Sequence[tuple[str, ModelClient]]) -> list[tuple[str, ModelClient]]:
+        """The same models, those last that failed a moment ago."""
+        if not self._resting:
+            return list(named)
+        now = asyncio.get_running_loop().time()
+        return sorted(named, key=lambda one: self._resting.get(one[0], 0.0) > now)
 
     def client(self, name: str) -> ModelClient:
         """The client of a name, made when first asked for.
@@ -349,4 +370,4 @@ def _check_address(name: str, address: str) -> None:
         )
 
 
-__all__ = ["Gate", "ModelManager", "Resolved"]
+__all__ = ["REST_S", "Gate", "ModelManager", "Resolved"]
