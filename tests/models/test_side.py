@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.budget import Budget, Usage
+from agentorchestra.core.content import MediaBlock
 from agentorchestra.core.errors import ModelResponseError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.tool import ToolResult, tool
 from agentorchestra.testing import (
     LoopbackGoogleServer,
     LoopbackModelServer,
@@ -129,9 +130,36 @@ async def test_transcription(tmp_path: Path) -> None:
     assert usage.cost_usd == pytest.approx(35 * 10 / 1e6)
 
 
+async def test_an_artifact_is_transcribed(tmp_path: Path) -> None:
+    """A recording that a tool made, in the same call or an earlier one; a medium too."""
+
+    @tool(effect="composite")
+    async def record(ctx: RunContext[Any]) -> ToolResult:
+        """Record."""
+        kept = await ctx.artifact("tape.wav", b"RIFF....", "audio/wav")
+        medium = MediaBlock(sha256=kept.sha256, media_type="audio/wav", name="medium.wav", size=kept.size)
+        said = [await ctx.transcribe(kept), await ctx.transcribe(medium)]
+        return ToolResult(content=" and ".join(said), artifacts=(kept,))
+
+    script = ScriptedModel(
+        [
+            decide(calls=[call("record")]),
+            decide(calls=[call("listen", name="tape.wav")]),
+            lambda request: decide(
+                calls=[call("done", answer=" then ".join(one.text for one in request.messages if one.role == "tool"))]
+            ),
+        ]
+    )
+    async with working(tmp_path, ["one", "two", "three"]) as (server, ws):
+        result = await ws.run("Record.", model=script, tools=[record])
+        assert result.answer == "one and two then three"
+        assert [body["file"] for body in server.requests] == ["tape.wav", "medium.wav", "tape.wav"]
+        assert (await ws.replay(result.run_id)).answer == result.answer
+
+
 async def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     result, _ = await transcribed(tmp_path, [], name="other.wav")
-    assert "the run has no file 'other.wav'; its files: talk.txt" in result.answer
+    assert "the run has no file 'other.wav'; its files: talk.txt; the run has no artifact 'other.wav'" in result.answer
 
 
 @pytest.mark.parametrize(("setting", "asked"), [("embedding_model", NEAREST), ("transcription_model", None)])

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from agentorchestra.core.budget import Bound, Usage
-from agentorchestra.core.content import Block
+from agentorchestra.core.content import Block, MediaBlock
 from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.ids import EffectKey
@@ -131,12 +131,16 @@ class RunContext(Protocol[DepsT_co]):
         """
         ...
 
-    async def transcribe(self, file: str, model: str = "") -> str:
-        """Transcribe: what is said in a file of the task. Only composite components may.
+    async def transcribe(self, recording: str | ArtifactRef | MediaBlock, model: str = "") -> str:
+        """Transcribe: what is said in a recording. Only composite components may.
+
+        Args:
+            recording: the name of a file of the task or of an artifact, or an artifact or medium itself.
+            model: the settings' `transcription_model` by default.
 
         Raises:
             SettingsError, ToolError: as `embed`.
-            UnknownComponentError: if the run has no file of this name.
+            UnknownComponentError: if the run has no file or artifact of this name.
         """
         ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -109,7 +110,7 @@ class EmbedHandler(_SideHandler):
 
 
 class TranscribeHandler(_SideHandler):
-    """Executes Transcribe: arguments `file` (a file of the task), `sha256`, `size`, `media_type` and `model`.
+    """Executes Transcribe: arguments `file` (its name), `sha256`, `size`, `media_type` and `model`.
 
     The value holds `text` and `model`.
     """
@@ -124,7 +125,10 @@ class TranscribeHandler(_SideHandler):
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """What is said in the file; untrusted, like everything from a file."""
         name, media_type = str(effect.arguments.get("file", "")), str(effect.arguments.get("media_type", ""))
-        data = ctx.file(name).read_bytes()
+        digest = str(effect.arguments.get("sha256", ""))
+        given = any(ref.name == name and ref.sha256 == digest for ref in ctx.manifest.files)
+        # Bytes of files lie in the run's folder, those of artifacts and media among the blobs.
+        data = await asyncio.to_thread(ctx.file(name).read_bytes) if given else await ctx.blob(digest)
 
         async def ask(client: ModelClient) -> tuple[str, Usage]:
             return await _able(client, "transcribe")(data, name, media_type)  # type: ignore[no-any-return]

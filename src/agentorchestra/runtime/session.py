@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import JsonValue
 
 from agentorchestra.core.budget import Budget, Usage
-from agentorchestra.core.content import lowest
+from agentorchestra.core.content import MediaBlock, lowest
 from agentorchestra.core.effects import (
     BESIDE,
     OF_MODELS,
@@ -47,7 +47,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.events import AttemptFailed, EffectCompleted, EffectInterrupted, EffectStarted
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random, sha256_text
 from agentorchestra.core.messages import ModelRequest
-from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus
+from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunManifest, RunStatus
 from agentorchestra.core.vectors import unpack
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
 from agentorchestra.runtime.bus import Notice
@@ -264,11 +264,14 @@ class Session(Generic[Deps]):
 
     async def read_artifact(self, name: str) -> bytes:
         """The bytes of an artifact of this run."""
+        return await self.blob(self._artifact(name).sha256)
+
+    def _artifact(self, name: str) -> ArtifactRef:
         names: list[str] = []
         for record in self.run.ledger.records.values():
             for ref in record.outcome.artifacts if record.outcome is not None else ():
                 if ref.name == name:
-                    return await self.blob(ref.sha256)
+                    return ref
                 names.append(ref.name)
         raise UnknownComponentError(f"the run has no artifact {name!r}; its artifacts: {', '.join(names) or 'none'}")
 
@@ -325,12 +328,20 @@ class Session(Generic[Deps]):
             vectors += unpack(await self.blob(value["vectors"]), value["dimensions"])
         return vectors
 
-    async def transcribe(self, file: str, model: str = "") -> str:
-        """What is said in a file of the task."""
-        self.file(file)
+    async def transcribe(self, recording: str | ArtifactRef | MediaBlock, model: str = "") -> str:
+        """What is said in a recording."""
         name = self._side_model(model, self.manifest.transcription_model, "transcription_model")
-        ref = next(ref for ref in self.manifest.files if ref.name == file)
-        asked: dict[str, JsonValue] = {"file": file, "model": name}
+        ref: FileRef | ArtifactRef | MediaBlock
+        if isinstance(recording, str):
+            files = {one.name: one for one in self.manifest.files}
+            try:
+                ref = files.get(recording) or self._artifact(recording)
+            except UnknownComponentError as exc:
+                listed = ", ".join(files) or "none"
+                raise UnknownComponentError(f"the run has no file {recording!r}; its files: {listed}; {exc}") from None
+        else:
+            ref = recording
+        asked: dict[str, JsonValue] = {"file": ref.name, "model": name}
         asked |= {"sha256": ref.sha256, "size": ref.size, "media_type": ref.media_type}
         (value,) = await self._beside(EffectKind.TRANSCRIBE, name, [asked])
         return str(value["text"])
