@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -134,3 +135,29 @@ async def test_whether_tools_must_or_may_be_called(format_: str, choice: str) ->
     body, _ = await exchanged(format_, ModelResponse(text="x"), tool_choice=choice)
     given = body["toolConfig"]["functionCallingConfig"]["mode"] if format_ == "google" else body["tool_choice"]
     assert given == CHOICES[format_][choice]
+
+
+@pytest.mark.parametrize("format_", ["openai", "anthropic"])
+async def test_arguments_that_are_no_json_come_as_they_are(format_: str) -> None:
+    """In a stream every provider can send them; a conversation that holds them can go on with the same provider."""
+    broken = ToolCall(id="call_x", name="add", arguments='{"a": 2,')
+    _, response = await exchanged(format_, ModelResponse(tool_calls=(broken,)), streamed=True)
+    assert [one.arguments for one in response.tool_calls] == ['{"a": 2,']
+    make, model = SERVERS[format_]
+    async with make(["sorry"]) as server:
+        client = ModelManager(Settings(models={"m": ModelProfile(model=model, base_url=server.base_url)}), {}).client(
+            "m"
+        )
+        history = (
+            user("x"),
+            Message(role="assistant", tool_calls=response.tool_calls),
+            Message(
+                role="tool", tool_call_id=response.tool_calls[0].id, name="add", content=(TextBlock(text="no JSON"),)
+            ),
+        )
+        again = ModelRequest(model="m", messages=history, tools=(schema("add"),))
+        assert (await client.request(again, media=no_media)).text == "sorry"
+        await client.aclose()
+    sent = server.requests[0]["messages"][1]
+    given = sent["tool_calls"][0]["function"]["arguments"] if format_ == "openai" else sent["content"][0]["input"]
+    assert isinstance(json.loads(given) if isinstance(given, str) else given, dict), "servers refuse anything else"
