@@ -1,0 +1,81 @@
+"""What the file tools share: the run's files, their documents, blocks with places."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agentorchestra.core.content import Source, TextBlock, Trust
+from agentorchestra.core.errors import FileInputError, ToolError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.spec import FileRef
+from agentorchestra.tools.files.index import PassageIndex
+from agentorchestra.tools.files.passages import Passage
+from agentorchestra.tools.files.readers import Document, PdfDocument, read_document
+
+_T = TypeVar("_T")
+
+
+def file_named(ctx: RunContext[Any], name: str) -> FileRef:
+    files = ctx.manifest.files
+    for ref in files:
+        if ref.name == name:
+            return ref
+    # Models often write a path or another case: one match is enough to know what is meant.
+    wanted = name.strip().replace("\\", "/").rpartition("/")[2].lower()
+    close = [ref for ref in files if ref.name.replace("\\", "/").rpartition("/")[2].lower() == wanted]
+    if len(close) == 1:
+        return close[0]
+    listed = ", ".join(ref.name for ref in files) or "none"
+    raise ToolError(f"This task has no file {name!r}; its files are: {listed}.")
+
+
+async def with_index(folder: Path, work: Callable[[PassageIndex], Awaitable[_T]]) -> _T:
+    """Do work with the index of a folder; with one in memory where that one cannot be used.
+
+    The index is only a cache: a read-only folder, a full disk or a damaged file make the work slower, not impossible.
+    """
+    try:
+        with await asyncio.to_thread(_open_index, folder) as index:
+            return await work(index)
+    except (OSError, sqlite3.Error):
+        with PassageIndex(None) as index:
+            return await work(index)
+
+
+def _open_index(folder: Path) -> PassageIndex:
+    folder.mkdir(parents=True, exist_ok=True)
+    return PassageIndex(folder)
+
+
+async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *, add: bool = False) -> Document:
+    """The document behind a file, PDFs from the index where they are; `add` puts it there."""
+    kept = await asyncio.to_thread(index.pages, ref.sha256)
+    if kept is not None:
+        return kept
+    path = ctx.file(ref.name)
+    try:
+        document = await read_document(path)
+    except FileInputError as error:
+        raise ToolError(str(error).replace(str(path), ref.name)) from None
+    if add or isinstance(document, PdfDocument):
+        stop = threading.Event()
+        try:
+            await asyncio.to_thread(index.add, ref.sha256, document, stop)
+        finally:
+            stop.set()  # nobody awaits a cancelled call's thread: it stops between two passages
+    return document
+
+
+def block(name: str, passage: Passage) -> TextBlock:
+    source = Source(kind="file", ref=name, place=passage.place)
+    return TextBlock(text=passage.text, source=source, trust=Trust.UNTRUSTED)
+
+
+def note(text: str) -> TextBlock:
+    """A line of the tool's own among the content it gives back."""
+    return TextBlock(text=text, trust=Trust.UNTRUSTED)

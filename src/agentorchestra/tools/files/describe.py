@@ -1,0 +1,54 @@
+"""`describe_files` and `check_quotes`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.tea.tool import ToolResult
+from agentorchestra.tools.files.common import document_of, file_named, note
+from agentorchestra.tools.files.index import PassageIndex
+from agentorchestra.tools.files.passages import quote_stands
+from agentorchestra.tools.files.read import described
+from agentorchestra.tools.files.readers import TableDocument
+
+
+class Quote(BaseModel):
+    """A quote and where it is said to stand."""
+
+    source: str = Field(description="Name of the file.")
+    place: str = Field(description='Where in it: "line 12", "p. 3", "B7".')
+    quote: str = Field(description="The words, verbatim.")
+
+
+async def describe(ctx: RunContext[Any], index: PassageIndex) -> ToolResult:
+    blocks: list[Block] = []
+    for ref in ctx.manifest.files:
+        try:
+            document = await document_of(ctx, ref, index)
+        except ToolError as error:
+            said = str(error)
+        else:
+            said = described(document)
+            if isinstance(document, TableDocument):
+                said += f"; columns: {', '.join(document.header)}"
+        text = f"{ref.name}: {ref.media_type}, {ref.size:,} bytes; {said}"
+        blocks.append(TextBlock(text=text, source=Source(kind="file", ref=ref.name), trust=Trust.UNTRUSTED))
+    return ToolResult(content=blocks or [note("This task has no files.")])
+
+
+async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) -> list[bool]:
+    found = []
+    for one in quotes:
+        try:
+            document = await document_of(ctx, file_named(ctx, one.source), index)
+        except ToolError:
+            found.append(False)
+        else:
+            found.append(await asyncio.to_thread(quote_stands, document, one.place, one.quote))
+    return found
