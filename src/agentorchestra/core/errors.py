@@ -17,7 +17,8 @@
     │   ├── PromptError                a prompt file that cannot be read or rendered
     │   ├── AnswerError                an answer that fits no open question
     │   ├── WorkspaceStateError        a workspace used closed, or opened twice
-    │   └── HttpRequestError           a request to the HTTP interface that is refused
+    │   ├── HttpRequestError           a request to the HTTP interface that is refused
+    │   └── SandboxUnavailableError    no sandbox here for code that a model wrote
     ├── StoreError
     │   ├── WorkspaceNotWritableError
     │   ├── WorkspaceNewerError        made by a later version
@@ -108,6 +109,10 @@ class ToolDefinitionError(UsageError):
 
 class PromptError(UsageError):
     """A prompt file that cannot be read, parsed or rendered."""
+
+
+class SandboxUnavailableError(UsageError):
+    """There is no sandbox here for code that a model wrote; the message says what to install."""
 
 
 class AnswerError(UsageError):

@@ -1,0 +1,89 @@
+"""Runs one Python program inside a sandbox: `python -I _program.py FILE LIBRARIES SEED RESULTS CALLS`.
+
+Prints the value of the last expression, as an interactive interpreter does. `tools.NAME(argument=value)` calls a tool of
+the host, and raises ToolError for what it could not do.
+"""
+
+import ast
+import builtins
+import json
+import linecache
+import os
+import random
+import sys
+import threading
+import traceback
+
+
+class ToolError(Exception):
+    """A tool of the host could not do what was asked."""
+
+
+class _Tools:
+    """The host's tools, by name."""
+
+    def __init__(self, results, calls):
+        self.__results = os.fdopen(results, "rb")
+        self.__calls = os.fdopen(calls, "wb")
+        self.__lock = threading.Lock()
+        self.__count = 0
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def call(*positional, **arguments):
+            if positional:
+                raise TypeError(f"tools.{name} takes its arguments by name: tools.{name}(argument=value)")
+            with self.__lock:
+                self.__count += 1
+                number = self.__count
+                asked = json.dumps({"id": number, "name": name, "arguments": arguments})
+                self.__calls.write(asked.encode() + b"\n")
+                self.__calls.flush()
+                line = self.__results.readline()
+            if not line:
+                raise ToolError("the host does not answer any more")
+            answer = json.loads(line)
+            if answer.get("error") is not None:
+                raise ToolError(answer["error"])
+            return answer.get("value")
+
+        call.__name__ = name
+        return call
+
+
+def main():
+    path, libraries, seed, results, calls = sys.argv[1:]
+    sys.path.append(libraries)
+    sys.path.append(os.getcwd())
+    sys.argv = [path]
+    random.seed(int(seed))
+    with open(path, encoding="utf-8", errors="surrogatepass") as source:
+        code = source.read()
+    name = "<program>"
+    linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+    names = {"__name__": "__main__", "__builtins__": builtins}
+    names |= {"tools": _Tools(int(results), int(calls)), "ToolError": ToolError}
+    try:
+        tree = ast.parse(code, name)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, name, "exec"), names)
+        if last is not None:
+            value = eval(compile(ast.Expression(last.value), name, "eval"), names)
+            if value is not None:
+                print(repr(value))
+    except SystemExit:
+        raise
+    except BaseException as error:
+        sys.stdout.flush()
+        frames = error.__traceback__
+        while frames is not None and frames.tb_frame.f_code.co_filename != name:
+            frames = frames.tb_next
+        traceback.print_exception(type(error), error, frames)
+        sys.stderr.flush()
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

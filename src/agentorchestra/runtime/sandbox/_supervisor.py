@@ -1,0 +1,259 @@
+"""The first program inside a sandbox: `python -I _supervisor.py WORK`.
+
+It speaks JSON lines with the host over its standard input and output, starts the program under limits, passes on what it
+prints and the calls it makes, and takes the files out at the end. Standard library only. It shares user and world with
+the program, so nothing it says is believed: every bound is kept again by the host (drive.py).
+
+In:  {"kind": "start", ...}, {"kind": "file", "name", "data"}, {"kind": "go"}, {"kind": "result", ...}
+Out: {"kind": "ready"}, {"kind": "out", "fd", "data"}, {"kind": "call", ...}, {"kind": "file", "name", "data", "last"},
+     {"kind": "note", "text"}, {"kind": "end", ...}
+"""
+
+import base64
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import selectors
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+CHUNK = 48_000
+HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as little as possible is imported here
+
+
+def say(kind, **fields):
+    line = json.dumps({"kind": kind, **fields}).encode() + b"\n"
+    sent = 0
+    while sent < len(line):
+        sent += os.write(1, line[sent:])
+
+
+def encoded(data):
+    return base64.b64encode(data).decode("ascii")
+
+
+class Lines:
+    """Lines of a descriptor."""
+
+    def __init__(self, fd, most):
+        self.fd, self.most, self.left, self.open = fd, most, b"", True
+
+    def read(self):
+        """What has arrived, as complete lines; blocks until there is something or the end."""
+        data = os.read(self.fd, 1 << 16)
+        if not data:
+            self.open = False
+            return []
+        *lines, self.left = (self.left + data).split(b"\n")
+        if len(self.left) > self.most or any(len(line) > self.most for line in lines):
+            raise ValueError("a line is longer than allowed")
+        return lines
+
+
+def prepare(lines):
+    """The start message and the files; returns the start message and the state of the files."""
+    start, before, pending = None, {}, []
+    while True:
+        while not pending:
+            pending = [json.loads(line) for line in lines.read()]
+            if not lines.open:
+                sys.exit(3)
+        message = pending.pop(0)
+        if message["kind"] == "start":
+            start = message
+            for name in start["names"]:
+                with contextlib.suppress(OSError):
+                    os.symlink(os.path.join(start["inputs"], name), name)
+        elif message["kind"] == "file":
+            name = message["name"]
+            folder = os.path.dirname(name)
+            if folder:
+                os.makedirs(folder, exist_ok=True)
+            with open(name, "ab") as target:
+                target.write(base64.b64decode(message["data"]))
+            if message["last"]:
+                before[name] = mark(os.lstat(name))
+        else:
+            return start, before
+
+
+def mark(found):
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def limited(start, own):
+    """What the child does between fork and exec."""
+
+    def act():
+        os.setsid()
+        limits = start["limits"]
+        wanted = (
+            (resource.RLIMIT_CORE, 0),
+            (resource.RLIMIT_AS, limits["memory_bytes"]),
+            (resource.RLIMIT_CPU, limits["cpu_seconds"]),
+            (resource.RLIMIT_FSIZE, limits["work_bytes"]),
+            (resource.RLIMIT_NOFILE, 512),
+            (resource.RLIMIT_NPROC, limits["processes"]),
+        )
+        for what, most in wanted:
+            if what == resource.RLIMIT_NPROC and not own:
+                continue
+            _, hard = resource.getrlimit(what)
+            most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(what, (most, most))
+
+    return act
+
+
+def run(start, lines):
+    """Run the program; (exit code, what stopped it)."""
+    limits = start["limits"]
+    calls_in, calls_out = os.pipe()  # the child's calls
+    results_in, results_out = os.pipe()  # what they give
+    if start["language"] == "python":
+        program = os.path.join(start["temporary"], "program.py")
+        command = [sys.executable, "-I", "-B", os.path.join(HERE, "_program.py"), program, start["libraries"]]
+        command += [str(start["seed"]), str(results_in), str(calls_out)]
+    else:
+        program = os.path.join(start["temporary"], "program.sh")
+        command = ["/bin/bash", program]
+    with open(program, "w", encoding="utf-8", errors="surrogatepass") as target:
+        target.write(start["code"])
+    own = start.get("own_user", True)
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(results_in, calls_out),
+            preexec_fn=limited(start, own),
+            env={**os.environ, "PYTHONHASHSEED": str(start["seed"] % 4_294_967_295)},
+        )
+    finally:
+        os.close(results_in)
+        os.close(calls_out)
+    watch = selectors.DefaultSelector()
+    from_child = Lines(calls_in, limits["call_bytes"])
+    outputs = {child.stdout.fileno(): 1, child.stderr.fileno(): 2}
+    for fd in outputs:
+        watch.register(fd, selectors.EVENT_READ)
+    watch.register(calls_in, selectors.EVENT_READ)
+    watch.register(lines.fd, selectors.EVENT_READ)
+    deadline, waiting, since = time.monotonic() + limits["seconds"], 0, 0.0
+    printed, stopped, gone, answering = 0, "", None, bytearray()
+    os.set_blocking(results_out, False)
+    while True:
+        if gone is None and child.poll() is not None:
+            gone = time.monotonic()
+        if gone is not None and (not outputs or time.monotonic() - gone > 0.5):
+            break  # what it left running in the background has had its moment
+        now = time.monotonic()
+        if not waiting and now > deadline and gone is None:
+            stopped = "time"
+        if printed > limits["flood_bytes"]:
+            stopped = "flood"
+        if stopped:
+            break
+        for key, _ in watch.select(0.05 if gone is None else 0.01):
+            if key.fd in outputs:
+                data = os.read(key.fd, CHUNK)
+                if not data:
+                    watch.unregister(key.fd)
+                    outputs.pop(key.fd)
+                    continue
+                printed += len(data)
+                say("out", fd=outputs[key.fd], data=encoded(data))
+            elif key.fd == calls_in:
+                try:
+                    asked = [json.loads(line) for line in from_child.read()]
+                except ValueError:
+                    stopped = "call"
+                    break
+                if not from_child.open:
+                    watch.unregister(calls_in)
+                for one in asked:
+                    if not isinstance(one, dict):
+                        stopped = "call"
+                        break
+                    if not waiting:
+                        since = time.monotonic()
+                    waiting += 1
+                    say("call", id=one.get("id"), name=one.get("name"), arguments=one.get("arguments"))
+            else:
+                answers = lines.read()
+                if not lines.open:
+                    sys.exit(3)  # the host is gone, and with this process everything else here
+                for line in answers:
+                    waiting -= 1
+                    if not waiting:
+                        deadline += time.monotonic() - since
+                    answering += line + b"\n"
+        if answering:
+            with contextlib.suppress(OSError):  # a program that does not read its results must not hold this up
+                del answering[: os.write(results_out, answering)]
+    with contextlib.suppress(OSError):
+        os.killpg(child.pid, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        child.kill()
+    code = child.wait()
+    return code, stopped
+
+
+def take_out(before, limits):
+    """Send the regular files that are new or changed; the names of the kept ones that are gone."""
+    seen, sent, size, entries = set(), 0, 0, 0
+    for folder, folders, names in os.walk(".", followlinks=False):
+        folders.sort()
+        folders[:] = [one for one in folders if one != "__pycache__"]
+        for name in sorted(names):
+            entries += 1
+            if entries > limits["files"]:
+                say("note", text=f"there are more than {limits['files']:,} files; the rest was not looked at")
+                return before.keys() - seen
+            path = os.path.normpath(os.path.join(folder, name))
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            except OSError:
+                continue  # a link, or gone
+            with open(fd, "rb") as source:
+                found = os.fstat(fd)
+                if not stat.S_ISREG(found.st_mode):
+                    continue
+                seen.add(path)
+                if before.get(path) == mark(found):
+                    continue
+                if sent >= limits["kept_files"] or size + found.st_size > limits["kept_bytes"]:
+                    say("note", text=f"{path} ({found.st_size:,} bytes) was not kept: too many or too large files")
+                    continue
+                sent, size, left = sent + 1, size + found.st_size, found.st_size
+                while True:
+                    data = source.read(min(CHUNK, left))
+                    left -= len(data)
+                    last = left <= 0 or not data
+                    say("file", name=path, data=encoded(data), last=last)
+                    if last:
+                        break
+    return before.keys() - seen
+
+
+def main():
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: the program cannot look into this process
+    os.chdir(sys.argv[1])
+    say("ready")
+    lines = Lines(0, 4 << 20)
+    start, before = prepare(lines)
+    code, stopped = run(start, lines)
+    removed = take_out(before, start["limits"])
+    say("end", exit_code=code, stopped=stopped, removed=sorted(removed))
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

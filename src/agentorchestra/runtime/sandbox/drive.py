@@ -1,0 +1,393 @@
+"""Drives one program: the host's end of the pipe to `_supervisor.py`. Shared by the backends that start a process.
+
+Nothing that comes through the pipe is believed: lines, files, calls and output are counted and bounded here again, names
+are checked, values are JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.errors import ToolError
+from agentorchestra.runtime.sandbox.base import Ending, HostCall, Program, Ran, SandboxLimits
+from agentorchestra.runtime.sandbox.watch import Watch
+
+PRINTED_BYTES = 200_000
+"""Of each output that is kept: the first and the last half."""
+
+CHUNK = 48_000
+_LONGEST_LINE = 4 << 20
+_GRACE_S = 5.0
+"""How long the supervisor has to end the program and take the files out, after the time is over."""
+_START_S = 30.0
+_LONGEST_NAME = 200
+_STDERR_BYTES = 4_000
+
+
+@dataclass
+class Place:
+    """Where the supervisor finds what it needs, inside.
+
+    Attributes:
+        inputs: the folder with the read-only files.
+        libraries: the folder with the libraries.
+        temporary: a folder for the program's text.
+        own_user: whether the number of processes can be limited for this program alone.
+    """
+
+    inputs: str
+    libraries: str
+    temporary: str = "/tmp"  # noqa: S108 - inside the sandbox
+    own_user: bool = True
+
+
+class _Broken(Exception):
+    """The other end does not keep to the protocol."""
+
+
+@dataclass
+class _Output:
+    """The beginning and the end of an output."""
+
+    head: bytearray = field(default_factory=bytearray)
+    tail: bytearray = field(default_factory=bytearray)
+    size: int = 0
+
+    def add(self, data: bytes) -> None:
+        self.size += len(data)
+        half = PRINTED_BYTES // 2
+        room = half - len(self.head)
+        self.head += data[:room] if room > 0 else b""
+        self.tail += data[max(0, room) :]
+        if len(self.tail) > 2 * half:
+            del self.tail[:-half]
+
+    def text(self) -> str:
+        tail = bytes(self.tail[-(PRINTED_BYTES // 2) :])
+        left = self.size - len(self.head) - len(tail)
+        note = f"\n[{left:,} bytes left out]\n".encode() if left > 0 else b""
+        return (bytes(self.head) + note + tail).decode("utf-8", "replace")
+
+
+class Driver:
+    """One program in one sandbox.
+
+    Args:
+        command: starts the supervisor.
+        program, limits, call: as for `Sandbox.run`.
+        place: see Place.
+        pass_fds: descriptors that the command needs.
+        env: of the command; the sandbox clears it.
+        watch: whether processes and temporary files can be looked at from here (not in a container's engine).
+        on_kill: run when the command was killed.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        program: Program,
+        limits: SandboxLimits,
+        place: Place,
+        *,
+        call: HostCall | None = None,
+        pass_fds: Sequence[int] = (),
+        env: dict[str, str] | None = None,
+        watch: bool = True,
+        on_kill: Callable[[], Any] | None = None,
+    ) -> None:
+        self._command = command
+        self._program = program
+        self._limits = limits
+        self._place = place
+        self._call = call
+        self._pass_fds = tuple(pass_fds)
+        self._env = env if env is not None else {"PATH": os.environ.get("PATH", os.defpath)}
+        self._watching = watch
+        self._on_kill = on_kill
+        self._outputs = {1: _Output(), 2: _Output()}
+        self._made: dict[str, bytes] = {}
+        self._parts: dict[str, bytearray] = {}
+        self._refused: set[str] = set()
+        self._received = 0
+        self._notes: list[str] = []
+        self._calls = 0
+        self._stderr = b""
+
+    async def run(self) -> Ran:
+        """Start, feed, listen, end; leaves no process behind however it is left."""
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=self._env,
+            pass_fds=self._pass_fds,
+            start_new_session=True,  # an interrupt at the terminal is for us
+            limit=_LONGEST_LINE,
+        )
+        watch = Watch(process.pid, self._limits) if self._watching else None
+        watching = asyncio.create_task(watch.run()) if watch is not None else None
+        hearing = asyncio.create_task(self._hear_errors(process))
+        listening = asyncio.create_task(self._listen(process))
+        try:
+            waited = {listening, watching} if watching is not None else {listening}
+            await asyncio.wait({one for one in waited if one}, return_when=asyncio.FIRST_COMPLETED)
+            if watching is not None and watching.done() and not listening.done():
+                return self._ran(watching.result(), watch)
+            ending, code, removed, detail = await listening
+            return self._ran(ending, watch, code=code, removed=removed, detail=detail)
+        finally:
+            await self._end(process, [one for one in (listening, watching, hearing) if one is not None])
+
+    async def _end(self, process: asyncio.subprocess.Process, tasks: list[asyncio.Task[Any]]) -> None:
+        for task in tasks:
+            task.cancel()
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            if self._on_kill is not None:
+                self._on_kill()
+        # A killed process ends at once: wait even while being cancelled.
+        await asyncio.shield(process.wait())
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if process.stdin is not None:
+            process.stdin.close()
+
+    async def _hear_errors(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
+        while data := await process.stderr.read(1 << 16):
+            self._stderr = (self._stderr + data)[-_STDERR_BYTES:]
+
+    def _ran(
+        self,
+        ending: Ending,
+        watch: Watch | None,
+        *,
+        code: int = 0,
+        removed: tuple[str, ...] = (),
+        detail: str = "",
+    ) -> Ran:
+        return Ran(
+            ending=ending,
+            exit_code=code,
+            stdout=self._outputs[1].text(),
+            stderr=self._outputs[2].text(),
+            made=dict(self._made),
+            removed=removed,
+            notes=tuple(self._notes),
+            calls=self._calls,
+            peak_bytes=watch.peak if watch is not None else 0,
+            detail=detail or (watch.detail if watch is not None else ""),
+        )
+
+    # -- the pipe ----------------------------------------------------------------------------------------------------
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> tuple[Ending, int, tuple[str, ...], str]:
+        try:
+            return await self._talk(process)
+        except _Broken as exc:
+            return "lost", 0, (), str(exc)
+        except TimeoutError:
+            return "time", 0, (), "it did not end in time and was killed"
+        except (BrokenPipeError, ConnectionResetError):
+            return "lost", 0, (), await self._last_words(process)
+
+    async def _talk(self, process: asyncio.subprocess.Process) -> tuple[Ending, int, tuple[str, ...], str]:
+        async with asyncio.timeout(_START_S):
+            first = await self._line(process)
+        if first.get("kind") != "ready":
+            raise _Broken("it did not say that it is ready")
+        sending = asyncio.create_task(self._start(process))
+        try:
+            async with asyncio.timeout(self._limits.seconds + _GRACE_S) as clock:
+                while True:
+                    message = await self._line(process)
+                    kind = message.get("kind")
+                    if kind == "out":
+                        if self._heard(message) > self._limits.flood_bytes + (1 << 20):
+                            return "flood", 0, (), "it printed without end and was killed"
+                    elif kind == "call":
+                        loop = asyncio.get_running_loop()
+                        began, when = loop.time(), clock.when()
+                        clock.reschedule(None)
+                        answer = await self._answer(message)
+                        clock.reschedule((when or began) + loop.time() - began)
+                        await self._send(process, answer)
+                    elif kind == "file":
+                        self._file(message)
+                    elif kind == "note":
+                        self._note(str(message.get("text", "")))
+                    elif kind == "end":
+                        return self._ended(message)
+                    else:
+                        raise _Broken(f"it said something unknown: {str(kind)[:50]!r}")
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+
+    async def _line(self, process: asyncio.subprocess.Process) -> dict[str, Any]:
+        assert process.stdout is not None
+        try:
+            line = await process.stdout.readline()
+        except ValueError:
+            raise _Broken("it sent a line that is longer than allowed") from None
+        if not line:
+            raise _Broken(await self._last_words(process))
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            raise _Broken("it sent something that is not JSON") from None
+        if not isinstance(message, dict):
+            raise _Broken("it sent something that is no message")
+        return message
+
+    async def _last_words(self, process: asyncio.subprocess.Process) -> str:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await process.wait()
+        words = self._stderr.decode("utf-8", "replace").strip()
+        return f"it ended without a word (status {process.returncode})" + (f": {words}" if words else "")
+
+    async def _send(self, process: asyncio.subprocess.Process, *messages: dict[str, Any]) -> None:
+        assert process.stdin is not None
+        for message in messages:
+            process.stdin.write(json.dumps(message).encode() + b"\n")
+            await process.stdin.drain()
+
+    async def _start(self, process: asyncio.subprocess.Process) -> None:
+        program, limits, place = self._program, self._limits, self._place
+        start = {
+            "kind": "start",
+            "language": program.language,
+            "code": program.code,
+            "seed": program.seed,
+            "names": list(program.names),
+            "inputs": place.inputs,
+            "libraries": place.libraries,
+            "temporary": place.temporary,
+            "own_user": place.own_user,
+            "limits": {
+                "seconds": limits.seconds,
+                "cpu_seconds": limits.cpu_seconds,
+                "memory_bytes": limits.memory_bytes,
+                "processes": limits.processes,
+                "work_bytes": limits.work_bytes,
+                "files": limits.files,
+                "kept_bytes": limits.kept_bytes,
+                "kept_files": limits.kept_files,
+                "flood_bytes": limits.flood_bytes,
+                "call_bytes": limits.call_bytes,
+            },
+        }
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the listener hears that it is gone
+            await self._send(process, start)
+            for name, data in program.kept.items():
+                for at in range(0, max(1, len(data)), CHUNK):
+                    part = base64.b64encode(data[at : at + CHUNK]).decode("ascii")
+                    last = at + CHUNK >= len(data)
+                    await self._send(process, {"kind": "file", "name": name, "data": part, "last": last})
+            await self._send(process, {"kind": "go"})
+
+    # -- what it says ------------------------------------------------------------------------------------------------
+
+    def _heard(self, message: dict[str, Any]) -> int:
+        output = self._outputs.get(message.get("fd", 0))
+        if output is None:
+            raise _Broken("it printed to an output that does not exist")
+        output.add(_bytes(message))
+        return self._outputs[1].size + self._outputs[2].size
+
+    def _note(self, text: str) -> None:
+        if len(self._notes) < 20:
+            self._notes.append(_printable(text)[:300])
+
+    def _file(self, message: dict[str, Any]) -> None:
+        name, data = message.get("name"), _bytes(message)
+        self._received += len(data)
+        if self._received > self._limits.kept_bytes + (1 << 20):
+            raise _Broken("it sent more files than allowed")
+        problem = name_problem(name)
+        if not isinstance(name, str) or problem:
+            shown = repr(name)[:100]
+            if shown not in self._refused and len(self._refused) < 100:
+                self._refused.add(shown)
+                self._note(f"the file {shown} was not kept: {problem}")
+            return
+        if name not in self._parts and len(self._parts) >= self._limits.kept_files:
+            raise _Broken("it sent more files than allowed")
+        self._parts.setdefault(name, bytearray()).extend(data)
+        if message.get("last"):
+            self._made[name] = bytes(self._parts[name])
+
+    async def _answer(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._calls += 1
+        answer: dict[str, Any] = {"kind": "result", "id": message.get("id")}
+        try:
+            answer["value"] = await self._called(message)
+        except ToolError as exc:
+            answer["error"] = str(exc)
+        else:
+            size = len(json.dumps(answer))
+            if size > self._limits.call_bytes:
+                del answer["value"]
+                answer["error"] = f"the result has {size:,} bytes; at most {self._limits.call_bytes:,} can be given"
+        return answer
+
+    async def _called(self, message: dict[str, Any]) -> JsonValue:
+        name, arguments = message.get("name"), message.get("arguments")
+        if not isinstance(message.get("id"), int):
+            raise _Broken("it made a call without a number")
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            raise ToolError("a call needs a name and arguments by name")
+        if self._calls > self._limits.calls:
+            raise ToolError(f"one program may call {self._limits.calls} tools at most; do the rest in another one")
+        if self._call is None or name not in self._program.tools:
+            known = ", ".join(self._program.tools) if self._call is not None else ""
+            raise ToolError(f"there is no tool {_printable(name)[:100]!r} here; the tools: {known or 'none'}")
+        return await self._call(name, arguments)
+
+    def _ended(self, message: dict[str, Any]) -> tuple[Ending, int, tuple[str, ...], str]:
+        code, stopped, removed = message.get("exit_code"), message.get("stopped"), message.get("removed")
+        if not isinstance(code, int) or not isinstance(removed, list):
+            raise _Broken("it ended without saying how")
+        gone = tuple(one for one in removed if isinstance(one, str) and one in self._program.kept)
+        if stopped == "call":
+            return "lost", code, gone, "it sent a call that is not one, and was stopped"
+        ending: Ending = "time" if stopped == "time" else "flood" if stopped == "flood" else "exited"
+        return ending, code, gone, ""
+
+
+def _bytes(message: dict[str, Any]) -> bytes:
+    try:
+        return base64.b64decode(message["data"], validate=True)
+    except (KeyError, TypeError, ValueError, binascii.Error):
+        raise _Broken("it sent data that cannot be read") from None
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else "�" for char in text)
+
+
+def name_problem(name: object) -> str:
+    """Why a file of this name is not taken out of a sandbox, "" if it is."""
+    if not isinstance(name, str) or not name or len(name) > _LONGEST_NAME:
+        return f"names have 1 to {_LONGEST_NAME} characters"
+    if not name.isprintable() or not name.isascii() and any(0xD800 <= ord(char) <= 0xDFFF for char in name):
+        return "its name holds characters that cannot be shown"
+    parts = name.split("/")
+    if name.startswith("/") or "\\" in name or any(part in ("", ".", "..") for part in parts):
+        return "its name is not a path below the working folder"
+    return ""
+
+
+__all__ = ["Driver", "Place", "name_problem"]

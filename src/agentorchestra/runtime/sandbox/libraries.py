@@ -1,0 +1,64 @@
+"""The libraries that programs in a sandbox may import: the files of some distributions and of all they require.
+
+They are those of the interpreter that runs AgentOrchestra (extra `sandbox`), each bound read only: nothing else of that
+environment is seen.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+DEFAULT_LIBRARIES = ("numpy", "pandas", "openpyxl", "matplotlib", "pypdf", "pillow", "scipy")
+"""What the extra `sandbox` installs."""
+
+
+@functools.lru_cache(maxsize=8)
+def library_paths(names: tuple[str, ...]) -> tuple[dict[str, Path], tuple[str, ...]]:
+    """What to bind: entry of the library folder -> path on this machine, and the names that are not installed.
+
+    Args:
+        names: of distributions.
+    """
+    found: dict[str, Path] = {}
+    missing: list[str] = []
+    seen: set[str] = set()
+    todo = [(name, True) for name in names]
+    while todo:
+        name, wanted = todo.pop()
+        key = re.sub(r"[-_.]+", "-", name).lower()
+        if key in seen:
+            continue
+        seen.add(key)
+        try:
+            distribution = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            if wanted:
+                missing.append(name)
+            continue
+        for file in distribution.files or ():
+            top = file.parts[0]
+            if top not in ("..", "__pycache__", "/") and top not in found:
+                path = Path(str(distribution.locate_file(top)))
+                if path.exists():
+                    found[top] = path
+        todo += [(one, False) for one in _required(distribution.requires or ())]
+    return found, tuple(missing)
+
+
+def _required(lines: Iterable[str]) -> Iterable[str]:
+    for line in lines:
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:
+            continue
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            yield requirement.name
+
+
+__all__ = ["DEFAULT_LIBRARIES", "library_paths"]

@@ -1,0 +1,105 @@
+"""A system-call filter for programs in bubblewrap: what no program of ours needs and what kernels were broken through.
+
+A classic BPF program (seccomp(2)) for x86_64 and aarch64; on other machines there is none. Refused calls give EPERM;
+clone3, whose flags a filter cannot see, gives ENOSYS, after which the C library uses clone. A foreign calling convention
+(32-bit, x32) ends the program.
+"""
+
+from __future__ import annotations
+
+import errno
+import platform
+import struct
+
+_ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+
+# name: (x86_64, aarch64)
+_REFUSED = {
+    "acct": (163, 89),
+    "add_key": (248, 217),
+    "bpf": (321, 280),
+    "delete_module": (176, 106),
+    "finit_module": (313, 273),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fsopen": (430, 430),
+    "fspick": (433, 433),
+    "init_module": (175, 105),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "io_uring_setup": (425, 425),
+    "kexec_file_load": (320, 294),
+    "kexec_load": (246, 104),
+    "keyctl": (250, 219),
+    "mount": (165, 40),
+    "mount_setattr": (442, 442),
+    "move_mount": (429, 429),
+    "open_by_handle_at": (304, 265),
+    "open_tree": (428, 428),
+    "perf_event_open": (298, 241),
+    "pivot_root": (155, 41),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "ptrace": (101, 117),
+    "quotactl": (179, 60),
+    "reboot": (169, 142),
+    "request_key": (249, 218),
+    "setns": (308, 268),
+    "swapoff": (168, 225),
+    "swapon": (167, 224),
+    "syslog": (103, 116),
+    "umount2": (166, 39),
+    "unshare": (272, 97),
+    "userfaultfd": (323, 282),
+}
+_CLONE = (56, 220)
+_CLONE3 = (435, 435)
+_SOCKET = (41, 198)
+_FAMILIES = (1, 2, 10, 16)
+"""Sockets that may be made: unix, inet, inet6, netlink (which lists interfaces)."""
+
+_NEW_NAMESPACES = 0x7E020000
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
+
+_LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
+_NUMBER, _ARCH, _FIRST = 0, 4, 16
+_X32 = 0x40000000
+
+
+def filter_for(machine: str | None = None) -> bytes | None:
+    """The filter as bubblewrap's `--seccomp` reads it, None for a machine it is not written for.
+
+    Args:
+        machine: as `platform.machine()` names it; this machine by default.
+    """
+    machine = machine or platform.machine()
+    if machine not in _ARCHES:
+        return None
+    column = list(_ARCHES).index(machine)
+    refused = _ERRNO | errno.EPERM
+    code = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _ARCHES[machine]), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER)]
+    if machine == "x86_64":
+        code += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _KILL)]
+    for numbers in _REFUSED.values():
+        code += [(_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, refused)]
+    code += [(_EQUAL, 0, 1, _CLONE3[column]), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
+    code += [
+        (_EQUAL, 0, 4, _CLONE[column]),
+        (_LOAD, 0, 0, _FIRST),
+        (_ANY_OF, 0, 1, _NEW_NAMESPACES),
+        (_RETURN, 0, 0, refused),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    families = [(_EQUAL, len(_FAMILIES) - index, 0, family) for index, family in enumerate(_FAMILIES)]
+    code += [
+        (_EQUAL, 0, len(_FAMILIES) + 2, _SOCKET[column]),
+        (_LOAD, 0, 0, _FIRST),
+        *families,
+        (_RETURN, 0, 0, refused),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    return b"".join(struct.pack("<HBBI", *one) for one in code)
+
+
+__all__ = ["filter_for"]
