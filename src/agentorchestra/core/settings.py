@@ -99,6 +99,37 @@ class PolicySettings(BaseModel):
     deny: tuple[str, ...] = ()
 
 
+class SandboxSettings(BaseModel):
+    """Where code that a model wrote runs, and what it may use.
+
+    Attributes:
+        backend: `auto` (bubblewrap, else Docker), `bubblewrap`, `docker`, the name of an installed entry point, `none`,
+            or `unsafe-local`: no sandbox at all, the program may do what this user may.
+        network: whether programs reach the network; every call is then judged as one that could send data out.
+        libraries: further distributions of this environment that programs may import, besides those of the extra
+            `sandbox`.
+        image, runtime: of Docker.
+        timeout_s: seconds one program may take.
+        memory_mib: of all its processes together.
+        processes: at the same time, threads included.
+        files_mib: of its working folder.
+        kept_mib: of the files that are kept as artifacts after one program.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    backend: str = "auto"
+    network: bool = False
+    libraries: tuple[str, ...] = ()
+    image: str = "agentorchestra-sandbox"
+    runtime: str = ""
+    timeout_s: float = Field(default=60.0, gt=0)
+    memory_mib: int = Field(default=2048, ge=64)
+    processes: int = Field(default=64, ge=4)
+    files_mib: int = Field(default=512, ge=1)
+    kept_mib: int = Field(default=64, ge=1)
+
+
 class Settings(BaseModel):
     """The workspace's settings; unknown names are refused.
 
@@ -112,6 +143,7 @@ class Settings(BaseModel):
         max_steps: decisions per run's top agent.
         embedding_model, transcription_model: the models that embed texts and write down recordings; "" for none.
         finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
+        sandbox: where code that a model wrote runs.
         max_bytes: quota of the workspace's database, None for no limit but the disk.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
     """
@@ -131,6 +163,7 @@ class Settings(BaseModel):
     on_ask: Literal["wait", "deny"] = "wait"
     on_uncertain: Literal["report", "ask", "retry"] = "report"
     policy: PolicySettings = PolicySettings()
+    sandbox: SandboxSettings = SandboxSettings()
     secrets: tuple[str, ...] = ()
     max_bytes: int | None = Field(default=None, gt=0)
     tool_timeout_s: float = Field(default=120.0, gt=0)

@@ -1,8 +1,10 @@
 """Runs one Python program inside a sandbox: `python -I _program.py FILE LIBRARIES SEED RESULTS CALLS`.
 
-Prints the value of the last expression, as an interactive interpreter does. `tools.NAME(argument=value)` calls a tool of
-the host, and raises ToolError for what it could not do.
+Prints the value of the last expression, as an interactive interpreter does. `tools.NAME(argument=value)` calls a tool
+of the host, and raises ToolError for what it could not do.
 """
+
+from __future__ import annotations
 
 import ast
 import builtins
@@ -13,6 +15,8 @@ import random
 import sys
 import threading
 import traceback
+from collections.abc import Callable
+from typing import Any
 
 
 class ToolError(Exception):
@@ -22,17 +26,17 @@ class ToolError(Exception):
 class _Tools:
     """The host's tools, by name."""
 
-    def __init__(self, results, calls):
+    def __init__(self, results: int, calls: int) -> None:
         self.__results = os.fdopen(results, "rb")
         self.__calls = os.fdopen(calls, "wb")
         self.__lock = threading.Lock()
         self.__count = 0
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
             raise AttributeError(name)
 
-        def call(*positional, **arguments):
+        def call(*positional: Any, **arguments: Any) -> Any:
             if positional:
                 raise TypeError(f"tools.{name} takes its arguments by name: tools.{name}(argument=value)")
             with self.__lock:
@@ -53,7 +57,7 @@ class _Tools:
         return call
 
 
-def main():
+def main() -> None:
     path, libraries, seed, results, calls = sys.argv[1:]
     sys.path.append(libraries)
     sys.path.append(os.getcwd())
@@ -63,13 +67,13 @@ def main():
         code = source.read()
     name = "<program>"
     linecache.cache[name] = (len(code), None, code.splitlines(True), name)
-    names = {"__name__": "__main__", "__builtins__": builtins}
+    names: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
     names |= {"tools": _Tools(int(results), int(calls)), "ToolError": ToolError}
     try:
         tree = ast.parse(code, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, name, "exec"), names)
-        if last is not None:
+        if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), name, "eval"), names)
             if value is not None:
                 print(repr(value))

@@ -1,13 +1,15 @@
 """The first program inside a sandbox: `python -I _supervisor.py WORK`.
 
-It speaks JSON lines with the host over its standard input and output, starts the program under limits, passes on what it
-prints and the calls it makes, and takes the files out at the end. Standard library only. It shares user and world with
-the program, so nothing it says is believed: every bound is kept again by the host (drive.py).
+It speaks JSON lines with the host over its standard input and output, starts the program under limits, passes on what
+it prints and the calls it makes, and takes the files out at the end. Standard library only. It shares user and world
+with the program, so nothing it says is believed: every bound is kept again by the host (drive.py).
 
 In:  {"kind": "start", ...}, {"kind": "file", "name", "data"}, {"kind": "go"}, {"kind": "result", ...}
 Out: {"kind": "ready"}, {"kind": "out", "fd", "data"}, {"kind": "call", ...}, {"kind": "file", "name", "data", "last"},
      {"kind": "note", "text"}, {"kind": "end", ...}
 """
+
+from __future__ import annotations
 
 import base64
 import contextlib
@@ -21,29 +23,32 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 CHUNK = 48_000
-HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as little as possible is imported here
+Mark = tuple[int, int, int, int]
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def say(kind, **fields):
+def say(kind: str, **fields: Any) -> None:
     line = json.dumps({"kind": kind, **fields}).encode() + b"\n"
     sent = 0
     while sent < len(line):
         sent += os.write(1, line[sent:])
 
 
-def encoded(data):
+def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
 class Lines:
     """Lines of a descriptor."""
 
-    def __init__(self, fd, most):
+    def __init__(self, fd: int, most: int) -> None:
         self.fd, self.most, self.left, self.open = fd, most, b"", True
 
-    def read(self):
+    def read(self) -> list[bytes]:
         """What has arrived, as complete lines; blocks until there is something or the end."""
         data = os.read(self.fd, 1 << 16)
         if not data:
@@ -55,9 +60,11 @@ class Lines:
         return lines
 
 
-def prepare(lines):
+def prepare(lines: Lines) -> tuple[dict[str, Any], dict[str, Mark]]:
     """The start message and the files; returns the start message and the state of the files."""
-    start, before, pending = None, {}, []
+    start: dict[str, Any] = {}
+    before: dict[str, Mark] = {}
+    pending: list[dict[str, Any]] = []
     while True:
         while not pending:
             pending = [json.loads(line) for line in lines.read()]
@@ -82,14 +89,14 @@ def prepare(lines):
             return start, before
 
 
-def mark(found):
+def mark(found: os.stat_result) -> Mark:
     return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def limited(start, own):
+def limited(start: dict[str, Any], own: bool) -> Callable[[], None]:
     """What the child does between fork and exec."""
 
-    def act():
+    def act() -> None:
         os.setsid()
         limits = start["limits"]
         wanted = (
@@ -110,7 +117,7 @@ def limited(start, own):
     return act
 
 
-def run(start, lines):
+def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
     """Run the program; (exit code, what stopped it)."""
     limits = start["limits"]
     calls_in, calls_out = os.pipe()  # the child's calls
@@ -138,6 +145,7 @@ def run(start, lines):
     finally:
         os.close(results_in)
         os.close(calls_out)
+    assert child.stdout is not None and child.stderr is not None
     watch = selectors.DefaultSelector()
     from_child = Lines(calls_in, limits["call_bytes"])
     outputs = {child.stdout.fileno(): 1, child.stderr.fileno(): 2}
@@ -205,9 +213,10 @@ def run(start, lines):
     return code, stopped
 
 
-def take_out(before, limits):
+def take_out(before: dict[str, Mark], limits: dict[str, Any]) -> set[str]:
     """Send the regular files that are new or changed; the names of the kept ones that are gone."""
-    seen, sent, size, entries = set(), 0, 0, 0
+    seen: set[str] = set()
+    sent = size = entries = 0
     for folder, folders, names in os.walk(".", followlinks=False):
         folders.sort()
         folders[:] = [one for one in folders if one != "__pycache__"]
@@ -242,7 +251,7 @@ def take_out(before, limits):
     return before.keys() - seen
 
 
-def main():
+def main() -> None:
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: the program cannot look into this process
     os.chdir(sys.argv[1])

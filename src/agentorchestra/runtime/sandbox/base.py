@@ -113,8 +113,11 @@ class Sandbox(Protocol):
         safe: whether it isolates; one that does not is used only when it was asked for by name.
     """
 
-    name: str
-    safe: bool
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def safe(self) -> bool: ...
 
     async def problem(self) -> str:
         """Why it cannot be used here and what to install, "" when it can. Looked at once."""

@@ -1,12 +1,12 @@
 """The sandbox of Linux: bubblewrap.
 
-Inside: a root of its own with /usr (read only), this interpreter and the libraries (read only), and three temporary file
-systems; namespaces of its own for users, processes, network, mounts, IPC and names; no capabilities, no new user
+Inside: a root of its own with /usr (read only), this interpreter and the libraries (read only), and three temporary
+file systems; namespaces of its own for users, processes, network, mounts, IPC and names; no capabilities, no new user
 namespaces, a filter of system calls (seccomp.py), no environment of ours.
 
-As root, `--unshare-user` alone would leave the program with the user id 0 of the host behind its mapped one: exempt from
-limits of processes, owner of root's files. So root makes two stages: the first binds and unshares, then the user is
-changed to a number that nobody else has, and a second bubblewrap takes that user into its own user namespace.
+As root, `--unshare-user` alone would leave the program with the user id 0 of the host behind its mapped one: exempt
+from limits of processes, owner of root's files. So root makes two stages: the first binds and unshares, then the user
+is changed to a number that nobody else has, and a second bubblewrap takes that user into its own user namespace.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _FIRST_USER = 0x60000000
 _users = itertools.count()
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
-    "HOME": "/tmp",  # noqa: S108 - inside the sandbox
+    "HOME": "/tmp",
     "LANG": "C.UTF-8",
     "LC_ALL": "C.UTF-8",
     "TZ": "UTC",
     "MPLBACKEND": "Agg",
-    "MPLCONFIGDIR": "/tmp",  # noqa: S108
+    "MPLCONFIGDIR": "/tmp",
     "OPENBLAS_NUM_THREADS": "2",
     "OMP_NUM_THREADS": "2",
     "PYTHONDONTWRITEBYTECODE": "1",
@@ -164,7 +164,7 @@ class Bubblewrap:
                 world += ["--perms", "0755", "--dir", str(parent)]
             world += ["--ro-bind", base, base]
         world += ["--dev", "/dev", "--proc", "/proc"]
-        for folder, size in ((WORK, limits.work_bytes), ("/tmp", limits.work_bytes), ("/dev/shm", limits.work_bytes)):  # noqa: S108
+        for folder, size in ((WORK, limits.work_bytes), ("/tmp", limits.work_bytes), ("/dev/shm", limits.work_bytes)):
             world += ["--perms", "1777", "--size", str(size), "--tmpfs", folder]
         for folder in ("/opt", OURS, LIBRARIES):
             world += ["--perms", "0755", "--dir", folder]
@@ -182,7 +182,7 @@ def _as_root() -> bool:
     if os.geteuid() != 0:
         return False
     try:
-        first, outside, count = Path("/proc/self/uid_map").read_text().split()[:3]
+        first, _, count = Path("/proc/self/uid_map").read_text().split()[:3]
     except (OSError, ValueError):
         return True
     return int(first) + int(count) > _FIRST_USER + (1 << 28)

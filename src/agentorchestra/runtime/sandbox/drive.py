@@ -1,7 +1,7 @@
 """Drives one program: the host's end of the pipe to `_supervisor.py`. Shared by the backends that start a process.
 
-Nothing that comes through the pipe is believed: lines, files, calls and output are counted and bounded here again, names
-are checked, values are JSON.
+Nothing that comes through the pipe is believed: lines, files, calls and output are counted and bounded here again,
+names are checked, values are JSON.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Place:
 
     inputs: str
     libraries: str
-    temporary: str = "/tmp"  # noqa: S108 - inside the sandbox
+    temporary: str = "/tmp"
     own_user: bool = True
 
 
@@ -140,8 +140,8 @@ class Driver:
         hearing = asyncio.create_task(self._hear_errors(process))
         listening = asyncio.create_task(self._listen(process))
         try:
-            waited = {listening, watching} if watching is not None else {listening}
-            await asyncio.wait({one for one in waited if one}, return_when=asyncio.FIRST_COMPLETED)
+            waited: list[asyncio.Task[Any]] = [listening] if watching is None else [listening, watching]
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if watching is not None and watching.done() and not listening.done():
                 return self._ran(watching.result(), watch)
             ending, code, removed, detail = await listening
@@ -382,7 +382,7 @@ def name_problem(name: object) -> str:
     """Why a file of this name is not taken out of a sandbox, "" if it is."""
     if not isinstance(name, str) or not name or len(name) > _LONGEST_NAME:
         return f"names have 1 to {_LONGEST_NAME} characters"
-    if not name.isprintable() or not name.isascii() and any(0xD800 <= ord(char) <= 0xDFFF for char in name):
+    if not name.isprintable() or (not name.isascii() and any(0xD800 <= ord(char) <= 0xDFFF for char in name)):
         return "its name holds characters that cannot be shown"
     parts = name.split("/")
     if name.startswith("/") or "\\" in name or any(part in ("", ".", "..") for part in parts):

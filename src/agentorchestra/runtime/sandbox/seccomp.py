@@ -1,8 +1,8 @@
 """A system-call filter for programs in bubblewrap: what no program of ours needs and what kernels were broken through.
 
 A classic BPF program (seccomp(2)) for x86_64 and aarch64; on other machines there is none. Refused calls give EPERM;
-clone3, whose flags a filter cannot see, gives ENOSYS, after which the C library uses clone. A foreign calling convention
-(32-bit, x32) ends the program.
+clone3, whose flags a filter cannot see, gives ENOSYS, after which the C library uses clone. A foreign calling
+convention (32-bit, x32) ends the program.
 """
 
 from __future__ import annotations

@@ -51,7 +51,9 @@ class Watch:
             used = sum(_proportional(pid) for pid in pids) + temporary  # pages that processes share counted once
         self.peak = max(self.peak, used)
         if used > self._limits.memory_bytes:
-            self.detail = f"it used {used >> 20:,} MiB of memory; at most {self._limits.memory_bytes >> 20:,} are allowed"
+            self.detail = (
+                f"it used {used >> 20:,} MiB of memory; at most {self._limits.memory_bytes >> 20:,} are allowed"
+            )
             return "memory"
         if entries > self._limits.files:
             self.detail = f"it made {entries:,} files and folders; at most {self._limits.files:,} are allowed"
@@ -80,7 +82,7 @@ def _tree(pid: int) -> list[int]:
 def _resident(pid: int) -> int:
     """Anonymous and shared-memory pages, in bytes; pages of files on a disk do not count."""
     try:
-        size, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text().split()
+        _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text().split()
     except (OSError, ValueError):
         return 0
     return (int(resident) - int(shared)) * _PAGE
