@@ -9,6 +9,7 @@ set -euo pipefail
 
 # Add a Debian package here when a test needs it, with the reason.
 test_packages=(
+    bubblewrap  # the sandbox in which programs of models run (tests/sandbox)
     curl        # the examples of docs/web.md are run as they stand
     chromium    # the tests open the HTML page of a run in a real browser (tests/browser.py)
 )
