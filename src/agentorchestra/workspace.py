@@ -63,6 +63,7 @@ from agentorchestra.core.spec import (
     RunStatus,
 )
 from agentorchestra.runtime.bus import Bus, Notice
+from agentorchestra.runtime.code import CodeHandler
 from agentorchestra.runtime.engine import LocalEngine
 from agentorchestra.runtime.handlers import builtin_handlers
 from agentorchestra.runtime.ledger import Ledger
@@ -197,7 +198,7 @@ class Workspace(Generic[Deps]):
         self.engine = LocalEngine(self.store, lease_s=self.settings.lease_s, clock=self._clock)
         self.models = ModelManager(self.settings, self._environ, extra=self._models)
         self.prompts = PromptLibrary(packaged_prompts(), self.folder / "prompts", given=self.prompt_folders)
-        self._builtin = builtin_tools(self.folder)
+        self._builtin = builtin_tools(self.folder, self.settings.sandbox)
         self.tools: dict[str, Any] = dict(self._builtin.tools)
         if self.settings.transcription_model:
             from agentorchestra.tools.recordings import transcribe_file
@@ -908,6 +909,7 @@ class Workspace(Generic[Deps]):
                 timeout_s=self.settings.tool_timeout_s,
                 threads=self._threads,
             ),
+            EffectKind.RUN_CODE: CodeHandler(self._builtin.interpreters),
             EffectKind.INVOKE_AGENT: agents,
             EffectKind.SPAWN: agents,
         }

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from agentorchestra.core.budget import Bound, Usage
 from agentorchestra.core.content import Block, MediaBlock
-from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome
+from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome, Tag
 from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import ToolSchema
@@ -75,6 +75,11 @@ class RunContext(Protocol[DepsT_co]):
     @property
     def manifest(self) -> RunManifest:
         """What the run is pinned to."""
+        ...
+
+    @property
+    def capabilities(self) -> frozenset[str] | None:
+        """Names of the tools that may be called here; None where nothing limits them."""
         ...
 
     @property
@@ -144,6 +149,24 @@ class RunContext(Protocol[DepsT_co]):
         """
         ...
 
+    async def run_code(
+        self,
+        interpreter: str,
+        arguments: dict[str, JsonValue],
+        *,
+        mode: Mode,
+        tags: frozenset[Tag] = frozenset(),
+    ) -> Outcome:
+        """RunCode: a program, or the next part of one, in an interpreter. Only composite components may.
+
+        Args:
+            interpreter: the component that runs it.
+            arguments: what is run; what is not in them must be in the log.
+            mode: what a crash means for it.
+            tags: what it touches besides `execute`.
+        """
+        ...
+
     async def ask(self, question: str, **details: JsonValue) -> str:
         """AskHuman; raises SuspendedError where nobody can answer now."""
         ...
@@ -152,8 +175,10 @@ class RunContext(Protocol[DepsT_co]):
         """Keep bytes as an artifact of this effect."""
         ...
 
-    async def read_artifact(self, name: str) -> bytes:
+    async def read_artifact(self, name: str | ArtifactRef) -> bytes:
         """The bytes of an artifact of this run: a result that was cut, or a file a tool made.
+
+        Of several with one name the newest counts.
 
         Raises:
             UnknownComponentError: with the names of the run's artifacts.

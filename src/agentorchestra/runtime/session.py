@@ -29,6 +29,7 @@ from agentorchestra.core.effects import (
     Outcome,
     OutcomeStatus,
     Provenance,
+    Tag,
     failed,
 )
 from agentorchestra.core.errors import (
@@ -262,17 +263,18 @@ class Session(Generic[Deps]):
         digest = await self.run.services.store.put_blob(data, media_type)
         return ArtifactRef(name=name, sha256=digest, size=len(data), media_type=media_type)
 
-    async def read_artifact(self, name: str) -> bytes:
+    async def read_artifact(self, name: str | ArtifactRef) -> bytes:
         """The bytes of an artifact of this run."""
-        return await self.blob(self._artifact(name).sha256)
+        return await self.blob((name if isinstance(name, ArtifactRef) else self._artifact(name)).sha256)
 
     def _artifact(self, name: str) -> ArtifactRef:
         names: list[str] = []
-        for record in self.run.ledger.records.values():
+        for record in reversed(self.run.ledger.records.values()):
             for ref in record.outcome.artifacts if record.outcome is not None else ():
                 if ref.name == name:
                     return ref
                 names.append(ref.name)
+        names.reverse()
         raise UnknownComponentError(f"the run has no artifact {name!r}; its artifacts: {', '.join(names) or 'none'}")
 
     @asynccontextmanager
@@ -372,6 +374,27 @@ class Session(Generic[Deps]):
                 raise ToolError(outcome.error or f"{model} gave no result")
             values.append(outcome.value)
         return values
+
+    async def run_code(
+        self,
+        interpreter: str,
+        arguments: dict[str, JsonValue],
+        *,
+        mode: Mode,
+        tags: frozenset[Tag] = frozenset(),
+    ) -> Outcome:
+        """A program, or the next part of one."""
+        effect = Effect(
+            kind=EffectKind.RUN_CODE,
+            component=f"{interpreter}@1.0.0",
+            arguments=arguments,
+            mode=mode,
+            tags=tags | {Tag.EXECUTE},
+            role=self.role,
+            purpose="code",
+            provenance=self.provenance,
+        )
+        return await self.perform(effect)
 
     async def ask(self, question: str, **details: JsonValue) -> str:
         """Ask a human."""

@@ -1,26 +1,34 @@
-"""`python`: snippets in Monty, an interpreter without files, network or environment.
+"""`python`: snippets in Monty, an interpreter without files, network or environment; the sandbox for what needs more.
 
-Nothing is handed to it that reaches outside, its clock stands at the run's time and its chance comes from the run's
-seed. So a call is pure: executed again after a crash it gives the same result.
+Nothing is handed to Monty that reaches outside, its clock stands at the run's time and its chance comes from the run's
+seed. So what runs there is pure: executed again after a crash it gives the same result.
 """
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from agentorchestra.core.budget import NO_COST, Bound
+from agentorchestra.core.content import Trust, lowest
+from agentorchestra.core.effects import Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.tool import Tool, tool
+from agentorchestra.tea.tool import Tool, ToolResult, tool
+from agentorchestra.tools.workbench import Workbench
 
 _MODULES = (
     "base64, bisect, collections, copy, csv, dataclasses, datetime, decimal, functools, hashlib, itertools, json, "
     "math, random, re, time, tomllib, typing, unicodedata"
 )
+MONTY = "monty"
+"""The interpreter's name as a component."""
+
 _LONGEST_ERROR = 4_000
-_QUEUE_S = 600.0  # the limits below end a program; this one ends the wait for a free interpreter
 
 
 @dataclass(frozen=True)
@@ -42,33 +50,100 @@ class Limits:
     processes: int = 4
 
 
+class LacksError(ToolError):
+    """A program that this interpreter cannot run, or not within its limits.
+
+    Attributes:
+        lacks: what it lacks, a phrase.
+    """
+
+    def __init__(self, message: str, lacks: str) -> None:
+        super().__init__(message)
+        self.lacks = lacks
+
+
 class PythonTool:
-    """The tool and its pool of interpreters, started with the first call and closed with the workspace.
+    """The tool `python`, and its pool of interpreters, started with the first call and closed with the workspace.
+
+    A program runs in Monty, which starts at once and can reach nothing. What Monty lacks (files, packages, tools,
+    classes that inherit, more time or memory) runs in the sandbox, and the result says why. Both are effects (RunCode):
+    which of them ran is in the log, so a replay runs neither.
+
+    Args:
+        limits: of a program in Monty.
+        workbench: the sandbox; without one there is only Monty.
 
     Attributes:
         tool: what a model calls.
     """
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, workbench: Workbench | None = None) -> None:
         self._limits = limits or Limits()
+        self._workbench = workbench
         self._pool: Any = None
         self._lock = asyncio.Lock()
         self.tool: Tool[..., Any] = self._make()
 
     def _make(self) -> Tool[..., Any]:
-        @tool(effect="pure", timeout_s=_QUEUE_S)
-        async def python(ctx: RunContext[Any], code: str) -> str:
+        @tool(effect=("composite", "execute"))
+        async def python(ctx: RunContext[Any], code: str) -> ToolResult:
             """Run Python code and get what it prints and the value of its last expression.
 
-            For arithmetic, dates, text and data given in the code. It has no files, network or packages; class
-            inheritance, generators and some standard modules are missing. Variables are not kept between calls.
+            Each call starts anew: variables are not kept. The task's files are in the working folder, to be read by
+            their names; files that the code writes there stay for later calls. numpy, pandas, openpyxl, matplotlib,
+            pypdf, Pillow and scipy can be imported. tools.NAME(argument=value) calls another of your tools. There is
+            no network.
 
             Args:
                 code: The program.
             """
-            return await self.run(code, now=ctx.now, seed=ctx.random.getrandbits(32))
+            return await self._call(ctx, code)
 
         return python
+
+    async def _call(self, ctx: RunContext[Any], code: str) -> ToolResult:
+        reason = needs(code)
+        if not reason:
+            outcome = await ctx.run_code(MONTY, {"code": code}, mode=Mode.PURE)
+            said = outcome.value if isinstance(outcome.value, dict) else {}
+            if not outcome.ok:
+                raise ToolError(outcome.error or "the program gave no result")
+            if "printed" in said:
+                return ToolResult(content=str(said["printed"]), trust=outcome.trust)
+            reason, error = str(said.get("lacks")), str(said.get("error"))
+            if self._workbench is None or self._workbench.sandbox is None or await self._workbench.sandbox.problem():
+                raise ToolError(error)
+        if self._workbench is None:
+            raise ToolError(f"{reason}, which needs a sandbox, and there is none here")
+        names = sorted((ctx.capabilities or frozenset()) - {"python", "bash", "done"})
+        ended = await self._workbench.run(ctx, "python", code, names)
+        return self._workbench.result(ended, note=f"[run in the sandbox: {reason}]")
+
+    # -- the handler of RunCode in Monty -----------------------------------------------------------------------------
+
+    def mode(self, effect: Effect) -> Mode:
+        """Nothing reaches outside, the clock and chance are the run's."""
+        return Mode.PURE
+
+    def bound(self, effect: Effect) -> Bound:
+        """It costs nothing but time."""
+        return NO_COST
+
+    def redact(self, effect: Effect) -> Effect:
+        """The effect as it is."""
+        return effect
+
+    async def execute(self, effect: Effect, ctx: Any) -> Outcome:
+        """What a program printed; what is lacking for one that cannot run here; an error for one that failed."""
+        trust = lowest(effect.lowest_trust, Trust.AGENT)
+        code, seed = str(effect.arguments.get("code", "")), ctx.random.getrandbits(32)
+        try:
+            printed = await self.run(code, now=ctx.now, seed=seed)
+        except LacksError as exc:
+            return Outcome(value={"lacks": exc.lacks, "error": str(exc)}, trust=trust)
+        except ToolError as exc:
+            return failed("error", str(exc), error_type="ToolError", trust=trust)
+        return Outcome(value={"printed": printed}, trust=trust)
 
     async def run(self, code: str, *, now: datetime, seed: int) -> str:
         """What the program prints and the value of its last expression.
@@ -79,7 +154,8 @@ class PythonTool:
             seed: of its `random`.
 
         Raises:
-            ToolError: for a program that fails or exceeds a limit, with what it printed until then.
+            LacksError: for a program that fails by what this interpreter lacks, or exceeds a limit.
+            ToolError: for a program that fails, with what it printed until then.
         """
         if not code.strip():
             raise ToolError("the code is empty; give a program, e.g. print(2 + 2)")
@@ -98,7 +174,9 @@ class PythonTool:
             async with session as interpreter:
                 value = await interpreter.feed_run(code, print_callback=lambda _, text: printed.add(text))
         except MontyError as exc:
-            raise ToolError(_failure(exc, printed.text())) from None
+            failure = _failure(exc, printed.text())
+            lacks = _lacks(failure)
+            raise (LacksError(failure, lacks) if lacks else ToolError(failure)) from None
         if value is not None:
             printed.add(repr(value))
         return printed.text().rstrip("\n") or "(no output)"
@@ -119,6 +197,47 @@ class PythonTool:
             pool, self._pool = self._pool, None
             if pool is not None:
                 await pool.__aexit__(None, None, None)
+
+
+_OURS = frozenset({"tools", "ToolError", "open", "input", "exec", "eval", "__file__"})
+_BUILTIN_MODULES = frozenset(_MODULES.replace(" ", "").split(","))
+_LIMITS = re.compile(r"(?:TimeoutError|MemoryError|RecursionError)\b")
+_MISSING = re.compile(r"(?:ModuleNotFoundError|ImportError|NotImplementedError|AttributeError|NameError|TypeError)\b")
+
+
+def needs(code: str) -> str:
+    """Why a program cannot run in Monty, as far as its text shows; "" if nothing shows it."""
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        return ""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in _OURS and isinstance(node.ctx, ast.Load):
+            return f"it uses {node.id}"
+        for name in _imported(node):
+            if name.split(".")[0] not in _BUILTIN_MODULES:
+                return f"it imports {name}"
+        if isinstance(node, ast.ClassDef) and node.bases:
+            return "it has a class that inherits"
+        if isinstance(node, ast.Yield | ast.YieldFrom | ast.Delete):
+            return f"it uses {'del' if isinstance(node, ast.Delete) else 'yield'}"
+    return ""
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [one.name for one in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+
+
+def _lacks(failure: str) -> str:
+    """What Monty lacked for a program that failed, "" for a program that would fail anywhere."""
+    last = failure.strip().splitlines()[-1] if failure.strip() else ""
+    if _LIMITS.match(last):
+        return "it needs more time, memory or depth"
+    if "not supported" in failure or "not yet support" in failure or _MISSING.match(last):
+        return f"Monty has not all of it ({last[:100]})"
+    return ""
 
 
 class _Text:

@@ -6,11 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentorchestra.core.protocols import Handler
+from agentorchestra.core.settings import SandboxSettings
+from agentorchestra.runtime.sandbox.choose import limits_for, sandbox_for
 from agentorchestra.tea.tool import Tool
 from agentorchestra.tools.artifacts import read_artifact
+from agentorchestra.tools.bash import bash_tool
 from agentorchestra.tools.files import file_tools
-from agentorchestra.tools.python import PythonTool
+from agentorchestra.tools.python import MONTY, PythonTool
 from agentorchestra.tools.todo import todo
+from agentorchestra.tools.workbench import INTERPRETER, Workbench
 
 
 @dataclass
@@ -19,18 +24,31 @@ class BuiltinTools:
 
     tools: dict[str, Tool[..., Any]]
     python: PythonTool
+    workbench: Workbench
+
+    @property
+    def interpreters(self) -> dict[str, Handler]:
+        """The interpreters of RunCode by their names."""
+        return {MONTY: self.python, INTERPRETER: self.workbench}
 
     async def aclose(self) -> None:
         """Close interpreters; nothing stays behind."""
         await self.python.aclose()
+        await self.workbench.aclose()
 
 
-def builtin_tools(folder: Path) -> BuiltinTools:
+def builtin_tools(folder: Path, settings: SandboxSettings | None = None) -> BuiltinTools:
     """The packaged tools of a workspace.
 
     Args:
         folder: the workspace's folder, where the search index is kept.
+        settings: where code that a model wrote runs.
+
+    Raises:
+        SettingsError: they name a sandbox that does not exist.
     """
-    python = PythonTool()
-    found: list[Tool[..., Any]] = [todo, python.tool, read_artifact, *file_tools(folder)]
-    return BuiltinTools({one.name: one for one in found}, python)
+    settings = settings or SandboxSettings()
+    workbench = Workbench(sandbox_for(settings), limits_for(settings), network=settings.network)
+    python = PythonTool(workbench=workbench)
+    found: list[Tool[..., Any]] = [todo, python.tool, bash_tool(workbench), read_artifact, *file_tools(folder)]
+    return BuiltinTools({one.name: one for one in found}, python, workbench)

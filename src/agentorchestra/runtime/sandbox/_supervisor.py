@@ -73,9 +73,12 @@ def prepare(lines: Lines) -> tuple[dict[str, Any], dict[str, Mark]]:
         message = pending.pop(0)
         if message["kind"] == "start":
             start = message
-            for name in start["names"]:
+            for name in start["names"] if start["inputs"] else ():
                 with contextlib.suppress(OSError):
                     os.symlink(os.path.join(start["inputs"], name), name)
+            if start["inputs"]:
+                with contextlib.suppress(OSError):
+                    os.symlink(start["inputs"], "files")
         elif message["kind"] == "file":
             name = message["name"]
             folder = os.path.dirname(name)

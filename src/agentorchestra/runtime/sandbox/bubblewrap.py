@@ -29,6 +29,7 @@ HERE = Path(__file__).parent
 OURS = "/opt/agentorchestra"
 LIBRARIES = "/opt/libraries"
 WORK = "/work"
+INPUTS = "/inputs"
 NOBODY = "65534"
 INSTALL = "install bubblewrap 0.8 or newer (Debian and Ubuntu: apt-get install bubblewrap)"
 _OLDEST = (0, 8)
@@ -112,7 +113,7 @@ class Bubblewrap:
         fd = _memory_file(rules) if rules is not None else None
         try:
             command = self.command(program, limits, fd)
-            place = Place(inputs=f"{WORK}/files" if program.folder else "/nonexistent", libraries=LIBRARIES)
+            place = Place(inputs=INPUTS if program.folder else "", libraries=LIBRARIES)
             driver = Driver(command, program, limits, place, call=call, pass_fds=() if fd is None else (fd,))
             return await driver.run()
         finally:
@@ -173,7 +174,7 @@ class Bubblewrap:
         for name, path in library_paths(self._libraries)[0].items():
             world += ["--ro-bind", str(path), f"{LIBRARIES}/{name}"]
         if program.folder is not None:
-            world += ["--ro-bind", str(program.folder), f"{WORK}/files"]
+            world += ["--ro-bind", str(program.folder), INPUTS]
         return [*world, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
 
 

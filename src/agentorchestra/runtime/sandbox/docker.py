@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 DEFAULT_IMAGE = "agentorchestra-sandbox"
 OURS = "/opt/agentorchestra"
 WORK = "/work"
+INPUTS = "/inputs"
 _ENGINE_S = 15.0
 
 
@@ -30,7 +31,7 @@ def docker_file(libraries: tuple[str, ...] = DEFAULT_LIBRARIES) -> str:
     return (
         "FROM python:3.12-slim\n"
         f"RUN pip install --no-cache-dir {' '.join(libraries)}\n"
-        "RUN mkdir -p /work /opt/agentorchestra\n"
+        "RUN mkdir -p /work /inputs /opt/agentorchestra\n"
         "USER 65534:65534\n"
     )
 
@@ -86,7 +87,7 @@ class Docker:
         if problem:
             raise SandboxUnavailableError(problem)
         name = f"agentorchestra-{secrets.token_hex(8)}"
-        place = Place(inputs=f"{WORK}/files" if program.folder else "/nonexistent", libraries="/nonexistent")
+        place = Place(inputs=INPUTS if program.folder else "", libraries="/nonexistent")
         driver = Driver(
             self.command(program, limits, name),
             program,
@@ -120,7 +121,7 @@ class Docker:
         command += ["--volume", f"{HERE / '_supervisor.py'}:{OURS}/_supervisor.py:ro"]
         command += ["--volume", f"{HERE / '_program.py'}:{OURS}/_program.py:ro"]
         if program.folder is not None:
-            command += ["--volume", f"{program.folder.absolute()}:{WORK}/files:ro"]
+            command += ["--volume", f"{program.folder.absolute()}:{INPUTS}:ro"]
         return [*command, self._image, "python3", "-I", "-B", f"{OURS}/_supervisor.py", WORK]
 
     async def aclose(self) -> None:

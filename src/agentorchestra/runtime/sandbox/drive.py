@@ -39,7 +39,7 @@ class Place:
     """Where the supervisor finds what it needs, inside.
 
     Attributes:
-        inputs: the folder with the read-only files.
+        inputs: the folder with the read-only files, "" for none; `files` in the working folder leads there.
         libraries: the folder with the libraries.
         temporary: a folder for the program's text.
         own_user: whether the number of processes can be limited for this program alone.
@@ -255,7 +255,7 @@ class Driver:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1):
                 await process.wait()
-        words = self._stderr.decode("utf-8", "replace").strip()
+        words = (self._stderr.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
         return f"it ended without a word (status {process.returncode})" + (f": {words}" if words else "")
 
     async def _send(self, process: asyncio.subprocess.Process, *messages: dict[str, Any]) -> None:

@@ -29,10 +29,8 @@ class UnsafeLocal:
             work, temporary = Path(folder, "work"), Path(folder, "tmp")
             work.mkdir()
             temporary.mkdir()
-            if program.folder is not None:
-                (work / "files").symlink_to(program.folder.absolute())
             place = Place(
-                inputs=str(program.folder or "/nonexistent"),
+                inputs=str(program.folder.absolute()) if program.folder is not None else "",
                 libraries="/nonexistent",
                 temporary=str(temporary),
                 own_user=False,

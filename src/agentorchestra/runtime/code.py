@@ -1,0 +1,48 @@
+"""RunCode: one handler for the kind, an interpreter for each component."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentorchestra.core.budget import Bound
+from agentorchestra.core.effects import Effect, Mode, Outcome
+from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.protocols import Handler
+
+
+class CodeHandler:
+    """Executes RunCode by the interpreter that the effect names.
+
+    Args:
+        interpreters: handlers by the component's name.
+    """
+
+    def __init__(self, interpreters: Mapping[str, Handler]) -> None:
+        self._interpreters = dict(interpreters)
+
+    def _of(self, effect: Effect) -> Handler:
+        found = self._interpreters.get(effect.name)
+        if found is None:
+            known = ", ".join(sorted(self._interpreters)) or "none"
+            raise UnknownComponentError(f"there is no interpreter {effect.name!r} here; the interpreters: {known}")
+        return found
+
+    def mode(self, effect: Effect) -> Mode:
+        """The interpreter's."""
+        return self._of(effect).mode(effect)
+
+    def bound(self, effect: Effect) -> Bound:
+        """The interpreter's."""
+        return self._of(effect).bound(effect)
+
+    def redact(self, effect: Effect) -> Effect:
+        """The interpreter's."""
+        return self._of(effect).redact(effect)
+
+    async def execute(self, effect: Effect, ctx: Any) -> Outcome:
+        """Run it."""
+        return await self._of(effect).execute(effect, ctx)
+
+
+__all__ = ["CodeHandler"]

@@ -1,0 +1,338 @@
+"""Programs in the sandbox, as a run sees them: what goes in and out, and how a program's calls go through the door.
+
+A program is a dialogue of effects. RunCode starts it and ends with its first call of a tool or with its end; the call
+is an effect of its own, with its own budget, policy and record; the next RunCode gives the program the result and goes
+on. So a replay runs nothing: each part is in the log. After a crash the program is started again and given the recorded
+results of the calls it made, which it must make again in the same order; a call is never made twice.
+
+Files that a program leaves in its working folder stay for later programs of the run: they are artifacts, and the run's
+state says which belong to the folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import JsonValue
+
+from agentorchestra.core.budget import NO_COST, Bound
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
+from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, Tag, failed
+from agentorchestra.core.errors import SandboxUnavailableError, ToolError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.runtime.sandbox import Program, Ran, Sandbox, SandboxLimits
+from agentorchestra.tea.tool import ToolResult
+
+INTERPRETER = "sandbox"
+FILE = "file:"
+"""Names of the run's state that hold the files of the working folder."""
+
+SHOWN_PICTURES = 3
+SHOWN_BYTES = 4 << 20
+LINKED = 200
+"""Entries of the task's files that also stand directly in the working folder."""
+
+_ENDINGS = {
+    "time": "it was stopped after its time limit of {seconds:g} s",
+    "memory": "it was stopped: {detail}",
+    "flood": "it was stopped because it printed more than {flood} MiB",
+    "files": "it was stopped: {detail}",
+    "lost": "the sandbox ended it: {detail}",
+}
+
+
+@dataclass
+class _Live:
+    """A program that is under way, between its parts.
+
+    Attributes:
+        program: what is run.
+        calls: the calls it made so far.
+        answers: what they gave.
+    """
+
+    program: dict[str, JsonValue]
+    calls: list[dict[str, JsonValue]] = field(default_factory=list)
+    answers: list[dict[str, JsonValue]] = field(default_factory=list)
+    task: asyncio.Task[Ran] | None = None
+    asked: asyncio.Queue[tuple[dict[str, JsonValue], asyncio.Future[dict[str, JsonValue]]]] = field(
+        default_factory=asyncio.Queue
+    )
+    open_call: asyncio.Future[dict[str, JsonValue]] | None = None
+    part: int = 0
+
+    async def call(self, name: str, arguments: dict[str, JsonValue]) -> JsonValue:
+        """What the sandbox calls: wait for the answer that a later part brings."""
+        future: asyncio.Future[dict[str, JsonValue]] = asyncio.get_running_loop().create_future()
+        await self.asked.put(({"name": name, "arguments": arguments}, future))
+        answer = await future
+        if answer.get("error") is not None:
+            raise ToolError(str(answer["error"]))
+        return answer.get("value")
+
+    async def next(self) -> dict[str, JsonValue] | Ran:
+        """The program's next call, or its end."""
+        assert self.task is not None
+        waiting = asyncio.create_task(self.asked.get())
+        try:
+            await asyncio.wait({waiting, self.task}, return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                asked, self.open_call = waiting.result()
+                return asked
+            return self.task.result()
+        finally:
+            waiting.cancel()
+
+    def answer(self, answer: dict[str, JsonValue]) -> None:
+        """Let the program go on."""
+        assert self.open_call is not None
+        self.open_call.set_result(answer)
+        self.open_call = None
+
+    async def end(self) -> None:
+        """Whatever it does, it ends."""
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
+
+
+class Workbench:
+    """Runs programs for tools; the handler of RunCode in the sandbox.
+
+    Args:
+        sandbox: where they run; None where the settings want none.
+        limits: what one may use.
+        network: whether they reach the network.
+    """
+
+    def __init__(self, sandbox: Sandbox | None, limits: SandboxLimits | None = None, *, network: bool = False) -> None:
+        self.sandbox = sandbox
+        self.limits = limits or SandboxLimits()
+        self.network = network
+        self._live: dict[tuple[str, str], _Live] = {}
+
+    # -- the handler -------------------------------------------------------------------------------------------------
+
+    def mode(self, effect: Effect) -> Mode:
+        """Without a network a program touches nothing outside; with one it must not be repeated silently."""
+        return Mode.ONCE if Tag.NETWORK in effect.tags else Mode.REPEATABLE
+
+    def bound(self, effect: Effect) -> Bound:
+        """It costs nothing but time."""
+        return NO_COST
+
+    def redact(self, effect: Effect) -> Effect:
+        """The effect as it is: the door replaces the values of known secrets."""
+        return effect
+
+    async def execute(self, effect: Effect, ctx: Any) -> Outcome:
+        """Run a program's next part: up to its next call of a tool, or to its end."""
+        live = self._live.get((ctx.run_id, str(ctx.parent.key)))
+        if live is None:
+            return failed("error", "a part of a program cannot be run by itself")
+        part = int(str(effect.arguments.get("part", 0)))
+        try:
+            if live.task is None or live.part != part:
+                problem = await self._start(live, effect, part, ctx)
+                if problem:
+                    return failed("error", problem)
+            if part:
+                live.answer(live.answers[part - 1])
+            came = await live.next()
+        except SandboxUnavailableError as exc:
+            return failed("error", str(exc), error_type=type(exc).__name__)
+        live.part = part + 1
+        if isinstance(came, Ran):
+            return await _recorded(came, ctx)
+        return Outcome(value={"call": came}, trust=Trust.UNTRUSTED)
+
+    async def _start(self, live: _Live, effect: Effect, part: int, ctx: Any) -> str:
+        """Start the program and bring it to where this part begins; what is wrong, "" if nothing is."""
+        await live.end()
+        live.asked = asyncio.Queue()
+        if self.sandbox is None:
+            raise SandboxUnavailableError('this workspace has no sandbox (sandbox.backend = "none" in its settings)')
+        program = await self._program(live.program, ctx, network=Tag.NETWORK in effect.tags)
+        live.task = asyncio.create_task(self.sandbox.run(program, self.limits, call=live.call))
+        for index in range(part):
+            came = await live.next()
+            if isinstance(came, Ran) or came != live.calls[index]:
+                return (
+                    "the program was interrupted and started again, and did not make the same calls as before "
+                    f"(call {index + 1} was {live.calls[index]['name']}); run it again as a new one"
+                )
+            if index < part - 1:
+                live.answer(live.answers[index])
+        return ""
+
+    async def _program(self, given: dict[str, JsonValue], ctx: Any, *, network: bool) -> Program:
+        kept: dict[str, bytes] = {}
+        files = given.get("files")
+        for name, sha256 in (files if isinstance(files, dict) else {}).items():
+            kept[name] = await ctx.read_artifact(ArtifactRef(name=name, sha256=str(sha256), size=0))
+        tops = list(dict.fromkeys(one.name.split("/")[0] for one in ctx.manifest.files))
+        tools = given.get("tools")
+        return Program(
+            language="bash" if given.get("language") == "bash" else "python",
+            code=str(given.get("code", "")),
+            folder=ctx.folder / "files" if tops else None,
+            names=tuple(name for name in tops[:LINKED] if name not in kept),
+            kept=kept,
+            tools=tuple(str(one) for one in tools) if isinstance(tools, list) else (),
+            network=network,
+            seed=int(str(given.get("seed", 0))),
+        )
+
+    # -- for the tools -----------------------------------------------------------------------------------------------
+
+    async def run(
+        self, ctx: RunContext[Any], language: Literal["python", "bash"], code: str, tools: Sequence[str] = ()
+    ) -> Outcome:
+        """Run a program to its end, its calls through the door.
+
+        Args:
+            ctx: of a composite tool.
+            language, code: the program.
+            tools: names of the tools it may call.
+
+        Returns:
+            The outcome of its last part.
+        """
+        slot = (ctx.run_id, str(ctx.key))
+        files: dict[str, JsonValue] = {
+            name.removeprefix(FILE): str(value["sha256"])
+            for name, value in ctx.vars.items()
+            if name.startswith(FILE) and isinstance(value, dict)
+        }
+        program: dict[str, JsonValue] = {"language": language, "code": code, "seed": ctx.random.getrandbits(31)}
+        program |= {"files": files, "tools": list(tools)}
+        live = self._live[slot] = _Live(program)
+        tags = frozenset({Tag.NETWORK}) if self.network else frozenset[Tag]()
+        mode = Mode.ONCE if self.network else Mode.REPEATABLE
+        part = 0
+        try:
+            while True:
+                arguments: dict[str, JsonValue] = {**program, "part": 0} if part == 0 else {"part": part}
+                outcome = await ctx.run_code(INTERPRETER, arguments, mode=mode, tags=tags)
+                asked = outcome.value.get("call") if outcome.ok and isinstance(outcome.value, dict) else None
+                if not isinstance(asked, dict):
+                    _keep_files(ctx, outcome)
+                    return outcome
+                live.calls.append(asked)
+                live.answers.append(await _called(ctx, asked))
+                part += 1
+        finally:
+            del self._live[slot]
+            await live.end()
+
+    def result(self, outcome: Outcome, *, note: str = "") -> ToolResult:
+        """What a model sees of a program that ended.
+
+        Args:
+            outcome: of its last part.
+            note: shown above what it printed.
+
+        Raises:
+            ToolError: the sandbox is not there.
+        """
+        if not outcome.ok or not isinstance(outcome.value, dict):
+            raise ToolError(outcome.error or "the program gave no result")
+        said = outcome.value
+        lines = [note] if note else []
+        if self.sandbox is not None and not self.sandbox.safe:
+            lines.append("[run without a sandbox]")
+        for name in ("stdout", "stderr"):
+            text = str(said.get(name) or "").rstrip("\n")
+            if text:
+                lines.append(text if name == "stdout" else f"[stderr]\n{text}")
+        lines += self._ending(said)
+        made = outcome.artifacts
+        if made:
+            shown = ", ".join(f"{one.name} ({one.size:,} bytes)" for one in made)
+            lines.append(f"[files kept for later calls: {shown}]")
+        removed, notes = said.get("removed"), said.get("notes")
+        if isinstance(removed, list) and removed:
+            lines.append(f"[files removed: {', '.join(str(one) for one in removed)}]")
+        lines += [f"[{one}]" for one in (notes if isinstance(notes, list) else [])]
+        text = "\n".join(lines) or "(no output)"
+        blocks: list[Block] = [TextBlock(text=text, trust=Trust.UNTRUSTED)]
+        pictures = [one for one in made if one.media_type.startswith("image/") and one.size <= SHOWN_BYTES]
+        for one in pictures[:SHOWN_PICTURES]:
+            source = Source(kind="tool", ref=one.name)
+            blocks.append(
+                MediaBlock(sha256=one.sha256, media_type=one.media_type, name=one.name, size=one.size, source=source)
+            )
+        return ToolResult(content=blocks, trust=Trust.UNTRUSTED)
+
+    def _ending(self, said: dict[str, JsonValue]) -> list[str]:
+        ending, code = str(said.get("ending")), said.get("exit_code")
+        if ending in _ENDINGS:
+            detail = str(said.get("detail") or "")
+            flood = self.limits.flood_bytes >> 20
+            return [f"[{_ENDINGS[ending].format(seconds=self.limits.seconds, detail=detail, flood=flood)}]"]
+        if isinstance(code, int) and code < 0:
+            return [f"[ended by signal {-code}]"]
+        return [f"[exit code {code}]"] if code else []
+
+    async def aclose(self) -> None:
+        """End what still runs; idempotent."""
+        for live in list(self._live.values()):
+            await live.end()
+        if self.sandbox is not None:
+            await self.sandbox.aclose()
+
+
+async def _called(ctx: RunContext[Any], asked: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """A program's call, through the door."""
+    arguments = asked.get("arguments")
+    outcome = await ctx.call_tool(str(asked.get("name")), **(arguments if isinstance(arguments, dict) else {}))
+    return plain_answer(outcome)
+
+
+def plain_answer(outcome: Outcome) -> dict[str, JsonValue]:
+    """An outcome as a program gets it: a JSON value, blocks as their text; or the error's sentence."""
+    if outcome.error is not None:
+        return {"error": outcome.error}
+    if isinstance(outcome.value, dict) and "$blocks" in outcome.value:
+        parts = []
+        for block in outcome.blocks():
+            if isinstance(block, TextBlock):
+                place = block.source.place if block.source is not None else ""
+                parts.append(f"[{place}] {block.text}" if place else block.text)
+        return {"value": "\n".join(parts)}
+    return {"value": outcome.value}
+
+
+async def _recorded(ran: Ran, ctx: Any) -> Outcome:
+    """A program's end as an outcome; its files as artifacts."""
+    made = []
+    for name, data in sorted(ran.made.items()):
+        media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        made.append(await ctx.artifact(name, data, media_type))
+    value: dict[str, JsonValue] = {
+        "ending": ran.ending,
+        "exit_code": ran.exit_code,
+        "stdout": ran.stdout,
+        "stderr": ran.stderr,
+        "removed": list(ran.removed),
+        "notes": list(ran.notes),
+        "detail": ran.detail,
+        "peak_bytes": ran.peak_bytes,
+    }
+    return Outcome(value=value, artifacts=tuple(made), trust=Trust.UNTRUSTED)
+
+
+def _keep_files(ctx: RunContext[Any], outcome: Outcome) -> None:
+    """The run's state after a program: which files its working folder holds."""
+    for one in outcome.artifacts:
+        ctx.vars[FILE + one.name] = {"sha256": one.sha256, "size": one.size}
+    removed = outcome.value.get("removed") if outcome.ok and isinstance(outcome.value, dict) else None
+    for name in removed if isinstance(removed, list) else []:
+        ctx.vars.pop(f"{FILE}{name}", None)
+
+
+__all__ = ["FILE", "INTERPRETER", "Workbench", "plain_answer"]
