@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import EffectKind, Outcome, Provenance
+from agentorchestra.core.protocols import Handler
 from agentorchestra.core.spec import Pinned
+from agentorchestra.runtime.code import CodeHandler
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.handlers import ToolHandler, effect_for
@@ -31,16 +33,26 @@ class ToolBench:
         tools: what may be called.
         folder: where the run keeps its files.
         deps: what the tools find as `ctx.deps`.
+        interpreters: of RunCode, by name.
         limits: arguments of ToolHandler.
     """
 
-    def __init__(self, tools: Sequence[AnyTool], folder: Path, *, deps: Any = None, **limits: Any) -> None:
+    def __init__(
+        self,
+        tools: Sequence[AnyTool],
+        folder: Path,
+        *,
+        deps: Any = None,
+        interpreters: Mapping[str, Handler] | None = None,
+        **limits: Any,
+    ) -> None:
         self.tools = {one.name: one for one in tools}
         self.store = MemoryStore()
         self.handler = ToolHandler(self.tools.get, **limits)
         self.bench = Bench(self.store, {}, folder=folder, deps=deps)
         services = self.bench.services
         handlers = {**services.handlers, EffectKind.INVOKE_TOOL: self.handler}
+        handlers[EffectKind.RUN_CODE] = CodeHandler(interpreters or {})
         self.bench.services = replace(services, handlers=handlers)
 
     async def drive(self, main: Main, run_id: str = "run_test") -> Any:

@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agentorchestra.core.effects import Mode
+from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import ToolError
-from agentorchestra.tools.python import _MODULES, Limits, PythonTool
+from agentorchestra.tools.python import _MODULES, MONTY, Limits, PythonTool
 from tests.tea.support import ToolBench
 
 NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -239,15 +239,13 @@ async def test_close_without_a_call() -> None:
 
 async def test_through_the_door(tmp_path: Path) -> None:
     made = PythonTool(SMALL)
-    bench = ToolBench([made.tool], tmp_path)
+    bench = ToolBench([made.tool], tmp_path, interpreters={MONTY: made})
     code = "import random, datetime\n(random.random(), datetime.datetime.now().year)"
     first, second, wrong = await bench.call(
         (made.tool, {"code": code}), (made.tool, {"code": code}), (made.tool, {"code": "1 / 0"})
     )
     assert first.ok and second.ok and first.value != second.value  # chance comes from the key of the call
     assert wrong.status == "error" and "ZeroDivisionError" in str(wrong.error)
-    assert made.tool.mode is Mode.PURE
+    assert first.trust is Trust.AGENT  # computed from what the agent wrote, nothing from outside
     assert set(made.tool.schema.parameters["properties"]) == {"code"}
-    types = await bench.bench.types()
-    assert "effect_started" not in types
     await made.aclose()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from agentorchestra.cli.output import WORKSPACE_VARIABLE
+from agentorchestra.cli.output import WORKSPACE_VARIABLE, say
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -115,6 +115,20 @@ def json_option(what: str) -> Callable[[F], F]:
     return click.option("--json", "as_json", is_flag=True, help=f"Print {what} on stdout, and nothing else there.")
 
 
+def unsafe_option(function: F) -> F:
+    """`--unsafe-local`."""
+    return click.option(
+        "--unsafe-local",
+        is_flag=True,
+        help="Run the programs that models write on this machine, without any sandbox: they may do what you may.",
+    )(function)
+
+
+def warn_unsafe() -> None:
+    """Say in red what `--unsafe-local` means."""
+    say("WARNING: --unsafe-local: programs that models write run without a sandbox and may do what you may", red=True)
+
+
 def run_argument(function: F) -> F:
     """`RUN`, as `run`."""
     return click.argument("run", metavar="RUN", type=WORDS)(function)
@@ -145,5 +159,7 @@ __all__ = [
     "budget_options",
     "json_option",
     "run_argument",
+    "unsafe_option",
+    "warn_unsafe",
     "workspace_option",
 ]

@@ -37,10 +37,13 @@ def one_line(text: str, width: int = 160) -> str:
     return line if len(line) <= width else f"{line[: width - 3]}..."
 
 
-def say(line: str) -> None:
-    """A line for the person at the terminal, on stderr."""
+def say(line: str, *, red: bool = False) -> None:
+    """A line for the person at the terminal, on stderr; red where that is a terminal."""
+    line = clean(line)
+    if red and sys.stderr.isatty() and "NO_COLOR" not in os.environ:
+        line = f"\x1b[1;31m{line}\x1b[0m"
     try:
-        sys.stderr.write(clean(line) + "\n")
+        sys.stderr.write(line + "\n")
         sys.stderr.flush()
     except (OSError, ValueError):
         _silence(sys.stderr)

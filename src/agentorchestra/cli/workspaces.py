@@ -28,14 +28,16 @@ def exists(folder: Path) -> bool:
 
 
 @asynccontextmanager
-async def opened(folder: Path, *, app: bool = True) -> AsyncIterator[Workspace[Any]]:
+async def opened(folder: Path, *, app: bool = True, unsafe_local: bool = False) -> AsyncIterator[Workspace[Any]]:
     """The workspace of a folder; made where it is missing.
 
     Args:
         folder: the workspace.
         app: load the user's application. Reading the log needs none, and must work while it is broken.
+        unsafe_local: run programs without a sandbox.
     """
     workspace = open_workspace(folder, app=app)
+    workspace.unsafe_local = unsafe_local
     await workspace.open()
     try:
         yield workspace
@@ -45,13 +47,16 @@ async def opened(folder: Path, *, app: bool = True) -> AsyncIterator[Workspace[A
 
 
 @asynccontextmanager
-async def opened_run(folder: Path, name: str, *, app: bool = False) -> AsyncIterator[tuple[Workspace[Any], RunRecord]]:
+async def opened_run(
+    folder: Path, name: str, *, app: bool = False, unsafe_local: bool = False
+) -> AsyncIterator[tuple[Workspace[Any], RunRecord]]:
     """An existing workspace and one of its runs. Nothing is made where there is none.
 
     Args:
         folder: the workspace.
         name: a run's id, a unique beginning of it, or `last`.
         app: load the application of the settings, or the one that was recorded with the run where they name none.
+        unsafe_local: run programs without a sandbox.
 
     Raises:
         UnknownRunError: with the way out.
@@ -61,7 +66,7 @@ async def opened_run(folder: Path, name: str, *, app: bool = False) -> AsyncIter
             f"there is no run {name!r}: {folder} holds no workspace yet; start a run with "
             '`agentorchestra run "..."`, or name the workspace with --workspace'
         )
-    async with opened(folder, app=app) as workspace:
+    async with opened(folder, app=app, unsafe_local=unsafe_local) as workspace:
         record = await find_run(workspace, name)
         manifest = record.manifest
         if not app or workspace.app is not None or manifest.app is None:
@@ -69,6 +74,7 @@ async def opened_run(folder: Path, name: str, *, app: bool = False) -> AsyncIter
             return
     loaded = load_app(manifest.app, Path(manifest.app_folder or "."))
     loaded.folder = folder
+    loaded.unsafe_local = unsafe_local
     await loaded.open()
     try:
         yield loaded, record

@@ -8,6 +8,7 @@ from typing import Any
 
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.settings import SandboxSettings
+from agentorchestra.runtime.sandbox import Sandbox
 from agentorchestra.runtime.sandbox.choose import limits_for, sandbox_for
 from agentorchestra.tea.tool import Tool
 from agentorchestra.tools.artifacts import read_artifact
@@ -31,24 +32,32 @@ class BuiltinTools:
         """The interpreters of RunCode by their names."""
         return {MONTY: self.python, INTERPRETER: self.workbench}
 
+    @property
+    def sandbox(self) -> str:
+        """The name of the sandbox, "none" for none."""
+        return self.workbench.sandbox.name if self.workbench.sandbox is not None else "none"
+
     async def aclose(self) -> None:
         """Close interpreters; nothing stays behind."""
         await self.python.aclose()
         await self.workbench.aclose()
 
 
-def builtin_tools(folder: Path, settings: SandboxSettings | None = None) -> BuiltinTools:
+def builtin_tools(
+    folder: Path, settings: SandboxSettings | None = None, *, sandbox: Sandbox | None = None
+) -> BuiltinTools:
     """The packaged tools of a workspace.
 
     Args:
         folder: the workspace's folder, where the search index is kept.
         settings: where code that a model wrote runs.
+        sandbox: in place of the one that they name.
 
     Raises:
         SettingsError: they name a sandbox that does not exist.
     """
     settings = settings or SandboxSettings()
-    workbench = Workbench(sandbox_for(settings), limits_for(settings), network=settings.network)
+    workbench = Workbench(sandbox or sandbox_for(settings), limits_for(settings), network=settings.network)
     python = PythonTool(workbench=workbench)
     found: list[Tool[..., Any]] = [todo, python.tool, bash_tool(workbench), read_artifact, *file_tools(folder)]
     return BuiltinTools({one.name: one for one in found}, python, workbench)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import io
 import os
@@ -66,8 +67,8 @@ def doctor(as_json: bool, folder: Path) -> int:
     """Check this installation and the workspace, one line each, with what to do about what is wrong.
 
     Looks at Python, SQLite, the workspace's folder and format, the settings, your application, disk space, the
-    interpreter for snippets, the PDF reader, the models and whether their keys are set, names in the policy that
-    nothing has, and the prompts. Nothing is
+    interpreter for snippets, the sandbox, the PDF reader, the models and whether their keys are set, names in the
+    policy that nothing has, and the prompts. Nothing is
     written, no server is contacted, and no key is printed.
     """
     checks = list(examine(folder))
@@ -98,6 +99,7 @@ def examine(folder: Path) -> list[Check]:
         lambda: about_app,
         lambda: _disk(folder),
         _monty,
+        lambda: _sandbox(settings),
         _pypdf,
         lambda: _models(settings, workspace),
         lambda: _policy(folder, settings, workspace),
@@ -227,6 +229,25 @@ def _monty() -> list[Check]:
     except Exception as exc:
         return [Check("Monty", "fail", f"{type(exc).__name__}: {one_line(str(exc))}", hint)]
     return [Check("Monty", "ok", "runs snippets") if value == 10 else Check("Monty", "fail", f"gave {value!r}", hint)]
+
+
+def _sandbox(settings: Settings | None) -> list[Check]:
+    from agentorchestra.core.settings import SandboxSettings
+    from agentorchestra.runtime.sandbox.choose import sandbox_for
+
+    given = settings.sandbox if settings is not None else SandboxSettings()
+    try:
+        chosen = sandbox_for(given)
+    except AgentOrchestraError as exc:
+        return [Check("sandbox", "fail", one_line(str(exc)))]
+    if chosen is None:
+        return [Check("sandbox", "warn", "none", "`bash` and most programs are refused; set sandbox.backend")]
+    problem = asyncio.run(chosen.problem())
+    if problem:
+        return [Check("sandbox", "warn", one_line(problem), "`bash` and most programs are refused")]
+    if not chosen.safe:
+        return [Check("sandbox", "warn", chosen.name, "programs that models write may do what you may")]
+    return [Check("sandbox", "ok", f"{chosen.name} runs programs")]
 
 
 def _pypdf() -> list[Check]:

@@ -7,7 +7,14 @@ from pathlib import Path
 import click
 
 from agentorchestra.cli.driving import Stop, drive, run_async
-from agentorchestra.cli.options import budget_options, json_option, run_argument, workspace_option
+from agentorchestra.cli.options import (
+    budget_options,
+    json_option,
+    run_argument,
+    unsafe_option,
+    warn_unsafe,
+    workspace_option,
+)
 from agentorchestra.cli.output import print_result
 from agentorchestra.cli.workspaces import opened_run
 from agentorchestra.core.budget import Budget
@@ -26,9 +33,12 @@ Exit codes: as for `agentorchestra run`.""",
 )
 @run_argument
 @budget_options
+@unsafe_option
 @json_option("one object with the result")
 @workspace_option
-def resume(run: str, budget_usd: float | None, timeout_s: float | None, as_json: bool, folder: Path) -> int:
+def resume(
+    run: str, budget_usd: float | None, timeout_s: float | None, unsafe_local: bool, as_json: bool, folder: Path
+) -> int:
     """Go on with RUN where it stopped: after Ctrl-C, a crash, a failure, or with a larger budget.
 
     What is recorded is not asked, paid or done again. Limits that are given replace those of the run and hold for
@@ -36,7 +46,9 @@ def resume(run: str, budget_usd: float | None, timeout_s: float | None, as_json:
     """
 
     async def work(stop: Stop) -> int:
-        async with opened_run(folder, run, app=True) as (workspace, record):
+        if unsafe_local:
+            warn_unsafe()
+        async with opened_run(folder, run, app=True, unsafe_local=unsafe_local) as (workspace, record):
             result = await drive(
                 workspace,
                 record.id,

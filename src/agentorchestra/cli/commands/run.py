@@ -8,7 +8,16 @@ from typing import Any, Literal
 import click
 
 from agentorchestra.cli.driving import Stop, drive, run_async
-from agentorchestra.cli.options import WORDS, FilePath, Pair, budget_options, json_option, workspace_option
+from agentorchestra.cli.options import (
+    WORDS,
+    FilePath,
+    Pair,
+    budget_options,
+    json_option,
+    unsafe_option,
+    warn_unsafe,
+    workspace_option,
+)
 from agentorchestra.cli.output import plural, print_result, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
@@ -94,6 +103,7 @@ blocked, waiting, out of budget or time), 130 cancelled.""",
     callback=_once_each,
     help="For your own order.",
 )
+@unsafe_option
 @json_option("one object with the result")
 @workspace_option
 def run(
@@ -109,6 +119,7 @@ def run(
     on_ask: Literal["wait", "deny"] | None,
     on_uncertain: Literal["report", "ask", "retry"] | None,
     labels: tuple[tuple[str, str], ...],
+    unsafe_local: bool,
     as_json: bool,
     folder: Path,
 ) -> int:
@@ -120,7 +131,9 @@ def run(
     """
 
     async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
+        if unsafe_local:
+            warn_unsafe()
+        async with opened(folder, unsafe_local=unsafe_local) as workspace:
             run_id = await workspace.create(
                 task,
                 files=files,

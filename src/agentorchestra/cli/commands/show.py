@@ -26,6 +26,7 @@ from agentorchestra.cli.workspaces import abandoned, opened_run
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunResult, RunStatus
 
+UNSAFE = "unsafe-local"
 HERE = Path("-")
 """`--html -`: standard output."""
 
@@ -127,6 +128,8 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
         lines.append(f"roles: {roles}")
     if manifest.session:
         lines.append(f"session: {manifest.session} ({plural(len(manifest.earlier), 'earlier task')})")
+    if manifest.sandbox == UNSAFE:
+        lines.append("sandbox: none (--unsafe-local): programs that models wrote could do what you may")
     if manifest.files:
         lines.append("files: " + ", ".join(f"{one.name} ({plural(one.size, 'byte')})" for one in manifest.files))
     limits = view.budget.model_dump(exclude_none=True)

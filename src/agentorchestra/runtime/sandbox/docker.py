@@ -27,7 +27,7 @@ _ENGINE_S = 15.0
 
 
 def docker_file(libraries: tuple[str, ...] = DEFAULT_LIBRARIES) -> str:
-    """What the image is built from: `agentorchestra sandbox dockerfile | docker build -t agentorchestra-sandbox -`."""
+    """What the image is built from (`agentorchestra sandbox --dockerfile | docker build -t NAME -`)."""
     return (
         "FROM python:3.12-slim\n"
         f"RUN pip install --no-cache-dir {' '.join(libraries)}\n"
@@ -73,7 +73,7 @@ class Docker:
         if image.returncode != 0:
             return (
                 f"the Docker engine has no image {self._image!r}: "
-                f"agentorchestra sandbox dockerfile | docker build -t {self._image} -"
+                f"agentorchestra sandbox --dockerfile | docker build -t {self._image} -"
             )
         return ""
 
