@@ -8,7 +8,6 @@ import importlib
 import importlib.resources
 import json
 import os
-import shutil
 import sys
 import tempfile
 import threading
@@ -20,7 +19,7 @@ from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Literal, Self
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from typing_extensions import TypeVar
@@ -55,7 +54,6 @@ from agentorchestra.core.spec import (
     AgentResult,
     AgentSpec,
     Exchange,
-    FileRef,
     Pinned,
     Question,
     RunManifest,
@@ -73,6 +71,9 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
 
 Deps = TypeVar("Deps", default=Any)
+if TYPE_CHECKING:
+    from agentorchestra.tools.files.keep import Kept
+
 
 DEFAULT_FOLDER = ".agentorchestra"
 SETTINGS_FILE = "agentorchestra.toml"
@@ -286,7 +287,7 @@ class Workspace(Generic[Deps]):
 
         Args:
             task: what is asked, in the user's words.
-            files: files that belong to it; they are copied into the run.
+            files: files that belong to it, and folders for what lies below them; their bytes are kept with the run.
             tools: further tools for this run. A resume in another process finds them again only through
                 `app = "module:workspace"`, or when they are given to `resume`.
             deps: dependencies for this run instead of the workspace's.
@@ -379,13 +380,14 @@ class Workspace(Generic[Deps]):
         names = [one for first in names for one in equipment.models.chain(first)]
         limits = self._budget(names, budget, equipment.models)
         run_id = new_run_id()
-        refs = await self._keep_files(run_id, files, temporary=temporary_files)
+        kept = await self._keep_files(run_id, files, temporary=temporary_files)
         schema = _schema_of(output_type)
         manifest = RunManifest(
             task=self._redact(task),
             system=system,
             model=name,
-            files=refs,
+            files=kept.refs,
+            left_out=kept.left_out,
             tools={name: _pin(one) for name, one in sorted(equipment.tools.items())}
             | {name: _pin(make()) for name, make in sorted(self._environments.items())},
             prompts=self.prompts.pins(),
@@ -858,28 +860,23 @@ class Workspace(Generic[Deps]):
                 f'name them in {SETTINGS_FILE} by app = "module:workspace", or pass tools= to resume'
             )
 
-    async def _keep_files(self, run_id: str, files: Sequence[str | Path], *, temporary: bool) -> tuple[FileRef, ...]:
-        """Check all files, then copy them into the run's folder, so that a resume reads the same bytes."""
-        from agentorchestra.tools.files import check_input
+    async def _keep_files(self, run_id: str, files: Sequence[str | Path], *, temporary: bool) -> Kept:
+        """Check all files and keep their bytes, so that a resume reads the same ones."""
+        from agentorchestra.tools.files.keep import keep_files
 
-        checked = []
-        for given in files:
-            path = Path(given)
-            media_type, size = await asyncio.to_thread(check_input, path)
-            checked.append((path, media_type, size))
-        folder = self.runs_folder / run_id / "files"
-        refs: list[FileRef] = []
-        taken: set[str] = set()
-        for path, media_type, _ in checked:
-            name, counter = path.name, 1
-            while name in taken:
-                counter += 1
-                name = f"{path.stem}-{counter}{path.suffix}"
-            taken.add(name)
-            size, digest = await asyncio.to_thread(_copy, path, folder / name)
-            origin = (folder / name if temporary else path).absolute()
-            refs.append(FileRef(name=name, sha256=digest, size=size, media_type=media_type, origin=str(origin)))
-        return tuple(refs)
+        stop = threading.Event()
+        try:
+            return await asyncio.to_thread(
+                keep_files,
+                [Path(one) for one in files],
+                self.runs_folder.parent / "files",
+                self.runs_folder / run_id / "files",
+                temporary=temporary,
+                apart=self.folder,
+                stop=stop,
+            )
+        finally:
+            stop.set()  # nobody awaits a cancelled call's thread: it stops between two pieces
 
     def _services(self, policy: Policy | None, equipment: _Equipment) -> Services:
         from agentorchestra.agents.kit import AgentHandler, Kit, agent_effect
@@ -1226,24 +1223,6 @@ def _schema_of(output_type: type[Any] | None) -> dict[str, Any] | None:
 def _pin(component: Any) -> Pinned:
     """The version and hash of a tool or environment."""
     return Pinned(version=component.version, content_hash=component.content_hash)
-
-
-def _copy(source: Path, target: Path) -> tuple[int, str]:
-    import hashlib
-
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, target)
-        with target.open("rb") as copied:
-            digest = hashlib.file_digest(copied, "sha256").hexdigest()
-            os.fsync(copied.fileno())
-    except OSError as exc:
-        if exc.filename == str(source):
-            raise FileInputError(f"{source} cannot be read: {exc.strerror}; give a readable file") from None
-        raise WorkspaceNotWritableError(
-            f"{target.parent} cannot be written: {exc.strerror}; free space or choose another --workspace"
-        ) from None
-    return target.stat().st_size, digest
 
 
 def _run_anywhere(work: Callable[[], Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
@@ -108,7 +109,7 @@ class FileRef(BaseModel):
     """A file given with a task: its bytes are kept with the run, so a resume reads the same ones.
 
     Attributes:
-        name: its name inside the run (unique).
+        name: its name inside the run (unique); with its folders where a folder was given ("docs/a/b.pdf").
         sha256, size, media_type: of the bytes.
         origin: where it was, for people.
     """
@@ -120,6 +121,13 @@ class FileRef(BaseModel):
     size: int
     media_type: str = "application/octet-stream"
     origin: str = ""
+
+
+def first_names(names: Iterable[str], most: int = 20) -> str:
+    """Names for a sentence: the first ones, how many more there are, `none` without any."""
+    listed = list(names)
+    shown = ", ".join(listed[:most]) or "none"
+    return f"{shown} and {len(listed) - most:,} more" if len(listed) > most else shown
 
 
 class Pinned(BaseModel):
@@ -147,11 +155,13 @@ class RunManifest(BaseModel):
 
     Attributes:
         session: the session it continues, None for a run of its own.
+        left_out: a sentence on what of the given folders was not taken, "" for nothing.
         earlier: the session's earlier tasks and answers, oldest first, as they were when the run was created.
         roles: model and parameters per role.
         agents: the agents a planner may delegate to.
         context_windows: tokens each model can read, by its name: where steps are taken out of a history.
         finish: how the top agent says that it is done, see AgentSpec.
+        sandbox: where code that a model wrote ran when the run began.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -160,6 +170,7 @@ class RunManifest(BaseModel):
     system: str = "react"
     model: str = "offline"
     files: tuple[FileRef, ...] = ()
+    left_out: str = ""
     tools: dict[str, Pinned] = {}
     prompts: dict[str, Pinned] = {}
     seed: str
@@ -184,6 +195,7 @@ class RunManifest(BaseModel):
     embedding_model: str = ""
     transcription_model: str = ""
     finish: Finish = "done"
+    sandbox: str = ""
 
 
 class Question(BaseModel):

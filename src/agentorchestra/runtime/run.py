@@ -119,6 +119,7 @@ class Run:
         self.services = services
         self.id = run_id
         self.manifest = manifest
+        self.files = {one.name: one for one in manifest.files}
         self.mode = mode
         self.epoch = epoch
         self.clock = services.clock

@@ -48,7 +48,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.events import AttemptFailed, EffectCompleted, EffectInterrupted, EffectStarted
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random, sha256_text
 from agentorchestra.core.messages import ModelRequest
-from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunManifest, RunStatus
+from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunManifest, RunStatus, first_names
 from agentorchestra.core.vectors import unpack
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
 from agentorchestra.runtime.bus import Notice
@@ -155,6 +155,7 @@ class Session(Generic[Deps]):
         self.spawned: dict[EffectKey, Spawned] = {}
         self.result_chars: int | None = None  # the longest result this agent's window has room for
         self.own_tools: dict[str, Any] = {}  # tools made for this agent alone (`done` with its answer's schema)
+        self.functions: Any = None  # what this agent's programs may call
         self._chance = key
         self._composite = composite
         self._attempt = attempt
@@ -240,11 +241,9 @@ class Session(Generic[Deps]):
 
     def file(self, name: str) -> Path:
         """The kept copy of a file given with the task."""
-        for ref in self.run.manifest.files:
-            if ref.name == name:
-                return self.run.folder / "files" / ref.name
-        known = ", ".join(ref.name for ref in self.run.manifest.files) or "none"
-        raise UnknownComponentError(f"the run has no file {name!r}; its files: {known}")
+        if name in self.run.files:
+            return self.run.folder / "files" / name
+        raise UnknownComponentError(f"the run has no file {name!r}; its files: {first_names(self.run.files)}")
 
     def secret(self, name: str) -> str:
         """A secret's value from the environment."""
@@ -335,11 +334,11 @@ class Session(Generic[Deps]):
         name = self._side_model(model, self.manifest.transcription_model, "transcription_model")
         ref: FileRef | ArtifactRef | MediaBlock
         if isinstance(recording, str):
-            files = {one.name: one for one in self.manifest.files}
+            files = self.run.files
             try:
                 ref = files.get(recording) or self._artifact(recording)
             except UnknownComponentError as exc:
-                listed = ", ".join(files) or "none"
+                listed = first_names(files)
                 raise UnknownComponentError(f"the run has no file {recording!r}; its files: {listed}; {exc}") from None
         else:
             ref = recording

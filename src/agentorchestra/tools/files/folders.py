@@ -1,0 +1,235 @@
+"""Folders of files: what lies below a folder that is given with a task, and how thousands of files are spoken of."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentorchestra.core.errors import FileInputError
+from agentorchestra.core.spec import FileRef
+
+MAX_FILES = 20_000
+"""Files of one task."""
+
+MAX_BYTES = 5_000_000_000
+"""Bytes of all files of one task: they are kept with the run."""
+
+MAX_ENTRIES = 500_000
+"""Entries of a folder that are looked at, those that are left out among them."""
+
+MAX_NAME = 1_000
+"""Bytes of a file's name with its folders."""
+
+LISTED = 40
+"""Files that a prompt or a description names one by one; the others are counted."""
+
+NAMED = 3
+"""Examples that a note gives of one kind of what was left out."""
+
+_NEVER = frozenset({"node_modules", "__pycache__"})
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file below a folder: its name inside the run, and where it is."""
+
+    name: str
+    path: Path
+
+
+@dataclass
+class LeftOut:
+    """What of a folder was not taken, by the reason."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, reason: str, example: str) -> None:
+        self.counts[reason] += 1
+        named = self.examples.setdefault(reason, [])
+        if len(named) < NAMED:
+            named.append(example)
+
+    def sentence(self, folder: str) -> str:
+        """One sentence for people and models, "" when nothing was left out."""
+        if not self.counts:
+            return ""
+        parts = []
+        for reason, count in sorted(self.counts.items()):
+            named = "; ".join(self.examples[reason]) + ("; ..." if count > len(self.examples[reason]) else "")
+            parts.append(f"{count:,} {reason} ({named})")
+        return f"Left out of {folder}/: {', '.join(parts)}."
+
+
+def printable(name: str) -> str:
+    """A name without the characters that end a line or cannot be written: names are shown to models and people."""
+    return _UNPRINTABLE.sub("_", name)
+
+
+def list_folder(folder: Path, name: str, left_out: LeftOut, *, apart: Path | None = None) -> list[Found]:
+    """The files below a folder in the order of their names, named `name/...`.
+
+    Left out are hidden files and folders, node_modules, __pycache__, links to folders and links that leave the folder,
+    and what is no regular file.
+
+    Args:
+        folder: the folder.
+        name: what it is called inside the run.
+        left_out: takes what was not taken.
+        apart: a folder that is no part of it wherever it lies (the workspace's own).
+
+    Raises:
+        FileInputError: if it cannot be read, or holds more than `MAX_FILES` files, `MAX_BYTES` or `MAX_ENTRIES`.
+    """
+    root = folder.resolve()
+    own = _identity(apart)
+    found: list[Found] = []
+    total = seen = 0
+    for entry, below in _entries(root, name, left_out, own):
+        seen += 1
+        if seen > MAX_ENTRIES:
+            raise FileInputError(
+                f"{folder} has more than {MAX_ENTRIES:,} entries; give the folders below it that you need."
+            )
+        size = _size(entry, below, root, left_out)
+        if size is None:
+            continue
+        total += size
+        if len(found) == MAX_FILES:
+            raise FileInputError(_too_many(folder, f"{MAX_FILES:,} files"))
+        if total > MAX_BYTES:
+            raise FileInputError(_too_many(folder, f"{MAX_BYTES:,} bytes"))
+        found.append(Found(below, Path(entry.path)))
+    found.sort(key=lambda one: one.name.split("/"))
+    return found
+
+
+def _too_many(folder: Path, limit: str) -> str:
+    return f"{folder} has more than {limit}, which is the most for one task; give the folders below it that you need."
+
+
+def _identity(folder: Path | None) -> tuple[int, int] | None:
+    try:
+        found = folder.stat() if folder is not None else None
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if found is not None else None
+
+
+def _entries(
+    root: Path, name: str, left_out: LeftOut, apart: tuple[int, int] | None
+) -> Iterator[tuple[os.DirEntry[str], str]]:
+    """The entries below a folder that are no folders, with their names; without those that are never taken."""
+    waiting = [(str(root), name)]
+    while waiting:
+        place, above = waiting.pop()
+        try:
+            entries = os.scandir(place)
+        except OSError as error:
+            if place == str(root):
+                raise FileInputError(f"{root} cannot be read: {error.strerror}; make it readable.") from None
+            left_out.add("folders that cannot be read", above)
+            continue
+        with entries:
+            for entry in entries:
+                below = f"{above}/{printable(entry.name)}"
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if len(below.encode()) > MAX_NAME:
+                    left_out.add("with too long a name", f"{below[:80]}...")
+                elif entry.name.startswith("."):
+                    left_out.add("hidden", below)
+                elif is_folder and (entry.name in _NEVER or (apart and _identity(Path(entry.path)) == apart)):
+                    left_out.add("folders of programs", below)
+                elif is_folder:
+                    waiting.append((entry.path, below))
+                else:
+                    yield entry, below
+
+
+def _size(entry: os.DirEntry[str], name: str, root: Path, left_out: LeftOut) -> int | None:
+    """The size of a file that is taken, None for one that is left out."""
+    try:
+        if entry.is_symlink():
+            target = Path(entry.path).resolve(strict=True)
+            if not target.is_relative_to(root):
+                left_out.add("links that leave the folder", name)
+                return None
+            if any(part.startswith(".") or part in _NEVER for part in target.relative_to(root).parts):
+                left_out.add("links to what is left out", name)
+                return None
+        found = entry.stat()
+    except (OSError, RuntimeError):  # a link to nowhere, or in a circle
+        left_out.add("broken links", name)
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        left_out.add("links to folders", name)
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        left_out.add("that are no files", name)
+        return None
+    return found.st_size
+
+
+# --- thousands of files in a few lines -----------------------------------------------------------------------------
+
+
+def matching(files: Sequence[FileRef], pattern: str | None) -> list[FileRef]:
+    """The files a pattern names: `docs/2023/*.md`, a folder, or a name; all without a pattern.
+
+    `*` stands for any characters, `/` too; upper and lower case count as equal.
+    """
+    if pattern is None or not pattern.strip():
+        return list(files)
+    wanted = pattern.strip().replace("\\", "/").removeprefix("./").lower()[:MAX_NAME]
+    if not any(char in wanted for char in "*?["):
+        folder = wanted.rstrip("/")
+        return [one for one in files if one.name.lower() == folder or one.name.lower().startswith(f"{folder}/")]
+    fits = re.compile(fnmatch.translate(wanted.replace("**/", "*").replace("**", "*"))).match
+    return [one for one in files if fits(one.name.lower())]
+
+
+def by_folder(files: Sequence[FileRef], most: int = 20) -> list[str]:
+    """A line per folder with the types of its files: `docs/2023: 1,200 files: 800 text/plain, 400 application/pdf`.
+
+    Folders are put together under the one above them until there are at most `most`.
+    """
+    folders = Counter(one.name.rpartition("/")[0] for one in files)
+    depth = max((name.count("/") for name in folders), default=0)
+    while len({_cut(name, depth) for name in folders}) > most and depth > 0:
+        depth -= 1
+    types: dict[str, Counter[str]] = {}
+    for one in files:
+        types.setdefault(_cut(one.name.rpartition("/")[0], depth), Counter())[one.media_type] += 1
+    lines = []
+    for name, kinds in sorted(types.items())[:most]:
+        listed = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(5))
+        more = f", {len(kinds) - 5} other types" if len(kinds) > 5 else ""
+        total = kinds.total()
+        lines.append(f"{name or 'in no folder'}: {total:,} {'file' if total == 1 else 'files'}: {listed}{more}")
+    if len(types) > most:
+        lines.append(f"and {len(types) - most:,} more folders")
+    return lines
+
+
+def _cut(folder: str, depth: int) -> str:
+    return "/".join(folder.split("/")[: depth + 1])
+
+
+__all__ = [
+    "LISTED",
+    "MAX_BYTES",
+    "MAX_FILES",
+    "Found",
+    "LeftOut",
+    "by_folder",
+    "list_folder",
+    "matching",
+    "printable",
+]

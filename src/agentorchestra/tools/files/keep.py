@@ -1,0 +1,512 @@
+"""Keeps the files given with tasks: each content once in the workspace, linked into the folders of the runs.
+
+`files/ab/<sha256>` holds the bytes, read-only; `files/seen.db` remembers which file on the disk held which bytes, so
+that a second task over an unchanged folder reads none of them. The database is a cache: without it everything is read
+again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import sqlite3
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import IO
+
+from agentorchestra.core.errors import FileInputError, WorkspaceNotWritableError
+from agentorchestra.core.spec import FileRef
+from agentorchestra.tools.files.folders import (
+    MAX_BYTES,
+    MAX_FILES,
+    Found,
+    LeftOut,
+    list_folder,
+    printable,
+)
+from agentorchestra.tools.files.readers import LIMITS, check_input, check_stop
+
+THREADS = 4
+"""Files that are hashed and checked at the same time."""
+
+_VERSION = 1
+"""Of the table in seen.db; a file with another one is begun anew. 1: the first."""
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS seen (
+    path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode INTEGER, device INTEGER,
+    sha256 TEXT, media_type TEXT, problem TEXT, checked_by TEXT
+) WITHOUT ROWID
+"""
+
+_SETTLED_NS = 100_000_000
+"""A file changed less than this before it was read may change again without another time: it is not remembered."""
+
+_KEPT_MTIME = 946_684_800
+"""The time (s since 1970) of every kept file: one that was written to since has another and is not used again."""
+
+_CHUNK = 1 << 20
+_SYNC_ONE_BY_ONE = 64
+_STALE_S = 86_400
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The files of a run, and a sentence on what of the folders was left out ("" for nothing)."""
+
+    refs: tuple[FileRef, ...] = ()
+    left_out: str = ""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a file held when it looked like `look` (size, times, inode, device)."""
+
+    look: tuple[int, int, int, int, int]
+    sha256: str
+    media_type: str
+    problem: str = ""
+    remember: bool = True
+
+
+def keep_files(
+    given: Sequence[Path],
+    store: Path,
+    target: Path,
+    *,
+    temporary: bool = False,
+    apart: Path | None = None,
+    stop: threading.Event | None = None,
+) -> Kept:
+    """Check the files, keep their bytes, and link them into `target`. Blocks; on an error nothing is left in `target`.
+
+    Args:
+        given: files, and folders that stand for what lies below them.
+        store: the folder that keeps contents.
+        target: the run's folder for its files.
+        temporary: the files will not stay where they are: they are not remembered, and `origin` names the kept ones.
+        apart: a folder that is never taken (the workspace).
+        stop: set when nobody waits any more.
+
+    Raises:
+        FileInputError: for a file given by its own name that cannot be read, for a folder without any that can.
+        WorkspaceNotWritableError: if they cannot be kept.
+    """
+    if not given:
+        return Kept()
+    keeper = _Keeper(store, stop, remember=not temporary)
+    left_out: list[str] = []
+    wanted = _wanted(given, apart, left_out)
+    try:
+        refs = keeper.keep(wanted, target, left_out, temporary=temporary)
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+    return Kept(tuple(refs), " ".join(one for one in left_out if one))
+
+
+@dataclass
+class _Wanted:
+    """A file or folder as it was given: what is to be kept for it.
+
+    Attributes:
+        lenient: the name of the folder whose files may fail, "" for a file given by its own name.
+        root: where that folder is.
+    """
+
+    found: list[Found]
+    lenient: str
+    left_out: LeftOut
+    root: Path | None = None
+
+
+def _wanted(given: Sequence[Path], apart: Path | None, sentences: list[str]) -> list[_Wanted]:
+    taken: set[str] = set()
+    wanted = []
+    for path in given:
+        folder = path.is_dir()
+        stem, suffix = (path.resolve().name or "files", "") if folder else (path.stem, path.suffix)
+        stem, suffix = printable(stem), printable(suffix)
+        name, counter = stem + suffix, 1
+        while name in taken:
+            counter += 1
+            name = f"{stem}-{counter}{suffix}"
+        taken.add(name)
+        left_out = LeftOut()
+        found = list_folder(path, name, left_out, apart=apart) if folder else [Found(name, path)]
+        root = path.resolve() if folder else None
+        wanted.append(_Wanted(_told_apart(found), name if folder else "", left_out, root))
+        if not found:
+            raise _nothing_in(wanted[-1])
+    total = sum(len(one.found) for one in wanted)
+    if total > MAX_FILES:
+        raise FileInputError(f"{total:,} files were given; at most {MAX_FILES:,} belong to one task: give fewer.")
+    return wanted
+
+
+def _told_apart(found: list[Found]) -> list[Found]:
+    """Names that became equal when what cannot be printed was replaced get a number."""
+    taken: set[str] = set()
+    counters: dict[str, int] = {}
+    apart = []
+    for one in found:
+        name = one.name
+        while name in taken:
+            counter = counters[one.name] = counters.get(one.name, 1) + 1
+            folder, slash, last = one.name.rpartition("/")
+            stem, dot, suffix = last.rpartition(".")
+            name = f"{folder}{slash}{stem}-{counter}.{suffix}" if dot else f"{folder}{slash}{last}-{counter}"
+        taken.add(name)
+        apart.append(Found(name, one.path))
+    return apart
+
+
+class _Keeper:
+    def __init__(self, store: Path, stop: threading.Event | None, *, remember: bool) -> None:
+        self._store = store
+        self._stop = stop
+        self._remember = remember
+        self._new = 0
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def keep(self, wanted: Sequence[_Wanted], target: Path, left_out: list[str], *, temporary: bool) -> list[FileRef]:
+        with _writing(self._store):
+            self._store.mkdir(parents=True, exist_ok=True)
+            self._sweep()
+        with _SeenFiles(self._store / "seen.db" if self._remember else None) as seen:
+            jobs = [(one, found) for one in wanted for found in one.found]
+            known = seen.known(os.fsencode(found.path.absolute()) for _, found in jobs)
+            results: list[_Seen] = []
+            try:
+                with ThreadPoolExecutor(THREADS, thread_name_prefix="files") as pool:
+                    results.extend(pool.map(lambda job: self._result(job[0], job[1], known), jobs))
+            finally:
+                seen.remember(
+                    (os.fsencode(job[1].path.absolute()), one) for job, one in zip(jobs, results, strict=False)
+                )
+            seen.forget_deleted(os.fsencode(one.root) for one in wanted if one.root is not None)
+        if self._new > _SYNC_ONE_BY_ONE:
+            os.sync()
+        return self._linked(jobs, results, target, left_out, temporary=temporary)
+
+    def _sweep(self) -> None:
+        """Remove what a process that died left half-written."""
+        for path in self._store.glob("new-*"):
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > _STALE_S:
+                    path.unlink()
+
+    # -- one file --------------------------------------------------------------------------------------------------
+
+    def _result(self, wanted: _Wanted, found: Found, known: dict[bytes, _Seen]) -> _Seen:
+        check_stop(self._stop)
+        look = _look(found.path)
+        with self._lock:
+            self._bytes += look[0]
+            if self._bytes > MAX_BYTES:
+                raise FileInputError(
+                    f"the files have more than {MAX_BYTES:,} bytes, which is the most for one task: give fewer."
+                )
+        old = known.get(os.fsencode(found.path.absolute()))
+        good = old is not None and not old.problem and self._has(old.sha256, look[0])
+        bad = old is not None and old.problem and wanted.lenient
+        if old is not None and old.look == look and (good or bad):
+            return old
+        settled = time.time_ns() - max(look[1], look[2]) > _SETTLED_NS
+        try:
+            media_type = _media_type(found.path, thorough=not wanted.lenient)
+            digest, after = self._take(found.path)
+        except FileInputError as error:
+            if not wanted.lenient:
+                raise
+            said = str(error).replace(str(found.path), "{name}")
+            return _Seen(look, "", "", said, remember=settled)
+        return _Seen(after, digest, media_type, remember=settled and after == look)
+
+    def _take(self, source: Path) -> tuple[str, tuple[int, int, int, int, int]]:
+        """Copy a file into the store.
+
+        Returns:
+            The hash of what was kept, and how the file looked when it was opened.
+        """
+        try:
+            # Without waiting: in the meantime it may have become a pipe.
+            opened = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise FileInputError(f"{source} cannot be read: {error.strerror}; give a readable file") from None
+        with os.fdopen(opened, "rb") as file:
+            look = _looks(os.fstat(opened))
+            with _writing(self._store):
+                handle, new = tempfile.mkstemp(prefix="new-", dir=self._store)
+            try:
+                with os.fdopen(handle, "wb") as copy:
+                    digest, size = self._copied(file, copy, source)
+                if _looks(os.fstat(opened)) != look:
+                    look = (-1, 0, 0, 0, 0)  # it was being written: kept as it was read, and read again next time
+                self._put(Path(new), digest, size)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    Path(new).unlink()
+        return digest, look
+
+    def _copied(self, file: IO[bytes], copy: IO[bytes], source: Path) -> tuple[str, int]:
+        digest, size = hashlib.sha256(), 0
+        while True:
+            check_stop(self._stop)
+            try:
+                chunk = file.read(_CHUNK)
+            except OSError as error:
+                raise FileInputError(f"{source} cannot be read: {error.strerror}; give a readable file") from None
+            if not chunk:
+                break
+            digest.update(chunk)
+            size += len(chunk)
+            if size > LIMITS.max_bytes:
+                raise FileInputError(f"{source} grew beyond {LIMITS.max_bytes:,} bytes while it was read; give a part.")
+            with _writing(self._store):
+                copy.write(chunk)
+        with _writing(self._store):
+            copy.flush()
+        return digest.hexdigest(), size
+
+    def _put(self, new: Path, digest: str, size: int) -> None:
+        if self._has(digest, size):
+            return
+        with self._lock:
+            self._new += 1
+            one_by_one = self._new <= _SYNC_ONE_BY_ONE
+        place = self._place(digest)
+        with _writing(self._store):
+            new.chmod(0o444)
+            os.utime(new, (_KEPT_MTIME, _KEPT_MTIME))
+            if one_by_one:
+                with new.open("rb") as written:
+                    os.fsync(written.fileno())
+            place.parent.mkdir(exist_ok=True)
+            new.replace(place)
+
+    def _place(self, digest: str) -> Path:
+        return self._store / digest[:2] / digest
+
+    def _has(self, digest: str, size: int) -> bool:
+        try:
+            found = self._place(digest).stat()
+        except OSError:
+            return False
+        return found.st_size == size and found.st_mtime == _KEPT_MTIME
+
+    # -- into the run ----------------------------------------------------------------------------------------------
+
+    def _linked(
+        self,
+        jobs: Sequence[tuple[_Wanted, Found]],
+        results: Sequence[_Seen],
+        target: Path,
+        left_out: list[str],
+        *,
+        temporary: bool,
+    ) -> list[FileRef]:
+        refs = []
+        kept: dict[str, int] = {}
+        made: set[Path] = set()
+        for (wanted, found), result in zip(jobs, results, strict=True):
+            check_stop(self._stop)
+            if result.problem:
+                wanted.left_out.add("that cannot be read", result.problem.replace("{name}", found.name).rstrip("."))
+                continue
+            place = target / found.name
+            with _writing(place.parent):
+                if place.parent not in made:
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    made.add(place.parent)
+                _link(self._place(result.sha256), place)
+                size = kept.get(result.sha256)
+                if size is None:
+                    size = kept[result.sha256] = place.stat().st_size
+            origin = str((place if temporary else found.path).absolute())
+            refs.append(
+                FileRef(
+                    name=found.name,
+                    sha256=result.sha256,
+                    size=size,
+                    media_type=result.media_type,
+                    origin=os.fsencode(origin).decode("utf-8", "replace"),
+                )
+            )
+        self._empty(jobs, results)
+        folders = {id(one): one for one, _ in jobs if one.lenient}
+        left_out.extend(one.left_out.sentence(one.lenient) for one in folders.values())
+        return refs
+
+    def _empty(self, jobs: Sequence[tuple[_Wanted, Found]], results: Sequence[_Seen]) -> None:
+        """Refuse a folder of which nothing can be read."""
+        readable = {id(one) for (one, _), result in zip(jobs, results, strict=True) if not result.problem}
+        for one, _ in jobs:
+            if one.lenient and id(one) not in readable:
+                raise _nothing_in(one)
+
+
+def _nothing_in(folder: _Wanted) -> FileInputError:
+    why = folder.left_out.sentence(folder.lenient)
+    return FileInputError(
+        f"the folder {folder.lenient} holds no file that can be read; give one that does. {why}".strip()
+    )
+
+
+def _media_type(path: Path, *, thorough: bool) -> str:
+    """What a file is; of a PDF in a folder only the beginning is looked at, as each look inside takes a process."""
+    if not thorough and _is_pdf(path):
+        return "application/pdf"
+    return check_input(path)[0]
+
+
+def _is_pdf(path: Path) -> bool:
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            found = os.fstat(file.fileno())
+            regular = stat.S_ISREG(found.st_mode) and found.st_size <= LIMITS.max_bytes
+            return regular and file.read(1024).lstrip().startswith(b"%PDF-")
+    except OSError:
+        return False  # check_input says it in a sentence
+
+
+def _look(path: Path) -> tuple[int, int, int, int, int]:
+    try:
+        return _looks(path.stat())
+    except (OSError, ValueError):
+        return (-1, 0, 0, 0, 0)
+
+
+def _looks(found: os.stat_result) -> tuple[int, int, int, int, int]:
+    # The time of the last change of the inode cannot be set: it tells a file whose other times were restored.
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise
+        shutil.copyfile(source, target)  # another disk, a file system without links, too many links of one file
+        target.chmod(0o444)
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Turn what goes wrong while writing into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise WorkspaceNotWritableError(
+            f"{folder} cannot be written: {error.strerror}; free space or choose another --workspace"
+        ) from None
+
+
+class _SeenFiles:
+    """What files on the disk held when they were looked at last; without a path, or when it fails, it knows nothing."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._by = _checker()
+        self._db: sqlite3.Connection | None = None
+        if path is None:
+            return
+        for _ in range(2):
+            try:
+                self._db = self._opened(path)
+                return
+            except sqlite3.OperationalError:
+                return
+            except sqlite3.DatabaseError:
+                for name in (path, *path.parent.glob(f"{path.name}-*")):
+                    with contextlib.suppress(OSError):
+                        name.unlink()
+
+    @staticmethod
+    def _opened(path: Path) -> sqlite3.Connection:
+        db = sqlite3.connect(path, timeout=10, isolation_level=None)
+        try:
+            db.execute("PRAGMA synchronous = NORMAL")
+            if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                db.execute("BEGIN IMMEDIATE")
+                if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
+                    db.execute("DROP TABLE IF EXISTS seen")
+                    db.execute(_TABLE)
+                    db.execute(f"PRAGMA user_version = {_VERSION}")
+                db.execute("COMMIT")
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def __enter__(self) -> _SeenFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._db is not None:
+            self._db.close()
+
+    def known(self, paths: Iterable[bytes]) -> dict[bytes, _Seen]:
+        """What is remembered of these files."""
+        if self._db is None:
+            return {}
+        found: dict[bytes, _Seen] = {}
+        try:
+            self._db.execute("CREATE TEMP TABLE wanted (path BLOB PRIMARY KEY) WITHOUT ROWID")
+            self._db.execute("BEGIN")
+            self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?)", ((one,) for one in paths))
+            self._db.execute("COMMIT")
+            for row in self._db.execute("SELECT seen.* FROM wanted JOIN seen USING (path)"):
+                path, *look, sha256, media_type, problem, by = row
+                if by == self._by:
+                    found[path] = _Seen(tuple(look), sha256, media_type, problem, remember=False)
+        except sqlite3.Error:
+            return {}
+        return found
+
+    def remember(self, seen: Iterable[tuple[bytes, _Seen]]) -> None:
+        """Remember what was read now."""
+        rows = [
+            (path, *one.look, one.sha256, one.media_type, one.problem, self._by) for path, one in seen if one.remember
+        ]
+        if self._db is None or not rows:
+            return
+        with contextlib.suppress(sqlite3.Error):
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._db.execute("COMMIT")
+
+    def forget_deleted(self, folders: Iterable[bytes]) -> None:
+        """Forget what was below these folders and was not asked for by `known`: it is gone."""
+        if self._db is None:
+            return
+        with contextlib.suppress(sqlite3.Error):
+            for folder in folders:
+                self._db.execute(
+                    "DELETE FROM seen WHERE path > ? AND path < ? AND path NOT IN (SELECT path FROM wanted)",
+                    (folder.rstrip(b"/") + b"/", folder.rstrip(b"/") + b"0"),
+                )
+
+
+def _checker() -> str:
+    """Who checked: another version may read what this one cannot."""
+    try:
+        return metadata.version("agentorchestra")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+__all__ = ["Kept", "keep_files"]
