@@ -138,10 +138,12 @@ async def test_a_computation_is_replayed_and_its_interpreter_ends_with_the_works
 async def test_the_tools_every_workspace_has(tmp_path: Path) -> None:
     before = interpreters()
     found = builtin_tools(tmp_path)
-    names = ["check_quotes", "describe_files", "python", "read_artifact", "read_file", "search_files", "todo"]
-    assert sorted(found.tools) == names
+    programs = ["bash", "python"]
+    names = ["check_quotes", "describe_files", "read_artifact", "read_file", "search_files", "todo"]
+    assert sorted(found.tools) == sorted(names + programs)
     for name, one in found.tools.items():
-        assert one.name == name and one.mode is Mode.PURE and one.description
+        assert one.mode is (Mode.COMPOSITE if name in programs else Mode.PURE)
+        assert one.name == name and one.description
         for argument, schema in one.schema.parameters["properties"].items():
             assert schema.get("description"), f"{name}.{argument}"
     assert interpreters() == before  # nothing starts before it is used
