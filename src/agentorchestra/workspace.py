@@ -67,13 +67,14 @@ from agentorchestra.runtime.handlers import builtin_handlers
 from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.runtime.policy import DefaultPolicy
 from agentorchestra.runtime.run import Asker, Run, Services, current_budget, make_result, open_questions, wait_for
+from agentorchestra.runtime.sandbox import Sandbox
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
 
-Deps = TypeVar("Deps", default=Any)
 if TYPE_CHECKING:
     from agentorchestra.tools.files.keep import Kept
 
+Deps = TypeVar("Deps", default=Any)
 
 DEFAULT_FOLDER = ".agentorchestra"
 SETTINGS_FILE = "agentorchestra.toml"
@@ -121,6 +122,7 @@ class Workspace(Generic[Deps]):
         store: replaces the SQLite store (`MemoryStore()` for runs that need not survive).
         handlers: replaces or wraps handlers, by kind.
         asker: answers questions in place.
+        sandbox: where code that a model wrote runs, in place of what the settings name.
         environ: replaces the process's environment (keys and secrets).
     """
 
@@ -140,6 +142,7 @@ class Workspace(Generic[Deps]):
         store: Store | None = None,
         handlers: Callable[[dict[EffectKind, Handler]], dict[EffectKind, Handler]] | None = None,
         asker: Asker | None = None,
+        sandbox: Sandbox | None = None,
         clock: Clock | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
@@ -148,6 +151,8 @@ class Workspace(Generic[Deps]):
         self.app: str | None = None
         self.app_folder: str | None = None
         self.asker = asker
+        self.unsafe_local = False
+        self._given_sandbox = sandbox
         self._given_tools = tuple(tools)
         self._environments = dict(environments or {})
         self._given_agents = tuple(agents)
@@ -187,6 +192,7 @@ class Workspace(Generic[Deps]):
             return
         from agentorchestra.models.manager import ModelManager
         from agentorchestra.runtime.store import SqliteStore
+        from agentorchestra.tea.interpreter import MontyInterpreter
         from agentorchestra.tea.prompts import PromptLibrary
         from agentorchestra.tea.threads import Threads
         from agentorchestra.tools.registry import builtin_tools
@@ -199,7 +205,10 @@ class Workspace(Generic[Deps]):
         self.engine = LocalEngine(self.store, lease_s=self.settings.lease_s, clock=self._clock)
         self.models = ModelManager(self.settings, self._environ, extra=self._models)
         self.prompts = PromptLibrary(packaged_prompts(), self.folder / "prompts", given=self.prompt_folders)
-        self._builtin = builtin_tools(self.folder, self.settings.sandbox)
+        given = self.settings.sandbox
+        if self.unsafe_local:
+            given = given.model_copy(update={"backend": "unsafe-local"})
+        self._builtin = builtin_tools(self.folder, given, sandbox=self._given_sandbox)
         self.tools: dict[str, Any] = dict(self._builtin.tools)
         if self.settings.transcription_model:
             from agentorchestra.tools.recordings import transcribe_file
@@ -210,6 +219,7 @@ class Workspace(Generic[Deps]):
         self.agents = _agents(self._given_agents, self.tools, self.systems, self.prompts)
         # One for all runs: it bounds the threads in which plain functions run.
         self._threads = Threads(MAX_THREADS)
+        self._programs = (MontyInterpreter(),)
         self._temporary = None
         if self._given_store is not None and not self.folder.exists():
             # A workspace without a folder of its own still needs a place for the files of its runs.
@@ -229,6 +239,8 @@ class Workspace(Generic[Deps]):
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._threads.aclose()
+        for interpreter in self._programs:
+            await interpreter.aclose()
         await self._builtin.aclose()
         await self.models.aclose()
         await self.store.close()
@@ -282,6 +294,7 @@ class Workspace(Generic[Deps]):
         session: str | None = None,
         roles: Mapping[str, str] | None = None,
         finish: Literal["done", "text"] | None = None,
+        action: Literal["tools", "code"] | None = None,
     ) -> RunResult:
         """Run a task to its end, or to where it waits.
 
@@ -306,6 +319,8 @@ class Workspace(Generic[Deps]):
                 not named here, whatever the settings say; without one the settings' roles hold.
             finish: `text` takes a reply in plain words without a call for the answer, as chat models finish by
                 themselves; `done` (the default) asks for a call, which also gives status and sources.
+            action: `code` lets agents act by writing a program in each step, in which their tools are functions;
+                `tools` (the default) by calling them.
 
         Raises:
             UsageError: for input that is refused before anything is spent.
@@ -326,6 +341,7 @@ class Workspace(Generic[Deps]):
             session=session,
             roles=roles,
             finish=finish,
+            action=action,
         )
         return await self._drive(run_id, deps=deps, policy=policy, output_type=output_type)
 
@@ -347,6 +363,7 @@ class Workspace(Generic[Deps]):
         session: str | None = None,
         roles: Mapping[str, str] | None = None,
         finish: Literal["done", "text"] | None = None,
+        action: Literal["tools", "code"] | None = None,
         temporary_files: bool = False,
     ) -> str:
         """Check everything, then write the run into the log; nothing is spent yet. `resume` drives it.
@@ -361,6 +378,9 @@ class Workspace(Generic[Deps]):
 
         self._need_open()
         finish = finish or self.settings.finish
+        action = action or self.settings.action
+        if action not in ("tools", "code"):
+            raise SettingsError(f"action is {action!r}; it is 'tools' or 'code'")
         _check_arguments(files, budget, on_ask, on_uncertain, labels)
         task = task.strip()
         if not task:
@@ -370,7 +390,8 @@ class Workspace(Generic[Deps]):
         name = self._model_name(model)
         equipment = self._equip(self._base_equipment(), tools, model)
         equipment.models.check(name)
-        _check_finish(finish, output_type, native=finish != "text" or equipment.models.client(name).native_tools)
+        worded = finish != "text" or action == "code" or equipment.models.client(name).native_tools
+        _check_finish(finish, output_type, native=worded)
         chosen_roles = self._roles(roles, explicit=model is not None, models=equipment.models)
         history = await self._earlier(session)
         steps = self.settings.max_steps if max_steps is None else max_steps
@@ -410,6 +431,8 @@ class Workspace(Generic[Deps]):
             transcription_model=self.settings.transcription_model,
             context_windows=self._windows({*names, *self.settings.models}, equipment.models),
             finish=finish,
+            action=action,
+            sandbox=self._builtin.sandbox,
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self.store.create_run(run_id, manifest, [created])
@@ -883,6 +906,8 @@ class Workspace(Generic[Deps]):
         from agentorchestra.models.handler import RequestModelHandler
         from agentorchestra.models.side import EmbedHandler, TranscribeHandler
         from agentorchestra.tea.handlers import ToolHandler, effect_for
+        from agentorchestra.tea.programs import NAME as PROGRAM
+        from agentorchestra.tea.programs import ProgramHandler
 
         kit = Kit(
             tools=equipment.tools,
@@ -906,7 +931,7 @@ class Workspace(Generic[Deps]):
                 timeout_s=self.settings.tool_timeout_s,
                 threads=self._threads,
             ),
-            EffectKind.RUN_CODE: CodeHandler(self._builtin.interpreters),
+            EffectKind.RUN_CODE: CodeHandler({**self._builtin.interpreters, PROGRAM: ProgramHandler(self._programs)}),
             EffectKind.INVOKE_AGENT: agents,
             EffectKind.SPAWN: agents,
         }
