@@ -18,6 +18,7 @@ NAMES = [
     "settings",
     "disk",
     "Monty",
+    "sandbox",
     "pypdf",
     "model offline (default)",
     "prompts",
