@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from, text_of
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, provenance_of
 from agentorchestra.core.errors import ModelContextError, UsageError
 from agentorchestra.core.ids import sha256_json
@@ -170,8 +170,9 @@ class State(BaseModel):
             seen[mark] = seen.get(mark, 0) + 1
             if seen[mark] > repeats:
                 repeats, repeated = seen[mark], call.name
-            if effect.name == "done" and outcome.ok:
-                result = _finished(outcome.value, self.step + 1, decision.memory)
+            finished = _finishing(effect, outcome)
+            if finished is not None:
+                result = _finished(finished, self.step + 1, decision.memory)
         if text_blocks:
             messages.append(Message(role="user", content=tuple(text_blocks)))
         useful = any(outcome.ok for outcome in results)
@@ -205,6 +206,15 @@ def _union(a: tuple[Provenance, ...], b: tuple[Provenance, ...]) -> tuple[Proven
     return tuple(sorted({*a, *b}, key=lambda p: (p.kind, p.ref, p.trust.value)))
 
 
+def _finishing(effect: Effect, outcome: Outcome) -> JsonValue:
+    """What `done` gave back, called as a tool or by a program; None where it was not called, or refused."""
+    if not outcome.ok:
+        return None
+    if effect.kind is EffectKind.RUN_CODE:
+        return outcome.value.get("done") if isinstance(outcome.value, dict) else None
+    return outcome.value if effect.name == "done" else None
+
+
 def _finished(value: JsonValue, steps: int, memory: str) -> AgentResult:
     fields = dict(value) if isinstance(value, dict) else {"answer": str(value)}
     return AgentResult.model_validate({**fields, "steps": steps, "memory": memory})
@@ -213,12 +223,15 @@ def _finished(value: JsonValue, steps: int, memory: str) -> AgentResult:
 def _best_effort(state: State, decision: Decision, results: Sequence[Outcome]) -> AgentResult:
     """The last decision held no valid `done`: what it tried to say, or its words, are the best there is."""
     text = decision.message.text.strip() if decision.message is not None else ""
-    fields = _json_object(text)
+    fields = decision_fields(text)
     if fields is not None:
         text = str(fields.get("answer") or decision.memory or state.memory)
     report = "the agent reached its last step without calling done"
-    for call, outcome in zip(decision.tool_calls, results, strict=True):
-        if call.name == "done" and isinstance(call.arguments, dict):
+    for call, effect, outcome in zip(decision.tool_calls, decision.calls, results, strict=True):
+        if effect.kind is EffectKind.RUN_CODE:
+            text = text_of(outcome.blocks()) if outcome.ok else decision.thinking or decision.memory
+            report = f"the last step's program failed: {outcome.error}" if not outcome.ok else report
+        elif call.name == "done" and isinstance(call.arguments, dict):
             text = str(call.arguments.get("answer") or text)
             report = f"the last step's done was refused: {outcome.error}"
     return AgentResult(
@@ -431,22 +444,17 @@ class ModelDecider:
         final: bool,
     ) -> Decision:
         response = outcome.response
-        fields = _json_object(response.text)
-        calls, problem = self._calls(response, fields, state)
-        if final:
-            calls = tuple(call for call in calls if call.name == "done")[:1]
+        fields, calls, problem = self.read(response, state, final=final)
         effects = []
         for index, call in enumerate(calls):
-            effect = self.tools.effect(call, session, provenance)
+            effect = self.effect(call, session, provenance, final=final)
             if index >= self.max_calls:
                 effect = effect.model_copy(
                     update={"invalid": f"too many calls in one step: at most {self.max_calls} are executed"}
                 )
             effects.append(effect)
         said = fields or {}
-        # An answer in words may hold JSON of its own; the fields of a decision say that it is none.
-        worded = fields is None or (self.text_ends and not any(name in fields for name in _FIELDS))
-        plain = self.plain and self.native and worded and not calls and response.finish_reason == "stop"
+        plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(response, fields)
         text = TextBlock(text=response.text, source=Source(kind="agent", ref=session.actor), trust=outcome.trust)
         message = Message(
             role="assistant", content=(text,) if response.text else (), tool_calls=calls if self.native else ()
@@ -466,6 +474,27 @@ class ModelDecider:
             words=response.text.strip() if plain else "",
             ends=self.text_ends,
         )
+
+    def read(
+        self, response: ModelResponse, state: State, *, final: bool
+    ) -> tuple[dict[str, Any] | None, tuple[ToolCall, ...], str | None]:
+        """The fields of the reasoning, the calls, and why there are none."""
+        fields = decision_fields(response.text)
+        calls, problem = self._calls(response, fields, state)
+        if final:
+            calls = tuple(call for call in calls if call.name == "done")[:1]
+        return fields, calls, problem
+
+    def effect(
+        self, call: ToolCall, session: Session[Any], provenance: tuple[Provenance, ...], *, final: bool
+    ) -> Effect:
+        """What a call asks of the door."""
+        return self.tools.effect(call, session, provenance)
+
+    def worded(self, response: ModelResponse, fields: dict[str, Any] | None) -> bool:
+        """Whether a reply without a call is in plain words, which may be meant as the answer."""
+        # An answer in words may hold JSON of its own; the fields of a decision say that it is none.
+        return self.native and (fields is None or (self.text_ends and not any(name in fields for name in _FIELDS)))
 
     def _calls(
         self, response: ModelResponse, fields: dict[str, Any] | None, state: State
@@ -525,7 +554,7 @@ def _is_json(arguments: dict[str, JsonValue] | str) -> bool:
     return True
 
 
-def _json_object(text: str) -> dict[str, Any] | None:
+def decision_fields(text: str) -> dict[str, Any] | None:
     """The JSON object in a reply, also inside a code fence or between words that hold braces; None without one.
 
     Of several the one that looks like a decision is taken.
@@ -594,6 +623,7 @@ __all__ = [
     "State",
     "Toolset",
     "beam",
+    "decision_fields",
     "environment_state",
     "inbox",
     "linear",

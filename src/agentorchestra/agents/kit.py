@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentorchestra.agents.agent import Agent, Delegate
+from agentorchestra.agents.code import CodeDecider
 from agentorchestra.agents.compaction import Compaction, Summariser
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
@@ -33,6 +34,8 @@ from agentorchestra.loop import (
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.runtime.session import Session
+from agentorchestra.tea.functions import Functions
+from agentorchestra.tea.programs import MOST_CALLS
 from agentorchestra.tea.prompts import PromptLibrary
 from agentorchestra.tea.tool import Tool
 from agentorchestra.tea.toolset import AgentToolset, Offered
@@ -185,8 +188,10 @@ def build_agent(
     model, role = model_of(spec, session)
     native, settings, profile_hash = request_settings(model, role, session, kit)
     system_prompt = kit.prompts.get(prompt)
+    code = session.manifest.action == "code"
     values: dict[str, Any] = {
-        "native": native,
+        "native": native or code,  # no JSON format beside the one that programs have
+        "code": code,
         "max_tools": kit.max_calls,
         "tools": [
             {"name": s.name, "description": s.description, "parameters": json.dumps(s.parameters, sort_keys=True)}
@@ -199,6 +204,10 @@ def build_agent(
         "finish": spec.finish,
     }
     rendered = system_prompt.render(**{name: values[name] for name in system_prompt.variables if name in values})
+    if code:
+        session.functions = functions = Functions(toolset)
+        shown = [functions.text(name) for name in functions.names]
+        rendered += "\n\n" + kit.prompts.get("code").render(functions=shown, most_calls=MOST_CALLS)
     top = is_top(session)
     told, sources = _told(spec, session, kit, top)
     state = State(
@@ -222,11 +231,11 @@ def build_agent(
             candidate=state.candidate,
         )
 
-    decide = ModelDecider(
+    decide = (CodeDecider if code else ModelDecider)(
         model=model,
         tools=toolset,
         tail=tail,
-        native=native,
+        native=native and not code,
         settings=settings,
         content_hash=profile_hash,
         max_calls=kit.max_calls,

@@ -41,6 +41,7 @@
     │   │   └── ModelContextError      the prompt is longer than the model's window
     │   └── ScriptError                the scripted model met an unexpected or unused step
     ├── ToolError                      raised by a tool: becomes an observation
+    ├── ProgramEndedError              a program made too many calls or printed too much
     ├── AgentFailedError               the top agent ended without a result
     ├── OutputError                    the answer does not fit the type that was asked for
     └── EventFormatError               an event of an unknown type or later version
@@ -273,6 +274,10 @@ class ScriptError(ModelError):
 
 class ToolError(AgentOrchestraError):
     """Raise it in a tool to show the model a sentence without a traceback."""
+
+
+class ProgramEndedError(AgentOrchestraError):
+    """A program whose functions are tools was ended by the host: it made too many calls or printed too much."""
 
 
 class AgentFailedError(AgentOrchestraError):

@@ -68,6 +68,10 @@ Finish = Literal["done", "text"]
 """How an agent says that it is done: by calling `done` only, or also by a reply in plain words without a call."""
 
 
+Action = Literal["tools", "code"]
+"""How an agent acts: by calling tools, or by writing a program in which they are functions."""
+
+
 class RoleSettings(BaseModel):
     """What a role's requests use in place of the run's model and its profile's parameters.
 
@@ -143,6 +147,7 @@ class Settings(BaseModel):
         max_steps: decisions per run's top agent.
         embedding_model, transcription_model: the models that embed texts and write down recordings; "" for none.
         finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
+        action: how agents act: `tools`, or `code`: a program in each step, in which the tools are functions.
         sandbox: where code that a model wrote runs.
         max_bytes: quota of the workspace's database, None for no limit but the disk.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
@@ -160,6 +165,7 @@ class Settings(BaseModel):
     budget: Budget = Budget()
     max_steps: int = Field(default=20, ge=1)
     finish: Finish = "done"
+    action: Action = "tools"
     on_ask: Literal["wait", "deny"] = "wait"
     on_uncertain: Literal["report", "ask", "retry"] = "report"
     policy: PolicySettings = PolicySettings()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import Block
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.core.settings import Finish, RoleSettings
+from agentorchestra.core.settings import Action, Finish, RoleSettings
 
 
 class RunStatus(StrEnum):
@@ -161,6 +161,7 @@ class RunManifest(BaseModel):
         agents: the agents a planner may delegate to.
         context_windows: tokens each model can read, by its name: where steps are taken out of a history.
         finish: how the top agent says that it is done, see AgentSpec.
+        action: how its agents act: by calling tools, or by writing programs.
         sandbox: where code that a model wrote ran when the run began.
     """
 
@@ -195,6 +196,7 @@ class RunManifest(BaseModel):
     embedding_model: str = ""
     transcription_model: str = ""
     finish: Finish = "done"
+    action: Action = "tools"
     sandbox: str = ""
 
 

@@ -83,6 +83,12 @@ blocked, waiting, out of budget or time), 130 cancelled.""",
     "--max-steps", metavar="N", type=click.IntRange(min=1), help="Decisions of the top agent; the last one must answer."
 )
 @click.option(
+    "--action",
+    type=click.Choice(["tools", "code"]),
+    help="Agents call tools, or write a program in each step, in which their tools are functions.  "
+    "[default: from the settings]",
+)
+@click.option(
     "--on-ask",
     type=click.Choice(["wait", "deny"]),
     help="A question nobody can answer now: the run waits (exit code 3), or the answer is no. "
@@ -116,6 +122,7 @@ def run(
     budget_usd: float | None,
     timeout_s: float | None,
     max_steps: int | None,
+    action: Literal["tools", "code"] | None,
     on_ask: Literal["wait", "deny"] | None,
     on_uncertain: Literal["report", "ask", "retry"] | None,
     labels: tuple[tuple[str, str], ...],
@@ -141,6 +148,7 @@ def run(
                 model=model,
                 budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
                 max_steps=max_steps,
+                action=action,
                 on_ask=on_ask,
                 on_uncertain=on_uncertain,
                 labels=dict(labels),

@@ -1,0 +1,100 @@
+"""Which calls of a program are awaited: those may run at the same time, all others give their value at once.
+
+Models write `x = search("a")` as well as `await asyncio.gather(search("a"), search("b"))`. A function of the host
+therefore gives a value where it is simply called, and something to wait for where the program awaits it:
+
+- the operand of `await`, and what stands in the arguments of `gather`;
+- what is put (assigned, appended) into a name that is awaited or gathered: `jobs = [search(q) for q in qs]`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+Span = tuple[int, int]
+"""Where a call stands: from byte to byte of the program's UTF-8 text."""
+
+_ADDS = ("append", "extend", "insert")
+
+
+def awaited_calls(code: str) -> frozenset[Span]:
+    """The places of the calls whose result is awaited; none for text that is no Python.
+
+    Args:
+        code: the program, its lines ended by newlines.
+    """
+    if "await" not in code and "gather" not in code:
+        return frozenset()
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return frozenset()
+    nodes = list(ast.walk(tree))
+    found = [inner for node in nodes for inner in _operands(node)]
+    names: set[str] = set()
+    while new := {node.id for one in found for node in ast.walk(one) if isinstance(node, ast.Name)} - names:
+        names |= new
+        found += [value for node in nodes for value in _put_into(node, new)]
+    starts = _line_starts(code)
+    return frozenset(
+        (starts[call.lineno - 1] + call.col_offset, starts[call.end_lineno - 1] + call.end_col_offset)
+        for one in found
+        for call in _outer_calls(one)
+        if call.end_lineno is not None and call.end_col_offset is not None
+    )
+
+
+def _operands(node: ast.AST) -> Iterator[ast.expr]:
+    """What is awaited at a node."""
+    if isinstance(node, ast.Await):
+        yield node.value
+    elif isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name == "gather":
+            yield from (one.value if isinstance(one, ast.Starred) else one for one in node.args)
+
+
+def _put_into(node: ast.AST, names: set[str]) -> Iterator[ast.expr]:
+    """What a node puts into one of the names."""
+
+    def named(target: ast.AST | None) -> bool:
+        return any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(target)) if target else False
+
+    match node:
+        case ast.Assign() if any(named(one) for one in node.targets):
+            yield node.value
+        case ast.AnnAssign() | ast.AugAssign() | ast.NamedExpr() if named(node.target) and node.value is not None:
+            yield node.value
+        case ast.For() | ast.comprehension() if named(node.target):
+            yield node.iter
+        case ast.Call(func=ast.Attribute(attr=attr)) if attr in _ADDS and named(node.func):
+            yield from node.args
+
+
+def _outer_calls(value: ast.expr) -> Iterator[ast.Call]:
+    """The calls in an expression whose results it holds: not those in the arguments of another call."""
+    todo: list[ast.AST] = [value]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Call):
+            yield node
+        elif isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
+            todo.append(node.elt)
+        elif isinstance(node, ast.DictComp):
+            todo.append(node.value)
+        elif isinstance(node, ast.Dict):
+            todo += node.values
+        elif isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Starred | ast.IfExp | ast.NamedExpr | ast.BinOp):
+            todo += [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr)]
+
+
+def _line_starts(code: str) -> list[int]:
+    """The byte at which each line begins."""
+    starts = [0]
+    for line in code.encode("utf-8", "surrogatepass").split(b"\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    return starts
+
+
+__all__ = ["Span", "awaited_calls"]

@@ -1,0 +1,365 @@
+"""Where a program runs whose functions are calls of the host: one interface, and Monty behind it.
+
+While the host does what the program called, the program is frozen as bytes and its interpreter serves others: a
+program may wait for agents that run programs themselves, or for a human, and none of them holds a process meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from pydantic import JsonValue
+
+from agentorchestra.core.errors import ProgramEndedError
+from agentorchestra.tea.awaited import Span, awaited_calls
+from agentorchestra.tea.monty import lacks
+
+_PRELUDE = "ToolError = RuntimeError"
+"""Monty knows no classes of exceptions but its own: what a tool says is a RuntimeError under this name."""
+
+_OWN_LIMITS = ("TimeoutError: feed time limit", "MemoryError: memory limit", "RuntimeError: Internal error in monty")
+_INPUT = re.compile(r"<python-input-(\d+)>")
+_LONGEST_ERROR = 4_000
+_LONGEST_VALUE = 20_000
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a function of the host, as the program wrote it."""
+
+    name: str
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came of a call: a value, or an exception for the program.
+
+    Attributes:
+        value: given back to the program.
+        error: the exception's sentence, None for none.
+        kind: the exception's type.
+    """
+
+    value: JsonValue = None
+    error: str | None = None
+    kind: Literal["ToolError", "TypeError"] = "ToolError"
+
+
+class Host(Protocol):
+    """The other side of a program."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The functions that the program may call."""
+        ...
+
+    async def calls(self, calls: Sequence[Call]) -> list[Reply]:
+        """Do what the program called: one call, or several that it waits for together, in the program's order.
+
+        Whatever this raises ends the program and goes up.
+        """
+        ...
+
+    def print(self, text: str) -> None:
+        """Take what the program printed; raises ProgramEndedError where that is too much."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a program ended.
+
+    Attributes:
+        value: its last expression's as Python writes it, None where it has none.
+        error: the exception with its line, None where it ran to its end.
+        state: the program's variables for the next one, None where they cannot be kept.
+    """
+
+    value: str | None = None
+    error: str | None = None
+    state: bytes | None = None
+
+
+class Interpreter(Protocol):
+    """Runs programs that call functions of the host."""
+
+    @property
+    def name(self) -> str:
+        """As observations name it."""
+        ...
+
+    def lacks(self, code: str) -> str | None:
+        """Why it is not the one for a program, found without running it; None if nothing speaks against it."""
+        ...
+
+    async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
+        """Run a program. The same program with the same replies does the same again.
+
+        Args:
+            code: the program.
+            host: its functions, and who takes what it prints.
+            now: what its clock shows, from the beginning to the end.
+            seed: of its `random`.
+            state: of an earlier program, whose variables it sees.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End what it holds open; idempotent."""
+        ...
+
+
+@dataclass(frozen=True)
+class ProgramLimits:
+    """What a program in Monty may use.
+
+    Attributes:
+        seconds: of computing, between two calls.
+        memory: bytes of its heap.
+        depth: nested calls.
+        processes: interpreters that compute at the same time; further programs wait.
+    """
+
+    seconds: float = 10.0
+    memory: int = 64_000_000
+    depth: int = 500
+    processes: int = 4
+
+
+class MontyInterpreter:
+    """Programs in Monty: no files, no network, no environment; what they do to the world are the host's calls."""
+
+    name = "Monty"
+
+    def __init__(self, limits: ProgramLimits | None = None) -> None:
+        self._limits = limits or ProgramLimits()
+        self._pool: Any = None
+        self._lock = asyncio.Lock()
+
+    def lacks(self, code: str) -> str | None:
+        """See tea/monty.py."""
+        return lacks(code)
+
+    async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
+        """Run a program; errors of its own are in what comes back.
+
+        Raises:
+            ProgramEndedError: passed on from the host.
+            Exception: whatever the host raises.
+        """
+        code = code.replace("\r\n", "\n").replace("\r", "\n")  # as Python reads it
+        options = {
+            "limits": {
+                "max_feed_duration_secs": self._limits.seconds,
+                "max_memory": self._limits.memory,
+                "max_recursion_depth": self._limits.depth,
+            },
+            "os_policy": {"datetime": now, "sleep": "zero", "random_start": {"seed": seed}},
+        }
+        return await _MontyRun(_Worker(await self._started(), options), code, host).run(state)
+
+    async def _started(self) -> Any:
+        async with self._lock:
+            if self._pool is None:
+                from pydantic_monty import AsyncMonty
+
+                pool = AsyncMonty(max_processes=self._limits.processes)
+                await pool.__aenter__()
+                self._pool = pool
+            return self._pool
+
+    async def aclose(self) -> None:
+        """End the interpreters; idempotent."""
+        async with self._lock:
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                await pool.__aexit__(None, None, None)
+
+
+class _Worker:
+    """One of the pool's interpreters, held only while the program computes."""
+
+    def __init__(self, pool: Any, options: dict[str, Any]) -> None:
+        self._pool = pool
+        self._options = options
+        self._held: Any = None
+
+    async def take(self) -> Any:
+        """A fresh interpreter."""
+        held = self._pool.checkout(**self._options)
+        interpreter = await held.__aenter__()
+        self._held = held
+        return interpreter
+
+    async def give_up(self) -> None:
+        """Let others have it; idempotent."""
+        held, self._held = self._held, None
+        if held is not None:
+            await held.__aexit__(None, None, None)
+
+
+@dataclass
+class _State:
+    """Variables of a program as bytes, with what is known of the programs that made them.
+
+    Attributes:
+        programs: how many there were: functions they defined may still be called.
+        awaited: of each, by its number, the places of the calls that it awaits.
+    """
+
+    programs: int = 0
+    awaited: dict[int, frozenset[Span]] = field(default_factory=dict)
+
+    def with_dump(self, dump: bytes) -> bytes:
+        """As one value."""
+        places = {str(number): sorted(spans) for number, spans in self.awaited.items() if spans}
+        return json.dumps({"programs": self.programs, "awaited": places}).encode() + b"\n" + dump
+
+    @classmethod
+    def read(cls, state: bytes) -> tuple[_State, bytes]:
+        """The other way round."""
+        head, _, dump = state.partition(b"\n")
+        fields = json.loads(head)
+        awaited = {int(n): frozenset((start, end) for start, end in spans) for n, spans in fields["awaited"].items()}
+        return cls(fields["programs"], awaited), dump
+
+
+class _MontyRun:
+    """One program in Monty."""
+
+    def __init__(self, worker: _Worker, code: str, host: Host) -> None:
+        self._worker = worker
+        self._code = code
+        self._host = host
+        self._known = _State()
+        self._interpreter: Any = None
+        self._pending: dict[int, Call] = {}
+        self._said: list[str] = []
+        self._ended: ProgramEndedError | None = None
+
+    async def run(self, state: bytes | None) -> Ran:
+        from pydantic_monty import MontyCrashedError, MontyError
+
+        try:
+            try:
+                snapshot = await self._begin(state)
+                while not hasattr(snapshot, "output"):
+                    snapshot = await self._next(snapshot)
+            except MontyError as exc:
+                if self._ended is not None:
+                    raise self._ended from None
+                shown = str(exc.display() if hasattr(exc, "display") else exc).strip()
+                lost = isinstance(exc, MontyCrashedError) or any(one in shown for one in _OWN_LIMITS)
+                return Ran(error=self._error(shown), state=None if lost else await self._dump())
+            return Ran(value=_shown(snapshot.output), state=await self._dump())
+        finally:
+            await self._worker.give_up()
+
+    async def _begin(self, state: bytes | None) -> Any:
+        self._interpreter = await self._worker.take()
+        if state is None:
+            await self._interpreter.feed_run(_PRELUDE)
+        else:
+            self._known, dump = _State.read(state)
+            await self._interpreter.load_session(dump)
+        self._known.programs += 1
+        self._known.awaited[self._known.programs] = awaited_calls(self._code)
+        return await self._interpreter.feed_start(self._code, print_callback=self._print)
+
+    async def _next(self, snapshot: Any) -> Any:
+        """Answer what the program stopped for."""
+        if hasattr(snapshot, "variable_name"):
+            known = snapshot.variable_name in self._host.names
+            return await (snapshot.resume(value=_named(snapshot.variable_name)) if known else snapshot.resume())
+        if hasattr(snapshot, "pending_call_ids"):
+            ids = sorted(snapshot.pending_call_ids)  # the order in which the program made the calls
+            replies = await self._away(snapshot, [self._pending.pop(one) for one in ids])
+            return await self._again.resume({one: self._result(reply) for one, reply in zip(ids, replies, strict=True)})
+        if snapshot.is_os_function:
+            return await snapshot.resume_not_handled()
+        if snapshot.function_name not in self._host.names:
+            names = ", ".join(sorted(self._host.names))
+            said = f"name {snapshot.function_name!r} is not defined; the functions: {names}"
+            return await snapshot.resume({"exc_type": "NameError", "message": said})
+        call = Call(snapshot.function_name, tuple(snapshot.args), dict(snapshot.kwargs))
+        if self._awaits(snapshot.position):
+            self._pending[snapshot.call_id] = call
+            return await snapshot.resume({"future": ...})
+        (reply,) = await self._away(snapshot, [call])
+        return await self._again.resume(self._result(reply))
+
+    def _awaits(self, position: Any) -> bool:
+        made = _INPUT.fullmatch(position.filename)
+        spans = self._known.awaited.get(int(made[1])) if made else None
+        return spans is not None and (position.start, position.end) in spans
+
+    async def _away(self, snapshot: Any, calls: list[Call]) -> list[Reply]:
+        """The host's replies; the interpreter is free meanwhile, the program goes on in another one."""
+        frozen = snapshot.dump()
+        await self._worker.give_up()
+        replies = await self._host.calls(calls)
+        self._interpreter = await self._worker.take()
+        self._again = await self._interpreter.load_snapshot(frozen, print_callback=self._print)
+        return replies
+
+    def _result(self, reply: Reply) -> dict[str, Any]:
+        if reply.error is None:
+            return {"return_value": reply.value}
+        if reply.kind == "ToolError":
+            self._said.append(reply.error)
+            return {"exc_type": "RuntimeError", "message": reply.error}
+        return {"exc_type": reply.kind, "message": reply.error}
+
+    def _print(self, stream: str, text: str) -> None:
+        try:
+            self._host.print(text)
+        except ProgramEndedError as exc:
+            self._ended = exc  # Monty passes on its sentence, not the exception
+            raise
+
+    async def _dump(self) -> bytes | None:
+        from pydantic_monty import MontyError
+
+        try:
+            return self._known.with_dump(await self._interpreter.dump())
+        except MontyError:
+            return None
+
+    def _error(self, shown: str) -> str:
+        for said in self._said:
+            if shown.endswith(f"RuntimeError: {said}"):
+                shown = f"{shown.removesuffix(said).removesuffix('RuntimeError: ')}ToolError: {said}"
+                break
+        shown = _INPUT.sub(lambda match: f"<program {match[1]}>", shown)
+        half = _LONGEST_ERROR // 2
+        return shown if len(shown) <= _LONGEST_ERROR else f"{shown[:half]}\n[...]\n{shown[-half:]}"
+
+
+def _named(name: str) -> Any:
+    """What stands for a function of the host in the program; it is never called here."""
+
+    def function() -> None: ...
+
+    function.__name__ = name
+    return function
+
+
+def _shown(value: Any) -> str | None:
+    if value is None:
+        return None
+    try:
+        shown = repr(value)
+    except (RecursionError, ValueError):
+        return f"a {type(value).__name__} that cannot be written"
+    return shown if len(shown) <= _LONGEST_VALUE else f"{shown[:_LONGEST_VALUE]} [...]"
+
+
+__all__ = ["Call", "Host", "Interpreter", "MontyInterpreter", "ProgramLimits", "Ran", "Reply"]
