@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.core.spec import FileRef
+from agentorchestra.core.spec import FileRef, first_names
 from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.passages import Passage
 from agentorchestra.tools.files.readers import Document, PdfDocument, read_document
@@ -30,8 +30,7 @@ def file_named(ctx: RunContext[Any], name: str) -> FileRef:
     close = [ref for ref in files if ref.name.replace("\\", "/").rpartition("/")[2].lower() == wanted]
     if len(close) == 1:
         return close[0]
-    listed = ", ".join(ref.name for ref in files) or "none"
-    raise ToolError(f"This task has no file {name!r}; its files are: {listed}.")
+    raise ToolError(f"This task has no file {name!r}; its files are: {first_names(ref.name for ref in files)}.")
 
 
 async def with_index(folder: Path, work: Callable[[PassageIndex], Awaitable[_T]]) -> _T:
@@ -54,7 +53,7 @@ def _open_index(folder: Path) -> PassageIndex:
 
 async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *, add: bool = False) -> Document:
     """The document behind a file, PDFs from the index where they are; `add` puts it there."""
-    kept = await asyncio.to_thread(index.pages, ref.sha256)
+    kept = await asyncio.to_thread(index.document, ref.sha256)
     if kept is not None:
         return kept
     path = ctx.file(ref.name)

@@ -1,7 +1,7 @@
 """A lexical index (BM25) over passages that takes a new document without a rebuild: SQLite's FTS5 in one file.
 
-The index is a cache: it is keyed by the files' hashes, written in one transaction per document, and thrown away when it
-cannot be read.
+The index is a cache: it is keyed by the files' hashes, written in transactions of whole documents, and thrown away when
+it cannot be read. A search names the documents it means, so what is no file of a task is never found.
 """
 
 from __future__ import annotations
@@ -11,23 +11,38 @@ import json
 import re
 import sqlite3
 import threading
-from collections.abc import Sequence
+import time
+import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agentorchestra.tools.files.passages import passages
 from agentorchestra.tools.files.readers import Document, PdfDocument, TableDocument, check_stop
 
-_VERSION = 1
-"""Of the tables and of how passages are cut; another one found in a file means: build anew. 1: the first."""
+_VERSION = 2
+"""Of the tables and of how passages are cut; another one found in a file means: build anew.
+
+1: the first. 2: passages are numbered by their document, problems are kept, the search's words are stored once.
+"""
+
+_BITS = 24
+"""A passage's number is its document's shifted left by these, plus its place in it: a search needs no look-up to tell
+which document a passage is of."""
 
 _TABLES = """
-CREATE TABLE documents (sha256 TEXT PRIMARY KEY, pages TEXT);
-CREATE VIRTUAL TABLE passages USING fts5 (
-    words, heading, sha256 UNINDEXED, place UNINDEXED, body UNINDEXED,
-    tokenize = "porter unicode61 remove_diacritics 2"
+CREATE TABLE documents (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, kept BLOB, problem TEXT, at REAL);
+CREATE TABLE passages (id INTEGER PRIMARY KEY, place TEXT NOT NULL, body TEXT NOT NULL);
+CREATE VIRTUAL TABLE words USING fts5 (
+    text, heading, content = '', tokenize = "porter unicode61 remove_diacritics 2"
 );
 """
+
+PROBLEM_S = 3_600.0
+"""After this a file that could not be read is tried again: it may have been the machine."""
+
+QUERY_S = 20.0
+"""The longest a query may take."""
 
 _HYPHENATED = re.compile(r"(\w)[-\u00ad]\n\s*(?=[a-zà-ÿ])")
 _CAMEL = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])|_")
@@ -67,6 +82,57 @@ def query_words(query: str) -> list[str]:
     return [word for word in words if word not in STOP_WORDS] or words
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A document made ready for the index: what takes time, done outside the lock.
+
+    Attributes:
+        rows: (searchable words, heading, place, text) of each passage.
+        kept: the converted document where converting it again would be costly.
+        problem: why it could not be read, with `{name}` for the file's name; it then has no rows.
+    """
+
+    rows: Sequence[tuple[str, str, str, str]] = ()
+    kept: bytes | None = None
+    problem: str | None = None
+
+    @property
+    def chars(self) -> int:
+        """About its size in memory."""
+        return sum(len(row[0]) + len(row[3]) for row in self.rows) + len(self.kept or b"")
+
+
+class SlowQueryError(Exception):
+    """A query took longer than `QUERY_S`."""
+
+
+def prepare(document: Document, stop: threading.Event | None = None) -> Prepared:
+    """Cut a document into the passages to be indexed.
+
+    Raises:
+        Stopped: if `stop` was set meanwhile.
+    """
+    table = isinstance(document, TableDocument)
+    rows = []
+    for count, passage in enumerate(passages(document)):
+        if count % 256 == 0:
+            check_stop(stop)
+        if count >> _BITS:
+            break
+        rows.append((_searchable(passage.text, table), passage.heading, passage.place, passage.text))
+    return Prepared(rows, _pack(document))
+
+
+def _pack(document: Document) -> bytes | None:
+    if not isinstance(document, PdfDocument):
+        return None
+    return zlib.compress(json.dumps(document.pages).encode(), 1)
+
+
+def _unpack(kept: bytes) -> Document:
+    return PdfDocument(tuple(json.loads(zlib.decompress(kept))))
+
+
 class PassageIndex:
     """Passages of many documents in `folder`/index.db, or in memory.
 
@@ -86,7 +152,7 @@ class PassageIndex:
         if self._path is None:
             return self._prepared(sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None))
         for attempt in (1, 2):
-            db = sqlite3.connect(self._path, timeout=10, check_same_thread=False, isolation_level=None)
+            db = sqlite3.connect(self._path, timeout=30, check_same_thread=False, isolation_level=None)
             try:
                 return self._prepared(db)
             except sqlite3.DatabaseError as error:
@@ -94,19 +160,25 @@ class PassageIndex:
                 broken = not isinstance(error, sqlite3.OperationalError)
                 if attempt == 2 or not broken:
                     raise
-                self._path.unlink(missing_ok=True)
+                for path in (self._path, *self._path.parent.glob("index.db-*")):
+                    path.unlink(missing_ok=True)
         raise AssertionError("unreachable")
 
     def _prepared(self, db: sqlite3.Connection) -> sqlite3.Connection:
+        with contextlib.suppress(sqlite3.OperationalError):  # in use, or a disk on which it cannot be
+            db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA temp_store = MEMORY")
+        db.execute("CREATE TEMP TABLE wanted (sha256 TEXT PRIMARY KEY, position INTEGER) WITHOUT ROWID")
+        db.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY, position INTEGER)")
         if db.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
             return db
         db.execute("BEGIN IMMEDIATE")
         try:
             # Another process may have made the tables while this one waited for the lock.
             if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-                db.execute("DROP TABLE IF EXISTS documents")
-                db.execute("DROP TABLE IF EXISTS passages")
+                for table in ("documents", "passages", "words"):
+                    db.execute(f"DROP TABLE IF EXISTS main.{table}")
                 for statement in _TABLES.split(";\n"):
                     if statement.strip():
                         db.execute(statement)
@@ -130,14 +202,37 @@ class PassageIndex:
 
     def has(self, sha256: str) -> bool:
         """Whether the document is in the index."""
+        statement = "SELECT 1 FROM documents WHERE sha256 = ? AND problem IS NULL"
         with self._lock:
-            return self._db.execute("SELECT 1 FROM documents WHERE sha256 = ?", (sha256,)).fetchone() is not None
+            return self._db.execute(statement, (sha256,)).fetchone() is not None
 
-    def pages(self, sha256: str) -> PdfDocument | None:
-        """The pages of a PDF that was added: extracting them again would take seconds."""
+    def document(self, sha256: str) -> Document | None:
+        """A document that was added and is costly to convert again, None for the others."""
         with self._lock:
-            row = self._db.execute("SELECT pages FROM documents WHERE sha256 = ?", (sha256,)).fetchone()
-        return PdfDocument(tuple(json.loads(row[0]))) if row is not None and row[0] is not None else None
+            row = self._db.execute("SELECT kept FROM documents WHERE sha256 = ?", (sha256,)).fetchone()
+        return _unpack(row[0]) if row is not None and row[0] is not None else None
+
+    def known(self, sha256s: Iterable[str]) -> dict[str, str]:
+        """What is known of these documents: "" for one that can be searched, else why it could not be read lately."""
+        statement = "SELECT sha256, coalesce(problem, '') FROM wanted JOIN documents USING (sha256) " + (
+            "WHERE problem IS NULL OR at > ?"
+        )
+        with self._lock:
+            self._want(sha256s)
+            return dict(self._db.execute(statement, (time.time() - PROBLEM_S,)).fetchall())
+
+    def _want(self, sha256s: Iterable[str]) -> None:
+        """The documents of a search as a table: a statement takes only so many values."""
+        self._db.execute("BEGIN")
+        try:
+            self._db.execute("DELETE FROM wanted")
+            self._db.executemany(
+                "INSERT OR IGNORE INTO wanted VALUES (?, ?)", ((one, number) for number, one in enumerate(sha256s))
+            )
+            self._db.execute("COMMIT")
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
 
     def add(self, sha256: str, document: Document, stop: threading.Event | None = None) -> int:
         """Add a document unless it is there; all of it or nothing.
@@ -149,45 +244,96 @@ class PassageIndex:
             Stopped: if `stop` was set meanwhile.
         """
         # Cut first, write then: the file is locked for the writing only.
-        table = isinstance(document, TableDocument)
-        rows = []
-        for count, passage in enumerate(passages(document)):
-            if count % 256 == 0:
-                check_stop(stop)
-            rows.append((_searchable(passage.text, table), passage.heading, sha256, passage.place, passage.text))
-        kept = json.dumps(document.pages) if isinstance(document, PdfDocument) else None
+        prepared = prepare(document, stop)
+        check_stop(stop)
+        return self.put([(sha256, prepared)])
+
+    def put(self, documents: Sequence[tuple[str, Prepared]]) -> int:
+        """Add prepared documents that are not there yet, all of them or none.
+
+        Returns:
+            How many passages were added.
+        """
+        added = 0
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                if self._db.execute("INSERT OR IGNORE INTO documents VALUES (?, ?)", (sha256, kept)).rowcount != 1:
-                    rows = []
-                self._db.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", rows)
-                check_stop(stop)
+                for sha256, prepared in documents:
+                    added += self._put(sha256, prepared)
                 self._db.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
                 raise
-        return len(rows)
+        return added
 
-    def search(self, query: str, sha256s: Sequence[str], limit: int = 5) -> list[Hit]:
+    def _put(self, sha256: str, prepared: Prepared) -> int:
+        row = self._db.execute("SELECT id, problem FROM documents WHERE sha256 = ?", (sha256,)).fetchone()
+        if row is not None and row[1] is None:
+            return 0
+        number = row[0] if row is not None else None
+        cursor = self._db.execute(
+            "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?)",
+            (number, sha256, prepared.kept, prepared.problem, time.time()),
+        )
+        first = (number or cursor.lastrowid or 0) << _BITS
+        self._db.executemany(
+            "INSERT INTO words (rowid, text, heading) VALUES (?, ?, ?)",
+            ((first + at, words, heading) for at, (words, heading, _, _) in enumerate(prepared.rows)),
+        )
+        self._db.executemany(
+            "INSERT INTO passages VALUES (?, ?, ?)",
+            ((first + at, place, text) for at, (_, _, place, text) in enumerate(prepared.rows)),
+        )
+        return len(prepared.rows)
+
+    def search(
+        self, query: str, sha256s: Sequence[str], limit: int = 5, stop: threading.Event | None = None
+    ) -> list[Hit]:
         """The best passages of these documents: those that hold more of the query's rarer words first.
 
         Any text is a query: operators and quotes of the search language have no meaning.
+
+        Raises:
+            SlowQueryError: if it takes longer than `QUERY_S`.
+            Stopped: if `stop` was set meanwhile.
         """
         words = query_words(query)
         if not words or not sha256s:
             return []
         # Each word in quotes is a string to FTS5; `\w` holds no quote.
         match = " OR ".join(f'"{word}"' for word in words[:64])
-        marks = ", ".join("?" for _ in sha256s)
-        statement = (
-            f"SELECT sha256, place, body, -bm25(passages, 1.0, 0.3) AS score FROM passages "
-            f"WHERE passages MATCH ? AND sha256 IN ({marks}) ORDER BY score DESC, rowid LIMIT ?"
-        )
+        deadline = time.monotonic() + QUERY_S
+
+        def late() -> bool:
+            return time.monotonic() > deadline or (stop is not None and stop.is_set())
+
         with self._lock:
-            rows = self._db.execute(statement, (match, *sha256s, max(1, limit))).fetchall()
+            self._want(sha256s)
+            self._db.execute("DELETE FROM chosen")
+            self._db.execute("INSERT INTO chosen SELECT id, position FROM wanted JOIN documents USING (sha256)")
+            self._db.set_progress_handler(late, 10_000)
+            try:
+                rows = self._db.execute(_SEARCH, (match, max(1, limit))).fetchall()
+            except sqlite3.OperationalError:
+                if not late():
+                    raise
+                check_stop(stop)
+                raise SlowQueryError from None
+            finally:
+                self._db.set_progress_handler(None, 0)
         return [Hit(*row) for row in rows]
+
+
+# The matching passages come first (CROSS JOIN keeps the order): one look at the task's documents for each of them.
+_SEARCH = f"""
+SELECT documents.sha256, place, body, score FROM (
+    SELECT words.rowid AS id, position, -bm25(words, 1.0, 0.3) AS score
+    FROM words CROSS JOIN chosen ON chosen.id = (words.rowid >> {_BITS})
+    WHERE words MATCH ? ORDER BY score DESC, position, words.rowid LIMIT ?
+) AS hits JOIN passages ON passages.id = hits.id JOIN documents ON documents.id = (hits.id >> {_BITS})
+ORDER BY score DESC, position, hits.id
+"""
 
 
 def _searchable(text: str, table: bool) -> str:
