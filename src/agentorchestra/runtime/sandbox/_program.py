@@ -1,4 +1,4 @@
-"""Runs one Python program inside a sandbox: `python -I _program.py FILE LIBRARIES SEED RESULTS CALLS`.
+"""Runs one Python program inside a sandbox: `python -P -s _program.py FILE LIBRARIES SEED RESULTS CALLS`.
 
 Prints the value of the last expression, as an interactive interpreter does. `tools.NAME(argument=value)` calls a tool
 of the host, and raises ToolError for what it could not do.
@@ -59,7 +59,10 @@ class _Tools:
 
 def main() -> None:
     path, libraries, seed, results, calls = sys.argv[1:]
-    sys.path.append(libraries)
+    if os.path.isdir(libraries):  # these, and not what the system happens to have
+        sys.path[:] = [one for one in sys.path if os.path.basename(one) not in ("site-packages", "dist-packages")]
+        sys.path[:] = [one for one in sys.path if one != libraries]
+        sys.path.append(libraries)
     sys.path.append(os.getcwd())
     sys.argv = [path]
     random.seed(int(seed))

@@ -65,6 +65,8 @@ def prepare(lines: Lines) -> tuple[dict[str, Any], dict[str, Mark]]:
     start: dict[str, Any] = {}
     before: dict[str, Mark] = {}
     pending: list[dict[str, Any]] = []
+    begun: set[str] = set()
+    failed: set[str] = set()
     while True:
         while not pending:
             pending = [json.loads(line) for line in lines.read()]
@@ -81,15 +83,28 @@ def prepare(lines: Lines) -> tuple[dict[str, Any], dict[str, Mark]]:
                     os.symlink(start["inputs"], "files")
         elif message["kind"] == "file":
             name = message["name"]
-            folder = os.path.dirname(name)
-            if folder:
-                os.makedirs(folder, exist_ok=True)
-            with open(name, "ab") as target:
-                target.write(base64.b64decode(message["data"]))
-            if message["last"]:
+            try:
+                put(name, base64.b64decode(message["data"]), first=name not in begun)
+            except OSError as error:
+                if name not in failed:
+                    say("note", text=f"{name} could not be put into the working folder: {error.strerror}")
+                failed.add(name)
+            begun.add(name)
+            if message["last"] and name not in failed:
                 before[name] = mark(os.lstat(name))
         else:
             return start, before
+
+
+def put(name: str, data: bytes, *, first: bool) -> None:
+    """Write a part of a file; a link to one of the read-only files gives way."""
+    folder = os.path.dirname(name)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    if first and os.path.islink(name):
+        os.unlink(name)
+    with open(name, "ab") as target:
+        target.write(data)
 
 
 def mark(found: os.stat_result) -> Mark:
@@ -127,7 +142,8 @@ def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
     results_in, results_out = os.pipe()  # what they give
     if start["language"] == "python":
         program = os.path.join(start["temporary"], "program.py")
-        command = [sys.executable, "-I", "-B", os.path.join(HERE, "_program.py"), program, start["libraries"]]
+        # Not -I, which ignores PYTHONHASHSEED and PYTHONUNBUFFERED; the environment is ours.
+        command = [sys.executable, "-P", "-s", "-B", os.path.join(HERE, "_program.py"), program, start["libraries"]]
         command += [str(start["seed"]), str(results_in), str(calls_out)]
     else:
         program = os.path.join(start["temporary"], "program.sh")
@@ -183,7 +199,7 @@ def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
             elif key.fd == calls_in:
                 try:
                     asked = [json.loads(line) for line in from_child.read()]
-                except ValueError:
+                except (ValueError, RecursionError):
                     stopped = "call"
                     break
                 if not from_child.open:

@@ -36,7 +36,6 @@ _OLDEST = (0, 8)
 _FIRST_USER = 0x60000000
 _users = itertools.count()
 _ENVIRONMENT = {
-    "PATH": "/usr/bin:/bin",
     "HOME": "/tmp",
     "LANG": "C.UTF-8",
     "LC_ALL": "C.UTF-8",
@@ -47,8 +46,9 @@ _ENVIRONMENT = {
     "OMP_NUM_THREADS": "2",
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUNBUFFERED": "1",
+    "PYTHONPATH": LIBRARIES,  # of interpreters that a shell starts
 }
-_ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/mime.types")
+_ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime", "/etc/mime.types")
 _ETC_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/ca-certificates")
 
 
@@ -134,7 +134,8 @@ class Bubblewrap:
         outer = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
         outer += [] if program.network else ["--unshare-net"]
         outer += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
-        for name, value in _ENVIRONMENT.items():
+        path = dict.fromkeys((str(Path(_python()).parent), "/usr/bin", "/bin"))
+        for name, value in {**_ENVIRONMENT, "PATH": ":".join(path)}.items():
             outer += ["--setenv", name, value]
         outer += self._world(program, limits)
         closing = ["--disable-userns", "--uid", NOBODY, "--gid", NOBODY, "--cap-drop", "ALL"]
@@ -157,11 +158,12 @@ class Bubblewrap:
                 world += ["--symlink", str(path.readlink()), str(path)]
             elif path.is_dir():
                 world += ["--ro-bind", str(path), str(path)]
+        world += ["--perms", "0755", "--dir", "/etc"]  # by hand: bubblewrap would close it to other users
         for path_ in (*_ETC, *(_ETC_NETWORK if program.network else ())):
             world += ["--ro-bind-try", path_, path_]
         base = str(Path(sys.base_prefix).resolve())
         if not base.startswith("/usr/") and base != "/usr":
-            for parent in reversed(Path(base).parents[:-1]):  # made by hand: bubblewrap would close them to other users
+            for parent in reversed(Path(base).parents[:-1]):
                 world += ["--perms", "0755", "--dir", str(parent)]
             world += ["--ro-bind", base, base]
         world += ["--dev", "/dev", "--proc", "/proc"]

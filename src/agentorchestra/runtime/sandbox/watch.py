@@ -99,8 +99,11 @@ def _proportional(pid: int) -> int:
 
 
 def _temporary(pids: list[int]) -> tuple[int, int]:
-    """Bytes and entries in the temporary file systems that the last process of the tree sees."""
+    """Bytes and entries in the temporary file systems that the last process of the tree sees; not in those of ours."""
     for pid in reversed(pids):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(f"/proc/{pid}/root/"), os.stat("/")):  # noqa: PTH116 - another root
+                continue
         size = entries = 0
         seen: set[int] = set()
         for folder in _INSIDE:

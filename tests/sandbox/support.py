@@ -1,0 +1,73 @@
+"""What the tests of the sandboxes share."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from agentorchestra.runtime.sandbox import HostCall, Program, Ran, Sandbox, SandboxLimits
+from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
+from agentorchestra.runtime.sandbox.docker import Docker
+from agentorchestra.runtime.sandbox.local import UnsafeLocal
+
+BACKENDS: dict[str, Callable[[], Sandbox]] = {"bubblewrap": Bubblewrap, "docker": Docker, "unsafe-local": UnsafeLocal}
+
+
+def here() -> list[str]:
+    """The backends to be tested here: Docker only where an engine answers, so that its absence is said once."""
+    return [name for name in BACKENDS if name != "docker" or not _sandbox(name)[1]]
+
+
+@functools.cache
+def _sandbox(name: str) -> tuple[Sandbox, str]:
+    made = BACKENDS[name]()
+    return made, asyncio.run(made.problem())
+
+
+def usable(name: str) -> Sandbox:
+    """A backend that works here.
+
+    Where bubblewrap could have been installed (Linux with root) its absence is a failure: the tests that matter most
+    must not be left out without anybody noticing. A Docker client without an engine is no backend.
+    """
+    sandbox, problem = _sandbox(name)
+    if problem and name == "bubblewrap" and sys.platform.startswith("linux") and os.geteuid() == 0:
+        pytest.fail(f"scripts/setup-system.sh could have installed it: {problem}")
+    if problem:
+        pytest.skip(f"not run: {problem}")
+    return sandbox
+
+
+async def run(
+    sandbox: Sandbox,
+    code: str,
+    limits: SandboxLimits | None = None,
+    *,
+    language: Literal["python", "bash"] = "python",
+    call: HostCall | None = None,
+    folder: Path | None = None,
+    names: tuple[str, ...] = (),
+    kept: dict[str, bytes] | None = None,
+    tools: tuple[str, ...] = (),
+    seed: int = 0,
+) -> Ran:
+    """Run a program, in 20 seconds if nothing else is said."""
+    program = Program(language, code, folder=folder, names=names, kept=kept or {}, tools=tools, seed=seed)
+    return await sandbox.run(program, limits or SandboxLimits(seconds=20), call=call)
+
+
+async def prints(sandbox: Sandbox, code: str, **more: object) -> str:
+    """What a program prints that ends well."""
+    ran = await run(sandbox, code, **more)  # type: ignore[arg-type] # as for `run`
+    assert (ran.ending, ran.exit_code, ran.stderr) == ("exited", 0, ""), ran
+    return ran.stdout
+
+
+__all__ = ["BACKENDS", "here", "prints", "run", "usable"]
