@@ -68,6 +68,9 @@ class FakeContext:
         """The path behind a name."""
         return self._paths[name]
 
+    def progress(self, text: str) -> None:
+        """Nobody watches."""
+
 
 @dataclass
 class Reply:

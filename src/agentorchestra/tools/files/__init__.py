@@ -36,7 +36,7 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
         return await with_index(folder or ctx.folder, lambda index: read_part(ctx, index, name, part))
 
     @tool(effect="read")
-    async def search_files(ctx: RunContext[Any], query: str, limit: int = 5) -> ToolResult:
+    async def search_files(ctx: RunContext[Any], query: str, limit: int = 5, files: str | None = None) -> ToolResult:
         """Find the passages of this task's files that hold the words of a query, best first, each with its place.
 
         The search is by words, not by meaning: use the names, numbers and terms that the passage will contain.
@@ -44,8 +44,9 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
         Args:
             query: A few words.
             limit: How many passages at most, 1 to 50.
+            files: Which files to search, e.g. "docs/2023/*.md" or "docs/2023"; all without it.
         """
-        return await with_index(folder or ctx.folder, lambda index: search_passages(ctx, index, query, limit))
+        return await with_index(folder or ctx.folder, lambda index: search_passages(ctx, index, query, limit, files))
 
     @tool(effect="read")
     async def describe_files(ctx: RunContext[Any]) -> ToolResult:

@@ -3,38 +3,97 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Sequence
 from typing import Any
 
 from agentorchestra.core.content import Block
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.spec import FileRef
 from agentorchestra.tea.tool import ToolResult
-from agentorchestra.tools.files.common import block, document_of, note
-from agentorchestra.tools.files.index import PassageIndex, query_words
+from agentorchestra.tools.files.common import block, note
+from agentorchestra.tools.files.folders import by_folder, matching
+from agentorchestra.tools.files.index import Hit, PassageIndex, SlowQueryError, query_words
+from agentorchestra.tools.files.indexing import Standing, bring_up
 from agentorchestra.tools.files.passages import Passage
 
+NAMED = 5
+"""Files that could not be searched and are named; the others are counted."""
 
-async def search_passages(ctx: RunContext[Any], index: PassageIndex, query: str, limit: int) -> ToolResult:
+FEW = 10
+"""Up to this many files are named where nothing was found, and no figures are given."""
+
+
+async def search_passages(
+    ctx: RunContext[Any], index: PassageIndex, query: str, limit: int, files: str | None = None
+) -> ToolResult:
     if not ctx.manifest.files:
         raise ToolError("This task has no files to search; answer without them.")
     if not query_words(query):
         raise ToolError(f"The query {query!r} holds no word to search for; give names, numbers or terms.")
     if not 1 <= limit <= 50:
         raise ToolError(f"limit is {limit}; give a number from 1 to 50.")
+    chosen = chosen_files(ctx, files)
+    standing = await bring_up(ctx, index, chosen)
+    problems = _problems(chosen, standing)
+    searched = [one for one in chosen if one.sha256 in standing.readable]
+    if not searched:
+        raise ToolError(" ".join(problems) or "None of the files could be read in time; search again to go on.")
     names: dict[str, str] = {}
-    problems: list[str] = []
-    for ref in ctx.manifest.files:
-        try:
-            if not await asyncio.to_thread(index.has, ref.sha256):
-                await document_of(ctx, ref, index, add=True)
-            names.setdefault(ref.sha256, ref.name)
-        except ToolError as error:  # one bad file must not hide the others
-            problems.append(str(error))
-    if not names:
-        raise ToolError(" ".join(problems))
-    hits = await asyncio.to_thread(index.search, query, list(names), limit)
+    for one in searched:
+        names.setdefault(one.sha256, one.name)
+    hits = await _hits(index, query, list(names), limit)
     blocks: list[Block] = [block(names[hit.sha256], Passage(hit.place, hit.text)) for hit in hits]
     if not hits:
-        blocks.append(note(f"No passage of {', '.join(names.values())} holds a word of the query {query!r}."))
+        where = ", ".join(one.name for one in searched) if len(searched) <= FEW else f"{len(searched):,} files"
+        blocks.append(note(f"No passage of {where} holds a word of the query {query!r}."))
     blocks.extend(note(f"Not searched: {problem}") for problem in problems)
+    if standing.left:
+        blocks.append(
+            note(
+                f"{len(searched):,} of {len(chosen):,} files are read so far; search again to go on with the others, "
+                "or narrow the search with `files`."
+            )
+        )
+    elif len(chosen) > FEW:
+        narrowed = f" matching {files!r}" if files else ""
+        blocks.append(note(f"Searched {len(searched):,} of {len(chosen):,} files{narrowed}."))
     return ToolResult(content=blocks)
+
+
+def chosen_files(ctx: RunContext[Any], pattern: str | None) -> list[FileRef]:
+    """The task's files that a pattern names.
+
+    Raises:
+        ToolError: if it names none, with the folders there are.
+    """
+    found = matching(ctx.manifest.files, pattern)
+    if not found and ctx.manifest.files:
+        listed = "; ".join(by_folder(ctx.manifest.files))
+        raise ToolError(f"No file of this task matches {pattern!r}; give e.g. 'docs/*.md'. There are: {listed}.")
+    return found
+
+
+async def _hits(index: PassageIndex, query: str, sha256s: Sequence[str], limit: int) -> list[Hit]:
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(index.search, query, sha256s, limit, stop)
+    except SlowQueryError:
+        raise ToolError(
+            f"The query {query!r} takes too long: its words stand in too many passages; give rarer words or fewer files."
+        ) from None
+    finally:
+        stop.set()
+
+
+def _problems(files: Sequence[FileRef], standing: Standing) -> list[str]:
+    """A sentence for each of the first files that cannot be searched, and one that counts the others."""
+    failed = [one for one in files if one.sha256 in standing.problems]
+    said = [standing.problems[one.sha256].replace("{name}", one.name) for one in failed[:NAMED]]
+    if len(failed) > NAMED:
+        said.append(f"{len(failed) - NAMED:,} more files that hold no text or cannot be read.")
+    return said
+
+
+__all__ = ["chosen_files", "search_passages"]

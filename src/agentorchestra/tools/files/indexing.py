@@ -1,0 +1,162 @@
+"""Reads the files of a run into the index: only new ones, several at a time, with an end, going on where it stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentorchestra.core.errors import FileInputError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.spec import FileRef
+from agentorchestra.tools.files.index import PassageIndex, Prepared, prepare
+from agentorchestra.tools.files.readers import read_document
+
+AT_ONCE = max(2, min(4, os.cpu_count() or 2))
+"""Files that are converted at the same time."""
+
+SECONDS = 90.0
+"""What one search gives to reading new files; the next one goes on. Less than a tool's default time limit."""
+
+LARGE = 8_000_000
+"""Files with more bytes are read one at a time: their texts would fill the memory."""
+
+_BATCH = 200
+_BATCH_CHARS = 4_000_000
+_TOLD = 100
+
+
+@dataclass
+class Standing:
+    """How far the files of a search are read.
+
+    Attributes:
+        readable: the hashes of those that can be searched.
+        problems: hash to sentence of those that cannot, `{name}` for the file's name.
+        left: how many were not read in time.
+    """
+
+    readable: set[str] = field(default_factory=set)
+    problems: dict[str, str] = field(default_factory=dict)
+    left: int = 0
+
+
+async def bring_up(
+    ctx: RunContext[Any], index: PassageIndex, files: Sequence[FileRef], *, seconds: float = SECONDS
+) -> Standing:
+    """Read into the index what is not there yet.
+
+    What was read stays when this is cancelled or runs out of time.
+
+    Args:
+        ctx: of the run; is told the progress.
+        index: the index.
+        files: what is to be searched.
+        seconds: after this what is not read yet is left.
+    """
+    by_hash = {one.sha256: one for one in reversed(files)}
+    standing = Standing()
+    known = await asyncio.to_thread(index.known, by_hash)
+    for sha256, problem in known.items():
+        if problem:
+            standing.problems[sha256] = problem
+        else:
+            standing.readable.add(sha256)
+    # In the order of the files, so that the next search goes on behind this one.
+    missing = deque(dict.fromkeys(one.sha256 for one in files if one.sha256 not in known))
+    if missing:
+        work = _Indexing(ctx, index, by_hash, missing, standing)
+        await work.run(seconds)
+    standing.left = len(by_hash) - len(standing.readable) - len(standing.problems)
+    return standing
+
+
+class _Indexing:
+    def __init__(
+        self,
+        ctx: RunContext[Any],
+        index: PassageIndex,
+        files: dict[str, FileRef],
+        missing: deque[str],
+        standing: Standing,
+    ) -> None:
+        self._ctx = ctx
+        self._index = index
+        self._files = files
+        self._missing = missing
+        self._total = len(missing)
+        self._standing = standing
+        self._stop = threading.Event()
+        self._ready: list[tuple[str, Prepared]] = []
+        self._chars = 0
+        self._done = 0
+        self._large = asyncio.Lock()
+        self._writing = asyncio.Lock()
+
+    async def run(self, seconds: float) -> None:
+        workers = [asyncio.create_task(self._work()) for _ in range(min(AT_ONCE, self._total))]
+        try:
+            done, _ = await asyncio.wait(workers, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+            for one in done:
+                one.result()
+        finally:
+            self._missing.clear()
+            for one in workers:
+                one.cancel()
+            self._stop.set()  # threads that nobody awaits stop between two passages
+            await asyncio.gather(*workers, return_exceptions=True)
+            # Also when cancelled: what was read need not be read again.
+            with contextlib.suppress(sqlite3.Error, OSError):
+                self._keep(self._taken())
+
+    async def _work(self) -> None:
+        while self._missing:
+            sha256 = self._missing.popleft()
+            ref = self._files[sha256]
+            if await asyncio.to_thread(self._index.has, sha256):  # by another process, meanwhile
+                self._standing.readable.add(sha256)
+            elif ref.size > LARGE:
+                async with self._large:
+                    await self._read(ref)
+            else:
+                await self._read(ref)
+            self._done += 1
+            if self._done % _TOLD == 0 or (self._done == self._total and self._total >= _TOLD):
+                self._ctx.progress(f"read {self._done:,} of {self._total:,} new files")
+
+    async def _read(self, ref: FileRef) -> None:
+        path = self._ctx.file(ref.name)
+        try:
+            document = await read_document(path)
+        except FileInputError as error:
+            prepared = Prepared(problem=str(error).replace(str(path), "{name}"))
+        else:
+            prepared = await asyncio.to_thread(prepare, document, self._stop)
+        self._ready.append((ref.sha256, prepared))
+        self._chars += prepared.chars
+        if len(self._ready) >= _BATCH or self._chars >= _BATCH_CHARS:
+            async with self._writing:  # one at a time: the others go on reading
+                await asyncio.to_thread(self._keep, self._taken())
+
+    def _taken(self) -> list[tuple[str, Prepared]]:
+        taken, self._ready, self._chars = self._ready, [], 0
+        return taken
+
+    def _keep(self, ready: list[tuple[str, Prepared]]) -> None:
+        if not ready:
+            return
+        self._index.put(ready)
+        for sha256, prepared in ready:
+            if prepared.problem is not None:
+                self._standing.problems[sha256] = prepared.problem
+            else:
+                self._standing.readable.add(sha256)
+
+
+__all__ = ["SECONDS", "Standing", "bring_up"]
