@@ -97,6 +97,10 @@ def describe(effect: dict[str, Any], width: int = 120) -> str:
         case EffectKind.INVOKE_ACTION:
             inner = arguments.get("arguments") or {}
             return one_line(f"{name}.{arguments.get('action', '')}({_named(inner)})", width)
+        case EffectKind.RUN_CODE if isinstance(arguments.get("code"), str):
+            lines = [line.strip() for line in arguments["code"].splitlines() if line.strip()]
+            count = f"{len(lines)} {'line' if len(lines) == 1 else 'lines'}"
+            return one_line(f"{name} of {count}: {'; '.join(lines)}", width)
         case EffectKind.INVOKE_TOOL:
             return one_line(call_text(name, arguments), width)
         case _:

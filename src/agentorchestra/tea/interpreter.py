@@ -27,6 +27,7 @@ _OWN_LIMITS = ("TimeoutError: feed time limit", "MemoryError: memory limit", "Ru
 _INPUT = re.compile(r"<python-input-(\d+)>")
 _LONGEST_ERROR = 4_000
 _LONGEST_VALUE = 20_000
+_MOST_FRAMES = 8
 
 
 @dataclass(frozen=True)
@@ -256,9 +257,8 @@ class _MontyRun:
             except MontyError as exc:
                 if self._ended is not None:
                     raise self._ended from None
-                shown = str(exc.display() if hasattr(exc, "display") else exc).strip()
-                lost = isinstance(exc, MontyCrashedError) or any(one in shown for one in _OWN_LIMITS)
-                return Ran(error=self._error(shown), state=None if lost else await self._dump())
+                lost = isinstance(exc, MontyCrashedError) or any(one in str(exc) for one in _OWN_LIMITS)
+                return Ran(error=self._error(exc), state=None if lost else await self._dump())
             return Ran(value=_shown(snapshot.output), state=await self._dump())
         finally:
             await self._worker.give_up()
@@ -333,14 +333,28 @@ class _MontyRun:
         except MontyError:
             return None
 
-    def _error(self, shown: str) -> str:
-        for said in self._said:
-            if shown.endswith(f"RuntimeError: {said}"):
-                shown = f"{shown.removesuffix(said).removesuffix('RuntimeError: ')}ToolError: {said}"
-                break
-        shown = _INPUT.sub(lambda match: f"<program {match[1]}>", shown)
+    def _error(self, exc: Any) -> str:
+        """The exception with its line, and how the program came there."""
+        said = str(exc.display("type-msg") if hasattr(exc, "display") else exc).strip()
+        message = said.removeprefix("RuntimeError: ")
+        if message != said and message in self._said:
+            said = f"ToolError: {message}"
         half = _LONGEST_ERROR // 2
-        return shown if len(shown) <= _LONGEST_ERROR else f"{shown[:half]}\n[...]\n{shown[-half:]}"
+        said = said if len(said) <= _LONGEST_ERROR else f"{said[:half]}\n[...]\n{said[-half:]}"
+        frames = [self._frame(one) for one in exc.traceback()] if hasattr(exc, "traceback") else []
+        if not frames:
+            return said
+        if len(frames) > _MOST_FRAMES:
+            frames = [*frames[: _MOST_FRAMES // 2], ("...", ""), *frames[-_MOST_FRAMES // 2 :]]
+        way = "".join(f"\n  {where}: {source}" if source else f"\n  {where}" for where, source in frames)
+        return f"{frames[-1][0]}: {said}{way}"
+
+    def _frame(self, frame: Any) -> tuple[str, str]:
+        made = _INPUT.fullmatch(frame.filename)
+        earlier = made is not None and int(made[1]) != self._known.programs
+        where = f"line {frame.line}" + (f" of program {made[1]}" if made is not None and earlier else "")
+        inside = frame.function_name or ""
+        return where + (f", in {inside}" if inside not in ("", "<module>") else ""), (frame.source_line or "").strip()
 
 
 def _named(name: str) -> Any:
