@@ -7,15 +7,18 @@ the door. A resume and a replay therefore come to the same verdict.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, Citation
 from agentorchestra.loop import State
+from agentorchestra.runtime.ledger import Record
 from agentorchestra.runtime.session import Session
+from agentorchestra.tea.programs import NAME as PROGRAM
 from agentorchestra.tea.prompts import Prompt
 from agentorchestra.tools.files.passages import normalised
 from agentorchestra.tools.files.places import parse_place
@@ -31,20 +34,31 @@ Found = tuple[str, AgentResult, Trust]
 
 
 def results_before(session: Session[Any], *, upto: int | None = None) -> list[Found]:
-    """The results of the agents a session asked, in order.
+    """The results of the agents a session asked, itself or in its programs, in order.
 
     Args:
-        session: the caller's.
+        session: the caller's; of a program's, those its agent asked before are among them.
         upto: only those that were asked before this number; None for all.
     """
-    found = []
-    for key, record in sorted(session.run.ledger.records.items(), key=lambda one: one[0].n):
-        if key.branch != session.branch or record.effect.get("kind") != EffectKind.INVOKE_AGENT:
-            continue
-        if (upto is not None and key.n >= upto) or record.outcome is None or not record.outcome.ok:
-            continue
-        name = str(record.effect.get("arguments", {}).get("name", "agent"))
-        found.append((name, AgentResult.model_validate(record.outcome.value), record.outcome.trust))
+    asked: dict[str, list[tuple[int, Record]]] = {}
+    for key, record in session.run.ledger.records.items():
+        if record.effect.get("kind") in (EffectKind.INVOKE_AGENT, EffectKind.RUN_CODE):
+            asked.setdefault(key.branch, []).append((key.n, record))
+
+    def on(branch: str, upto: int | None) -> Iterator[Found]:
+        for n, record in sorted(asked.get(branch, ()), key=lambda one: one[0]):
+            if upto is not None and n >= upto:
+                continue
+            if record.effect.get("kind") == EffectKind.RUN_CODE:
+                yield from on(f"{EffectKey(branch, n).path}.{PROGRAM}", None)
+            elif record.outcome is not None and record.outcome.ok:
+                name = str(record.effect.get("arguments", {}).get("name", "agent"))
+                yield name, AgentResult.model_validate(record.outcome.value), record.outcome.trust
+
+    found = list(on(session.branch, upto))
+    owner = session.parent
+    if owner is not None and session.branch == f"{session.key.path}.{PROGRAM}":
+        found = results_before(owner, upto=session.asked_at) + found
     return found
 
 
