@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentorchestra.core.settings import ModelProfile, PolicySettings, Settings
+from agentorchestra.core.settings import ModelProfile, PolicySettings, SandboxSettings, Settings
 from agentorchestra.workspace import load_settings
 
 ROOT = Path(__file__).parent.parent
@@ -93,10 +93,10 @@ def test_tutorials_run(place: Path, page: Path) -> None:
 @pytest.mark.parametrize(("page", "text"), _blocks("toml"))
 def test_settings_examples_fit(tmp_path: Path, page: str, text: str) -> None:
     (tmp_path / "agentorchestra.toml").write_text(text)
-    assert load_settings(tmp_path / "ws").models, page
+    assert load_settings(tmp_path / "ws") != Settings(), page
 
 
-@pytest.mark.parametrize("model", [Settings, ModelProfile, PolicySettings])
+@pytest.mark.parametrize("model", [Settings, ModelProfile, PolicySettings, SandboxSettings])
 def test_every_setting_is_documented(model: type[Settings]) -> None:
     page = (ROOT / "docs" / "settings.md").read_text()
     for name in model.model_fields:

@@ -149,7 +149,7 @@ async def test_a_stream_ends_with_the_result(tmp_path: Path) -> None:
     result = notices[-1].result
     assert isinstance(result, RunResult) and result.answer == "42"
     types = [notice.event.type for notice in notices if notice.event is not None]
-    assert types.count("completed") == 7 and types[-1] == "run_ended"
+    assert types.count("completed") == 8 and types[-1] == "run_ended"
 
 
 async def test_a_reader_that_stops_reading_stops_the_run(tmp_path: Path) -> None:
