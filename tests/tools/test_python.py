@@ -14,7 +14,8 @@ import pytest
 
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import ToolError
-from agentorchestra.tools.python import _MODULES, MONTY, Limits, PythonTool
+from agentorchestra.tea.monty import MODULES
+from agentorchestra.tools.python import MONTY, Limits, PythonTool
 from tests.tea.support import ToolBench
 
 NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -146,7 +147,7 @@ async def test_nothing_outside_is_reached(
 async def test_a_missing_module_names_those_there_are(python: PythonTool) -> None:
     said = await fails(python, "import statistics")
     assert "No module named 'statistics'" in said
-    for name in _MODULES.split(", "):
+    for name in MODULES.split(", "):
         assert name in said
         importlib.import_module(name)  # Python's own, under Python's name
         assert await run(python, f"import {name}") == "(no output)"

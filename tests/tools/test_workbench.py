@@ -120,11 +120,17 @@ async def test_what_monty_can_do_needs_no_sandbox(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        ("import numpy\nprint(int(numpy.arange(4).sum()))", "it imports numpy"),
-        ("class A(dict): pass\nprint(len(A(a=1, b=2)) * 3)", "it has a class that inherits"),
-        ("def g():\n    yield 6\nprint(*g())", "it uses yield"),
+        ("import numpy\nprint(int(numpy.arange(4).sum()))", "Monty does not have the module numpy (line 1)"),
+        (
+            "class A(dict): pass\nprint(len(A(a=1, b=2)) * 3)",
+            "Monty does not have class inheritance and metaclasses (line 1)",
+        ),
+        ("def g():\n    yield 6\nprint(*g())", "Monty does not have generator functions (yield) (line 2)"),
         ("open('a', 'w').write('x')\nprint(6)", "it uses open"),
-        ("def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nprint(f(800) // 133)", "it needs more time, memory or depth"),
+        (
+            "def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nprint(f(800) // 133)",
+            "it needs more time, memory or depth",
+        ),
     ],
 )
 async def test_what_monty_lacks_runs_in_the_sandbox_and_says_so(tmp_path: Path, code: str, reason: str) -> None:

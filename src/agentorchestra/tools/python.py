@@ -18,13 +18,10 @@ from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.tea.monty import MODULES, lacks
 from agentorchestra.tea.tool import Tool, ToolResult, tool
 from agentorchestra.tools.workbench import Workbench
 
-_MODULES = (
-    "base64, bisect, collections, copy, csv, dataclasses, datetime, decimal, functools, hashlib, itertools, json, "
-    "math, random, re, time, tomllib, typing, unicodedata"
-)
 MONTY = "monty"
 """The interpreter's name as a component."""
 
@@ -199,8 +196,9 @@ class PythonTool:
                 await pool.__aexit__(None, None, None)
 
 
-_OURS = frozenset({"tools", "ToolError", "open", "input", "exec", "eval", "__file__"})
-_BUILTIN_MODULES = frozenset(_MODULES.replace(" ", "").split(","))
+_OURS = frozenset({"tools", "ToolError", "open"})
+"""Names that are there in the sandbox only."""
+
 _LIMITS = re.compile(r"(?:TimeoutError|MemoryError|RecursionError)\b")
 _MISSING = re.compile(r"(?:ModuleNotFoundError|ImportError|NotImplementedError|AttributeError|NameError|TypeError)\b")
 
@@ -209,25 +207,13 @@ def needs(code: str) -> str:
     """Why a program cannot run in Monty, as far as its text shows; "" if nothing shows it."""
     try:
         tree = ast.parse(code)
-    except SyntaxError:
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
         return ""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in _OURS and isinstance(node.ctx, ast.Load):
-            return f"it uses {node.id}"
-        for name in _imported(node):
-            if name.split(".")[0] not in _BUILTIN_MODULES:
-                return f"it imports {name}"
-        if isinstance(node, ast.ClassDef) and node.bases:
-            return "it has a class that inherits"
-        if isinstance(node, ast.Yield | ast.YieldFrom | ast.Delete):
-            return f"it uses {'del' if isinstance(node, ast.Delete) else 'yield'}"
-    return ""
-
-
-def _imported(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [one.name for one in node.names]
-    return [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    if ours := sorted(used & _OURS):
+        return f"it uses {ours[0]}"
+    missing = lacks(code)
+    return f"Monty does not have {missing}" if missing else ""
 
 
 def _lacks(failure: str) -> str:
@@ -267,7 +253,7 @@ def _failure(error: Any, printed: str) -> str:
     shown = str(error.display() if hasattr(error, "display") else error).strip()
     hint = ""
     if "No module named" in shown:
-        hint = f"\nThe modules it has: {_MODULES}."
+        hint = f"\nThe modules it has: {MODULES}."
     elif "not yet support" in shown or "not supported in this environment" in shown:
         hint = "\nThis interpreter lacks that; write it with plain functions, lists, dicts and the values in the code."
     before = _end_of(printed)
