@@ -40,6 +40,7 @@ from agentorchestra.tea.prompts import PromptLibrary
 from agentorchestra.tea.tool import Tool
 from agentorchestra.tea.toolset import AgentToolset, Offered
 from agentorchestra.tools.done import done_tool
+from agentorchestra.tools.files.folders import listing
 from agentorchestra.tools.todo import render_todo
 
 RESULT_SHARE = 0.15
@@ -280,7 +281,8 @@ def _told(
     text = kit.prompts.get("task").render(
         task=spec.instruction,
         original="" if top or manifest.task == spec.instruction else manifest.task,
-        files=[{"name": ref.name, "media_type": ref.media_type, "size": ref.size} for ref in manifest.files],
+        **listing(manifest.files),
+        left_out=manifest.left_out,
         output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
     )
     before: list[Block] = []

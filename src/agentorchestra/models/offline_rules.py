@@ -168,9 +168,11 @@ def parse_question(task: str, files: Sequence[str]) -> Question:
     """The question in a task: its sentence with a question mark where there is one, else all of it."""
     asked = [match[0].strip() for match in _QUESTION_MARK.finditer(task)]
     text = max(asked, key=len) if asked else task
-    named = [name for name in files if name.lower() in task.lower()]
-    for name in sorted(named, key=len, reverse=True):
-        text = re.sub(re.escape(name), " ", text, flags=re.IGNORECASE)
+    # A file of a folder may be named with its folders or without.
+    said = {name: [name, name.rpartition("/")[2]] for name in files}
+    named = [name for name in files if any(one.lower() in task.lower() for one in said[name])]
+    for one in sorted({one for name in named for one in said[name]}, key=len, reverse=True):
+        text = re.sub(re.escape(one), " ", text, flags=re.IGNORECASE)
     text = _SOURCE_PHRASE.sub(" ", text)
     place = ""
     if match := _PLACE.search(text):

@@ -75,6 +75,10 @@ def parts_of(task: str) -> list[str]:
     return asked if len(asked) > 1 or (asked and wants_report(task)) else [task]
 
 
+MOST_SINGLY = 10
+"""With more files than these no agent is sent into each: one searches them all."""
+
+
 def first_delegations(task: str, files: Sequence[str], agents: Collection[str]) -> list[Delegation]:
     """How a task is handed out at first: unchanged where one agent suffices, else a part or a file for each.
 
@@ -92,7 +96,7 @@ def first_delegations(task: str, files: Sequence[str], agents: Collection[str]) 
             found.append(Delegation(ANALYZER, part, part))
         elif ANALYZER in agents and files:
             spoken_of = rules.parse_question(part, files).files
-            if len(parts) > 1 or len(files) == 1 or spoken_of:
+            if len(parts) > 1 or len(files) == 1 or len(files) > MOST_SINGLY or spoken_of:
                 found.append(Delegation(ANALYZER, part, part))
             else:
                 found += [Delegation(ANALYZER, f"{part}\nLook in {name}.", part) for name in files]

@@ -49,9 +49,13 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
         return await with_index(folder or ctx.folder, lambda index: search_passages(ctx, index, query, limit, files))
 
     @tool(effect="read")
-    async def describe_files(ctx: RunContext[Any]) -> ToolResult:
-        """What this task's files are: size, type, pages, lines, or rows and the names of the columns."""
-        return await with_index(folder or ctx.folder, lambda index: describe(ctx, index))
+    async def describe_files(ctx: RunContext[Any], files: str | None = None) -> ToolResult:
+        """What this task's files are: size, type, pages, lines, or rows and the names of the columns.
+
+        Args:
+            files: Which files to describe, e.g. "docs/2023/*.md" or "docs/2023"; all without it.
+        """
+        return await with_index(folder or ctx.folder, lambda index: describe(ctx, index, files))
 
     @tool(effect="read")
     async def check_quotes(ctx: RunContext[Any], quotes: list[Quote]) -> list[bool]:

@@ -12,10 +12,12 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.tea.tool import ToolResult
 from agentorchestra.tools.files.common import document_of, file_named, note
+from agentorchestra.tools.files.folders import LISTED, by_folder
 from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.passages import quote_stands
 from agentorchestra.tools.files.read import described
 from agentorchestra.tools.files.readers import TableDocument
+from agentorchestra.tools.files.search import chosen_files
 
 
 class Quote(BaseModel):
@@ -26,9 +28,10 @@ class Quote(BaseModel):
     quote: str = Field(description="The words, verbatim.")
 
 
-async def describe(ctx: RunContext[Any], index: PassageIndex) -> ToolResult:
+async def describe(ctx: RunContext[Any], index: PassageIndex, files: str | None = None) -> ToolResult:
+    chosen = chosen_files(ctx, files)
     blocks: list[Block] = []
-    for ref in ctx.manifest.files:
+    for ref in chosen[:LISTED]:
         try:
             document = await document_of(ctx, ref, index)
         except ToolError as error:
@@ -39,6 +42,12 @@ async def describe(ctx: RunContext[Any], index: PassageIndex) -> ToolResult:
                 said += f"; columns: {', '.join(document.header)}"
         text = f"{ref.name}: {ref.media_type}, {ref.size:,} bytes; {said}"
         blocks.append(TextBlock(text=text, source=Source(kind="file", ref=ref.name), trust=Trust.UNTRUSTED))
+    if len(chosen) > LISTED:
+        lines = [
+            f"These are {LISTED} of {len(chosen):,} files; narrow them with `files`. By folder:",
+            *by_folder(chosen),
+        ]
+        blocks.append(note("\n".join(lines)))
     return ToolResult(content=blocks or [note("This task has no files.")])
 
 

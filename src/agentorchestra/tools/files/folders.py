@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from agentorchestra.core.errors import FileInputError
 from agentorchestra.core.spec import FileRef
@@ -31,6 +32,8 @@ LISTED = 40
 
 NAMED = 3
 """Examples that a note gives of one kind of what was left out."""
+
+_TELLING = 3
 
 _NEVER = frozenset({"node_modules", "__pycache__"})
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -139,7 +142,8 @@ def _entries(
             continue
         with entries:
             for entry in entries:
-                below = f"{above}/{printable(entry.name)}"
+                # No name can end the list that it is shown in, nor begin another part of a prompt.
+                below = f"{above}/{printable(entry.name).replace('<', '_').replace('>', '_')}"
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if len(below.encode()) > MAX_NAME:
                     left_out.add("with too long a name", f"{below[:80]}...")
@@ -198,24 +202,41 @@ def matching(files: Sequence[FileRef], pattern: str | None) -> list[FileRef]:
 def by_folder(files: Sequence[FileRef], most: int = 20) -> list[str]:
     """A line per folder with the types of its files: `docs/2023: 1,200 files: 800 text/plain, 400 application/pdf`.
 
-    Folders are put together under the one above them until there are at most `most`.
+    Of more folders than `most` those deep down are put together under the ones above; the rest is counted.
     """
     folders = Counter(one.name.rpartition("/")[0] for one in files)
-    depth = max((name.count("/") for name in folders), default=0)
-    while len({_cut(name, depth) for name in folders}) > most and depth > 0:
-        depth -= 1
+    deepest = max(name.count("/") for name in folders) if folders else 0
+    shown = {depth: len({_cut(name, depth) for name in folders}) for depth in range(deepest + 1)}
+    depth = max((depth for depth, count in shown.items() if count <= most), default=0)
+    if shown.get(depth, 0) <= _TELLING and depth < deepest:
+        depth += 1  # one line for everything would tell nothing
     types: dict[str, Counter[str]] = {}
     for one in files:
         types.setdefault(_cut(one.name.rpartition("/")[0], depth), Counter())[one.media_type] += 1
-    lines = []
-    for name, kinds in sorted(types.items())[:most]:
-        listed = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(5))
-        more = f", {len(kinds) - 5} other types" if len(kinds) > 5 else ""
-        total = kinds.total()
-        lines.append(f"{name or 'in no folder'}: {total:,} {'file' if total == 1 else 'files'}: {listed}{more}")
+    largest = sorted(types.items(), key=lambda item: (-item[1].total(), item[0]))[:most]
+    lines = [_folder_line(name, kinds) for name, kinds in sorted(largest)]
     if len(types) > most:
         lines.append(f"and {len(types) - most:,} more folders")
     return lines
+
+
+def _folder_line(name: str, kinds: Counter[str]) -> str:
+    listed = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(5))
+    more = f", {len(kinds) - 5} other types" if len(kinds) > 5 else ""
+    total = kinds.total()
+    return f"{name or 'in no folder'}: {total:,} {'file' if total == 1 else 'files'}: {listed}{more}"
+
+
+def listing(files: Sequence[FileRef]) -> dict[str, Any]:
+    """What a prompt is told of the files: the first ones, those given by their own names before; the others counted."""
+    ordered = sorted(files, key=lambda one: "/" in one.name) if len(files) > LISTED else files
+    more = max(0, len(files) - LISTED)
+    return {
+        "files": [{"name": one.name, "media_type": one.media_type, "size": one.size} for one in ordered[:LISTED]],
+        "more": f"{more:,}" if more else "",
+        "total": f"{len(files):,}",
+        "folders": by_folder(files) if more else [],
+    }
 
 
 def _cut(folder: str, depth: int) -> str:
@@ -230,6 +251,7 @@ __all__ = [
     "LeftOut",
     "by_folder",
     "list_folder",
+    "listing",
     "matching",
     "printable",
 ]

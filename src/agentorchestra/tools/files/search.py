@@ -81,7 +81,7 @@ async def _hits(index: PassageIndex, query: str, sha256s: Sequence[str], limit: 
         return await asyncio.to_thread(index.search, query, sha256s, limit, stop)
     except SlowQueryError:
         raise ToolError(
-            f"The query {query!r} takes too long: its words stand in too many passages; give rarer words or fewer files."
+            f"The query {query!r} takes too long: its words are in too many passages; give rarer words or fewer files."
         ) from None
     finally:
         stop.set()
