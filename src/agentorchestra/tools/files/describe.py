@@ -8,16 +8,18 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
-from agentorchestra.core.errors import ToolError
+from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.spec import FileRef
 from agentorchestra.tea.tool import ToolResult
 from agentorchestra.tools.files.common import document_of, file_named, note
 from agentorchestra.tools.files.folders import LISTED, by_folder
 from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.passages import quote_stands
-from agentorchestra.tools.files.read import described
-from agentorchestra.tools.files.readers import TableDocument
+from agentorchestra.tools.files.read import extent_of, listing
+from agentorchestra.tools.files.readers import PartsDocument, describe_media
 from agentorchestra.tools.files.search import chosen_files
+from agentorchestra.tools.files.shown import is_media
 
 
 class Quote(BaseModel):
@@ -36,10 +38,13 @@ async def describe(ctx: RunContext[Any], index: PassageIndex, files: str | None 
             document = await document_of(ctx, ref, index)
         except ToolError as error:
             said = str(error)
+            if is_media(ref.media_type):
+                said += await _about(ctx, ref)
         else:
-            said = described(document)
-            if isinstance(document, TableDocument):
-                said += f"; columns: {', '.join(document.header)}"
+            if isinstance(document, PartsDocument):
+                said = listing(document)
+            else:
+                said = "; ".join([extent_of(document), *document.notes])
         text = f"{ref.name}: {ref.media_type}, {ref.size:,} bytes; {said}"
         blocks.append(TextBlock(text=text, source=Source(kind="file", ref=ref.name), trust=Trust.UNTRUSTED))
     if len(chosen) > LISTED:
@@ -49,6 +54,15 @@ async def describe(ctx: RunContext[Any], index: PassageIndex, files: str | None 
         ]
         blocks.append(note("\n".join(lines)))
     return ToolResult(content=blocks or [note("This task has no files.")])
+
+
+async def _about(ctx: RunContext[Any], ref: FileRef) -> str:
+    """Size, length and metadata of a picture or a recording, behind a semicolon."""
+    try:
+        lines = (await describe_media(ctx.file(ref.name))).split("\n")[1:]
+    except FileInputError:
+        return ""
+    return "; " + ", ".join(lines) if lines else ""
 
 
 async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) -> list[bool]:

@@ -12,16 +12,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentorchestra.tools.files.places import Place, column_name, parse_place
-from agentorchestra.tools.files.readers import (
-    LIMITS,
+from agentorchestra.tools.files.documents import (
     Document,
-    Limits,
+    Leaf,
+    PartsDocument,
     PdfDocument,
     TableDocument,
     TextDocument,
-    read_document_sync,
+    joined,
+    leaves,
+    locate,
+    only_part,
 )
+from agentorchestra.tools.files.places import Place, column_name, parse_place
+from agentorchestra.tools.files.readers import LIMITS, Limits, read_document_sync
 
 MAX_PASSAGE = 1_200
 """Characters after which a passage is cut even inside a sentence (huge lines, text without full stops)."""
@@ -179,7 +183,15 @@ def _text_spans(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def passages(document: Document) -> Iterator[Passage]:
-    """The passages of a document, in order."""
+    """The passages of a document, in order; those of its parts with the part in their place and their heading."""
+    for path, leaf in leaves(document):
+        for passage in _passages(leaf):
+            if path:
+                passage = Passage(joined(path, passage.place), passage.text, f"{path} {passage.heading}".strip())
+            yield passage
+
+
+def _passages(document: Document) -> Iterator[Passage]:
     if isinstance(document, TextDocument):
         for start, end, heading in _text_spans(document.text):
             place = Place("line", document.line_of(start), document.line_of(end - 1))
@@ -188,7 +200,7 @@ def passages(document: Document) -> Iterator[Passage]:
         for number, page in enumerate(document.pages, 1):
             for start, end, heading in _text_spans(page):
                 yield Passage(str(Place("page", number, number)), page[start:end], heading)
-    else:
+    elif isinstance(document, TableDocument):
         for row in range(document.first_row, document.last_row + 1):
             if text := row_text(document, row):
                 yield Passage(str(Place("row", row, row)), text)
@@ -206,7 +218,7 @@ def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = 
     return "; ".join(cells)
 
 
-def paragraphs(document: Document, first: int, last: int, limit: int) -> Iterator[Passage]:
+def paragraphs(document: Leaf, first: int, last: int, limit: int) -> Iterator[Passage]:
     """For reading on end: paragraphs of lines, pages, or rows first to last, together about `limit` characters.
 
     At least one passage is given, so that reading on always moves.
@@ -259,6 +271,11 @@ def normalised(text: str) -> str:
 
 def place_text(document: Document, place: Place) -> list[str]:
     """The texts that stand at a place, in the forms in which they may be quoted; empty where there is no such place."""
+    if place.part:
+        _, document, rest = locate(document, place.part)
+        if rest:
+            return []
+    document = only_part(document)
     if isinstance(document, TextDocument):
         if place.unit != "line" or not 1 <= place.first <= document.line_count:
             return []
@@ -267,7 +284,11 @@ def place_text(document: Document, place: Place) -> list[str]:
         if place.unit != "page" or not 1 <= place.first <= len(document.pages):
             return []
         return ["\n".join(document.pages[place.first - 1 : place.last])]
-    if place.unit not in ("row", "cell") or not 1 <= place.first <= document.last_row:
+    if (
+        isinstance(document, PartsDocument)
+        or place.unit not in ("row", "cell")
+        or not 1 <= place.first <= document.last_row
+    ):
         return []
     rows = range(place.first, min(place.last, document.last_row) + 1)
     if place.unit == "row":
@@ -294,11 +315,24 @@ def verify_quote(path: Path, place: str, quote: str, limits: Limits = LIMITS) ->
 
 def quote_stands(document: Document, place: str, quote: str) -> bool:
     """`verify_quote` for a document that was read already."""
-    where = parse_place(place)
     wanted = normalised(quote)
-    if where is None or not wanted:
+    names, part, inside = locate(document, place)
+    if not wanted:
         return False
-    return any(wanted in normalised(text) for text in place_text(document, where))
+    if names and not inside:  # a part without a place in it: "slide 3"
+        return any(wanted in normalised(text) for _, leaf in leaves(part) for text in _whole(leaf))
+    where = parse_place(inside)
+    return where is not None and any(wanted in normalised(text) for text in place_text(part, where))
+
+
+def _whole(document: Document) -> list[str]:
+    if isinstance(document, TextDocument):
+        return [document.text]
+    if isinstance(document, PdfDocument):
+        return ["\n".join(document.pages)]
+    if isinstance(document, TableDocument):
+        return [document.delimiter.join(document.header), *place_text(document, Place("row", 1, document.last_row))]
+    return []
 
 
 __all__ = [

@@ -1,5 +1,7 @@
 """Places inside files: `line 12`, `lines 12-14`, `p. 3`, `pp. 3-4`, `B7`, `B2:D9`, `row 7`, `rows 7-9`.
 
+Inside a part the part's name comes first: `Sales!B7`, `slide 3!line 2`, `inner.zip!data/x.xml!line 3`.
+
 Lines, pages and rows count from 1. A table's first record is row 1, whether it holds the column names or not, as in a
 spreadsheet; a record whose quoted cell spans lines is still one row.
 """
@@ -7,7 +9,7 @@ spreadsheet; a record whose quoted cell spans lines is still one row.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Unit = Literal["line", "page", "row", "cell"]
@@ -21,15 +23,20 @@ _CELLS = re.compile(r"^\s*([A-Za-z]{1,3})(\d{1,9})(?:\s*[:-]\s*([A-Za-z]{1,3})(\
 
 @dataclass(frozen=True)
 class Place:
-    """A span inside a file, ends included; columns (from 1) only for cells."""
+    """A span inside a file, ends included; columns (from 1) only for cells; the path of the part it lies in, or ""."""
 
     unit: Unit
     first: int
     last: int
     first_column: int = 0
     last_column: int = 0
+    part: str = ""
 
     def __str__(self) -> str:
+        return f"{self.part}!{self._span}" if self.part else self._span
+
+    @property
+    def _span(self) -> str:
         if self.unit == "cell":
             start = f"{column_name(self.first_column)}{self.first}"
             end = f"{column_name(self.last_column)}{self.last}"
@@ -40,6 +47,10 @@ class Place:
 
 def parse_place(text: str) -> Place | None:
     """The place a text names, None when it names none."""
+    part, mark, inside = text.rpartition("!")
+    if mark:
+        place = parse_place(inside)
+        return replace(place, part=part.strip()) if place is not None and part.strip() else None
     if match := _SPAN.match(text):
         letter = match["unit"][0].lower()
         unit: Unit = "line" if letter == "l" else "page" if letter == "p" else "row"

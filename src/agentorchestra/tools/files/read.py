@@ -5,54 +5,129 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agentorchestra.core.content import Block, MediaBlock, Source
+from agentorchestra.core.content import Block
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tea.tool import ToolResult
 from agentorchestra.tools.files.common import block, document_of, file_named, note
+from agentorchestra.tools.files.documents import (
+    Document,
+    Leaf,
+    PartsDocument,
+    PdfDocument,
+    TableDocument,
+    TextDocument,
+    joined,
+    leaves,
+    locate,
+    only_part,
+)
 from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.passages import Passage, paragraphs, row_text
 from agentorchestra.tools.files.places import Place, parse_place
-from agentorchestra.tools.files.readers import Document, PdfDocument, TableDocument, TextDocument
+from agentorchestra.tools.files.shown import is_media, show
 
 PART_CHARS = 8_000
 """About how much text one `read_file` gives."""
 
+_LISTED = 40
+"""Parts of a file that are listed; all of them can be read."""
+
+_KINDS = {
+    "vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheet",
+    "vnd.openxmlformats-officedocument.presentationml.presentation": "slide",
+    "x-ipynb+json": "cell",
+    "epub+zip": "chapter",
+    "zip": "member",
+    "x-tar": "member",
+    "gzip": "member",
+    "x-bzip2": "member",
+    "x-xz": "member",
+}
+
 
 async def read_part(ctx: RunContext[Any], index: PassageIndex, name: str, part: str | None) -> ToolResult:
     ref = file_named(ctx, name)
-    if ref.media_type.startswith(("image/", "audio/")):
-        return await _shown(ctx, ref)
+    if is_media(ref.media_type):
+        return await show(ctx, ref, (), ref.media_type, part or "")
     document = await document_of(ctx, ref, index)
-    place = _part(ref.name, document, part)
-    found = await asyncio.to_thread(_read, document, place)
-    if not found:
-        return ToolResult(content=[note(f"{ref.name}: {place} holds no text.")])
-    blocks: list[Block] = [block(ref.name, passage) for passage in found]
-    if more := _read_on(ref.name, document, place, found):
+    names, found, inside = locate(document, part or "")
+    if inside and not names:
+        found = only_part(found)  # a place may leave out the name of the only part
+    path = "!".join(names)
+    if isinstance(found, PartsDocument):
+        if inside:
+            raise ToolError(f"{ref.name} has no part {part!r}; it has {described(found, path)}.")
+        return await asyncio.to_thread(_read_parts, ref, found, path)
+    if names and isinstance(found, TextDocument) and is_media(found.media_type):
+        return await show(ctx, ref, names, found.media_type, inside)
+    place = _part(ref.name, found, inside, part or "")
+    passages = await asyncio.to_thread(_read, found, place)
+    if not passages:
+        return ToolResult(content=[note(f"{ref.name}: {joined(path, str(place))} holds no text.")])
+    blocks: list[Block] = [block(ref.name, _inside(path, passage)) for passage in passages]
+    if more := _read_on(ref.name, found, place, passages, path):
         blocks.append(note(more))
+    if place == _extent(found):
+        blocks.extend(note(f"Note: {one}.") for one in found.notes)
     return ToolResult(content=blocks)
 
 
-async def _shown(ctx: RunContext[Any], ref: FileRef) -> ToolResult:
-    """A picture or a recording, for models that take them; for the others it is named."""
-    data = await asyncio.to_thread(ctx.file(ref.name).read_bytes)
-    kept = await ctx.artifact(ref.name, data, ref.media_type)
-    medium = MediaBlock(
-        sha256=kept.sha256,
-        media_type=ref.media_type,
-        name=ref.name,
-        size=len(data),
-        source=Source(kind="file", ref=ref.name),
-    )
-    return ToolResult(content=[medium])
+def _inside(path: str, passage: Passage) -> Passage:
+    return Passage(joined(path, passage.place), passage.text) if path else passage
+
+
+# --- documents with parts -------------------------------------------------------------------------------------------
+
+
+def _read_parts(ref: FileRef, document: PartsDocument, path: str) -> ToolResult:
+    """What the parts are, then their content from the first one on."""
+    blocks: list[Block] = [note(f"{joined(ref.name, path) if path else ref.name} has {listing(document, path)}")]
+    spent = 0
+    for name, leaf in leaves(document, path):
+        found = _read(leaf, _extent(leaf), PART_CHARS - spent)
+        blocks.extend(block(ref.name, _inside(name, passage)) for passage in found)
+        spent += sum(len(passage.text) for passage in found)
+        more = _read_on(ref.name, leaf, _extent(leaf), found, name) if found else ""
+        if "Read on" in more or spent >= PART_CHARS:
+            blocks.append(note(f"{more} Every part above can be read by its name.".strip()))
+            return ToolResult(content=blocks)
+    blocks.append(note(f"{joined(ref.name, path) if path else ref.name} ends here."))
+    return ToolResult(content=blocks)
+
+
+def listing(document: PartsDocument, path: str = "") -> str:
+    """The parts, a line each, and what was left out."""
+    lines = []
+    for part in document.parts[:_LISTED]:
+        size = f"{part.size:,} bytes; " if part.size is not None else ""
+        lines.append(f"{joined(path, part.name)}: {size}{extent_of(part.document)}")
+    if len(document.parts) > _LISTED:
+        lines.append(f"and {len(document.parts) - _LISTED} more")
+    lines += [f"Note: {one}." for one in document.notes]
+    return "\n".join([f"{_counted(document)}:", *lines])
+
+
+def _counted(document: PartsDocument) -> str:
+    kind = _KINDS.get(document.media_type.partition("/")[2], "part")
+    return f"{len(document.parts)} {kind}{'s' if len(document.parts) != 1 else ''}"
+
+
+def extent_of(document: Document) -> str:
+    """What a document has, in words: for a part of another."""
+    if isinstance(document, PartsDocument):
+        return _counted(document)
+    if isinstance(document, TextDocument) and is_media(document.media_type):
+        return ", ".join(document.text.split("\n"))
+    columns = f"; columns: {', '.join(document.header)}" if isinstance(document, TableDocument) else ""
+    return described(document) + columns
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
 
 
-def _extent(document: Document) -> Place:
+def _extent(document: Leaf) -> Place:
     """The whole document as a place."""
     if isinstance(document, TextDocument):
         return Place("line", 1, document.line_count)
@@ -61,18 +136,18 @@ def _extent(document: Document) -> Place:
     return Place("row", 1, document.last_row)
 
 
-def _part(name: str, document: Document, part: str | None) -> Place:
+def _part(name: str, document: Leaf, inside: str, part: str) -> Place:
     """The place a `part` argument names, cut to what there is.
 
     Raises:
         ToolError: a sentence that lists what there is.
     """
     whole = _extent(document)
-    if part is None or not part.strip():
+    if not inside:
         return whole
-    place = parse_place(part)
+    place = parse_place(inside)
     cells = isinstance(document, TableDocument) and place is not None and place.unit == "cell"
-    if place is None or (place.unit != whole.unit and not cells):
+    if place is None or place.part or (place.unit != whole.unit and not cells):
         example = {"line": "lines 1-40", "page": "p. 1", "row": "rows 1-20 or B2:D9"}[whole.unit]
         raise ToolError(f"{name} has no part {part!r}; it has {described(document)}: give e.g. {example!r}.")
     last_column = document.width if isinstance(document, TableDocument) else 0
@@ -87,15 +162,23 @@ def _part(name: str, document: Document, part: str | None) -> Place:
     )
 
 
-def described(document: Document) -> str:
+def described(document: Document, path: str = "") -> str:
+    """What a document has, as places."""
+    if isinstance(document, PartsDocument):
+        names = [joined(path, part.name) for part in document.parts[:12]]
+        more = f" and {len(document.parts) - 12} more" if len(document.parts) > 12 else ""
+        return f"{_counted(document)}: {', '.join(names)}{more}"
     whole = _extent(document)
     if isinstance(document, TableDocument):
         last = Place("cell", whole.last, whole.last, document.width, document.width)
         return f"{whole} and the cells A1:{last}"
+    if isinstance(document, PdfDocument) and document.parts:
+        names = [part.name for part in document.parts]
+        return f"{whole} and the tables {', '.join(names[:12])}" + (" ..." if len(names) > 12 else "")
     return str(whole)
 
 
-def _read(document: Document, place: Place) -> list[Passage]:
+def _read(document: Leaf, place: Place, limit: int = PART_CHARS) -> list[Passage]:
     if isinstance(document, TableDocument):
         if place.unit == "cell":
             return list(_cells(document, place))
@@ -104,8 +187,8 @@ def _read(document: Document, place: Place) -> list[Passage]:
         if first < document.first_row:  # the header says what the columns are; rows repeat it cell by cell
             names = [Passage("row 1", document.delimiter.join(document.header))]
             first = document.first_row
-        return names + list(paragraphs(document, first, place.last, PART_CHARS))
-    return list(paragraphs(document, place.first, place.last, PART_CHARS))
+        return names + list(paragraphs(document, first, place.last, limit))
+    return list(paragraphs(document, place.first, place.last, limit))
 
 
 def _cells(table: TableDocument, place: Place) -> list[Passage]:
@@ -123,18 +206,24 @@ def _cells(table: TableDocument, place: Place) -> list[Passage]:
     return found
 
 
-def _read_on(name: str, document: Document, place: Place, found: list[Passage]) -> str:
+def _read_on(name: str, document: Leaf, place: Place, found: list[Passage], path: str = "") -> str:
     """How to go on reading, "" when the part was read to its end."""
+    if path:
+        name = f"{name}!{path}"
     last = parse_place(found[-1].place)
     if last is not None and isinstance(document, TextDocument) and _is_cut(document, last.last, found):
-        rest = f" Read on with part='lines {last.last + 1}-{place.last}'." if last.last < place.last else ""
+        rest = (
+            f" Read on with part={joined(path, f'lines {last.last + 1}-{place.last}')!r}."
+            if last.last < place.last
+            else ""
+        )
         return f"Line {last.last} is longer than one answer holds: find what its rest says by a search.{rest}"
     if last is None or last.last >= place.last:
         whole = _extent(document)
         complete = place.unit != "cell" and place.first == whole.first and place.last == whole.last
         return f"{name} ends here." if complete else ""
     following = Place(place.unit, last.last + 1, place.last, place.first_column, place.last_column)
-    return f"{name} goes on; it has {described(document)}. Read on with part={str(following)!r}."
+    return f"{name} goes on; it has {described(document)}. Read on with part={joined(path, str(following))!r}."
 
 
 def _is_cut(document: TextDocument, line: int, found: list[Passage]) -> bool:

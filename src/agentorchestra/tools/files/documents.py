@@ -1,0 +1,258 @@
+"""What files are read as: lines of text, cells of tables, pages of PDFs, and parts that are documents themselves."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from agentorchestra.tools.files.places import column_name
+
+
+@dataclass(frozen=True)
+class TextDocument:
+    """Text, addressed by line. Line ends are read as a bare newline whatever they were."""
+
+    text: str
+    media_type: str = "text/plain"
+    notes: tuple[str, ...] = ()
+    kind: Literal["text"] = "text"
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        starts = [0]
+        starts.extend(match.end() for match in re.finditer("\n", self.text))
+        if len(starts) > 1 and starts[-1] == len(self.text):
+            starts.pop()  # the newline that ends the last line does not begin another
+        return starts
+
+    @property
+    def line_count(self) -> int:
+        """Lines, the last one counted with or without its newline."""
+        return len(self._starts)
+
+    def line_of(self, offset: int) -> int:
+        """The number of the line that holds the character at `offset`."""
+        return bisect_right(self._starts, offset)
+
+    def lines(self, first: int, last: int) -> str:
+        """The text of the lines first to last, without the final newline."""
+        start, end = self.span(first, last)
+        return self.text[start:end]
+
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """Offsets of the lines first to last, without the final newline."""
+        start = self._starts[first - 1]
+        end = self._starts[last] - 1 if last < len(self._starts) else len(self.text)
+        if last == len(self._starts) and self.text.endswith("\n") and end > start:
+            end -= 1
+        return start, end
+
+
+@dataclass(frozen=True)
+class TableDocument:
+    """A table, addressed by row and cell (row 1 is the first record of the file).
+
+    Attributes:
+        header: the columns' names; letters where the file names none.
+        rows: the records below the header.
+        first_row: the row number of `rows[0]`: 2 below a header, else 1.
+        notes: what was left out.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    first_row: int
+    delimiter: str = ","
+    media_type: str = "text/csv"
+    notes: tuple[str, ...] = ()
+    kind: Literal["table"] = "table"
+
+    @property
+    def last_row(self) -> int:
+        """The number of the last row."""
+        return self.first_row + len(self.rows) - 1
+
+    @property
+    def width(self) -> int:
+        """Columns of the widest record."""
+        return max([len(self.header), *(len(row) for row in self.rows)])
+
+    def record(self, row: int) -> tuple[str, ...]:
+        """The cells of a row; the header's for row 1 of a table with a header."""
+        return self.header if row < self.first_row else self.rows[row - self.first_row]
+
+    def cell(self, row: int, column: int) -> str:
+        """A cell's value, "" where the record is shorter."""
+        record = self.record(row)
+        return record[column - 1] if column <= len(record) else ""
+
+    def name(self, column: int) -> str:
+        """The name of a column."""
+        title = self.header[column - 1].strip() if column <= len(self.header) else ""
+        return title or column_name(column)
+
+
+@dataclass(frozen=True)
+class PdfDocument:
+    """The text of a PDF's pages, and its tables once more as tables.
+
+    Attributes:
+        tables: the tables with the page each stands on, in order.
+        notes: what was left out.
+    """
+
+    pages: tuple[str, ...]
+    media_type: str = "application/pdf"
+    tables: tuple[tuple[int, TableDocument], ...] = ()
+    notes: tuple[str, ...] = ()
+    kind: Literal["pdf"] = "pdf"
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The tables as parts: `p. 3 table 1`."""
+        found = []
+        counts: dict[int, int] = {}
+        for page, table in self.tables:
+            counts[page] = counts.get(page, 0) + 1
+            found.append(Part(f"p. {page} table {counts[page]}", table))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A named part of a document.
+
+    Attributes:
+        size: bytes, of members and attachments.
+    """
+
+    name: str
+    document: Document
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class PartsDocument:
+    """A document made of others: sheets, slides, cells of a notebook, chapters, attachments, members of an archive.
+
+    Attributes:
+        notes: what was left out.
+    """
+
+    parts: tuple[Part, ...]
+    media_type: str = "application/zip"
+    notes: tuple[str, ...] = ()
+    kind: Literal["parts"] = "parts"
+
+
+Leaf = TextDocument | TableDocument | PdfDocument
+"""What holds content itself."""
+
+Document = Leaf | PartsDocument
+
+
+def document_to_json(document: Document) -> dict[str, Any]:
+    """A document as JSON values, for caches: any kind, with all of its parts."""
+    data: dict[str, Any] = {"kind": document.kind, "media_type": document.media_type, "notes": list(document.notes)}
+    if isinstance(document, TextDocument):
+        return data | {"text": document.text}
+    if isinstance(document, TableDocument):
+        return data | {
+            "header": list(document.header),
+            "rows": [list(row) for row in document.rows],
+            "first_row": document.first_row,
+            "delimiter": document.delimiter,
+        }
+    if isinstance(document, PdfDocument):
+        tables = [[page, document_to_json(table)] for page, table in document.tables]
+        return data | {"pages": list(document.pages), "tables": tables}
+    parts = [
+        {"name": part.name, "document": document_to_json(part.document), "size": part.size} for part in document.parts
+    ]
+    return data | {"parts": parts}
+
+
+def document_from_json(data: dict[str, Any]) -> Document:
+    """The inverse of `document_to_json`; also reads what the worker writes.
+
+    Raises:
+        ValueError: for a kind that is not known.
+    """
+    kind, notes = data["kind"], tuple(data.get("notes", ()))
+    if kind == "text":
+        return TextDocument(data["text"], data["media_type"], notes)
+    if kind == "table":
+        return _table(data, notes)
+    if kind == "pdf":
+        tables = tuple((page, _table(table, ())) for page, table in data.get("tables", ()))
+        return PdfDocument(tuple(data["pages"]), data.get("media_type", "application/pdf"), tables, notes)
+    if kind == "parts":
+        parts = (Part(one["name"], document_from_json(one["document"]), one.get("size")) for one in data["parts"])
+        return PartsDocument(tuple(parts), data["media_type"], notes)
+    raise ValueError(f"no document is of kind {kind!r}; it was written by another version: read the file again")
+
+
+def _table(data: dict[str, Any], notes: tuple[str, ...]) -> TableDocument:
+    rows = tuple(tuple(row) for row in data["rows"])
+    return TableDocument(
+        tuple(data["header"]), rows, data["first_row"], data.get("delimiter", ","), data["media_type"], notes
+    )
+
+
+def parts_of(document: Document) -> tuple[Part, ...]:
+    """The named parts: of a PDF its tables, of text and tables none."""
+    return document.parts if isinstance(document, PartsDocument | PdfDocument) else ()
+
+
+def leaves(document: Document, prefix: str = "") -> Iterator[tuple[str, Leaf]]:
+    """The documents that hold content, in order, each with the path of its part: `inner.zip!data/x.xml`."""
+    if not isinstance(document, PartsDocument):
+        yield prefix, document
+    for part in parts_of(document):
+        yield from leaves(part.document, joined(prefix, part.name))
+
+
+def only_part(document: Document) -> Document:
+    """The part of a document that has just one, for places that do not name it."""
+    while isinstance(document, PartsDocument) and len(document.parts) == 1:
+        document = document.parts[0].document
+    return document
+
+
+def joined(prefix: str, name: str) -> str:
+    """A place inside a part."""
+    return f"{prefix}!{name}" if prefix else name
+
+
+def locate(document: Document, text: str) -> tuple[tuple[str, ...], Document, str]:
+    """Walk a place such as `inner.zip!Sales!B7` down the parts it names.
+
+    Returns:
+        The names of the parts that lead there (none for the whole), the document, and what is left of the place.
+    """
+    path: tuple[str, ...] = ()
+    rest = text.strip()
+    while rest:
+        found = _part_named(document, rest)
+        if found is None:
+            break
+        part, rest = found
+        path, document = (*path, part.name), part.document
+    return path, document, rest
+
+
+def _part_named(document: Document, text: str) -> tuple[Part, str] | None:
+    """The part a place begins with, and the rest; names may hold a `!` themselves, so the longest name wins."""
+    for same in (str, str.casefold):
+        fits = []
+        for part in parts_of(document):
+            for name in (part.name, f"'{part.name}'"):  # as spreadsheets write names with spaces
+                if same(text) == same(name) or same(text).startswith(same(name) + "!"):
+                    fits.append((part, text[len(name) + 1 :].strip()))
+        if fits:
+            return max(fits, key=lambda fit: len(fit[0].name))
+    return None

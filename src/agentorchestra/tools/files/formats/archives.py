@@ -1,0 +1,280 @@
+"""zip, tar and compressed files: members are read in memory, one at a time, and never written anywhere."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import re
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+from .base import Job, Parts, Refused, one_line
+from .sniff import sniff
+
+MOST_DEPTH = 5
+"""Archives inside archives that are opened."""
+
+_CHUNK = 1 << 20
+_RATIO = 500
+_RATIO_FROM = 20_000_000
+"""Bytes: small members may be packed as tightly as they like."""
+
+_DRIVE = re.compile(r"^[A-Za-z]:")
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    lzma.LZMAError,
+    tarfile.TarError,
+    ValueError,
+    NotImplementedError,
+)
+UNPACKERS: dict[str, Callable[[IO[bytes]], Any]] = {
+    "application/gzip": lambda file: gzip.GzipFile(fileobj=file),
+    "application/x-bzip2": lambda file: bz2.BZ2File(file),
+    "application/x-xz": lambda file: lzma.LZMAFile(file),  # noqa: SIM115
+}
+_PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".tgz", ".tbz2", ".txz")
+
+Inner = Callable[[Job, bytes, str, int], dict[str, Any]]
+"""Converts a member: job, bytes, name, depth."""
+
+
+def open_zip(data: bytes) -> zipfile.ZipFile:
+    """Raises: Refused: if the archive is broken."""
+    try:
+        return zipfile.ZipFile(io.BytesIO(data))
+    except _BROKEN as error:
+        raise Refused("archive", one_line(str(error))) from None
+
+
+def read_member(job: Job, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """A member's bytes, counted while they are unpacked: what the archive says of their number may be wrong.
+
+    Raises:
+        Refused: when a bound is met, or the member is broken or encrypted.
+    """
+    if info.flag_bits & 1:
+        raise Refused("encrypted_member", one_line(info.filename))
+    if info.file_size > _RATIO_FROM and info.file_size > _RATIO * max(info.compress_size, 1):
+        raise Refused("ratio", one_line(info.filename))
+    try:
+        with archive.open(info) as file:
+            return _bounded(job, file)
+    except _BROKEN as error:
+        raise Refused("member", f"{one_line(info.filename)}: {one_line(str(error)) or type(error).__name__}") from None
+
+
+def _bounded(job: Job, file: IO[bytes]) -> bytes:
+    kept = io.BytesIO()
+    while chunk := file.read(_CHUNK):
+        job.spend_unpacked(len(chunk))
+        if kept.tell() + len(chunk) > job.numbers["bytes"]:
+            raise Refused("unpacked")
+        kept.write(chunk)
+    return kept.getvalue()
+
+
+def check_zip(job: Job, archive: zipfile.ZipFile) -> None:
+    """Raises: Refused: if what the archive says of its members is too much; what it does not say is met on reading."""
+    infos = archive.infolist()
+    if len(infos) > job.numbers["members"]:
+        raise Refused("members")
+    if sum(info.file_size for info in infos) > job.numbers["unpacked_bytes"]:
+        raise Refused("unpacked")
+    if infos and all(info.flag_bits & 1 for info in infos if not info.is_dir()):
+        raise Refused("encrypted_archive")
+
+
+def convert_zip(job: Job, data: bytes, archive: zipfile.ZipFile, depth: int, inner: Inner) -> dict[str, Any]:
+    """The members as parts."""
+    with archive:
+        check_zip(job, archive)
+        if job.check:
+            return Parts("application/zip").document()
+
+        def members() -> Iterator[tuple[str, str, Callable[[], bytes]]]:
+            for info in archive.infolist():
+                if info.is_dir():
+                    continue
+                mode = info.external_attr >> 16
+                kind = "a link" if stat.S_ISLNK(mode) else "a device" if _is_special(mode) else ""
+                yield info.filename, kind, lambda info=info: read_member(job, archive, info)  # type: ignore[misc]
+
+        return _parts(job, "application/zip", members(), depth, inner)
+
+
+def _is_special(mode: int) -> bool:
+    return any(test(mode) for test in (stat.S_ISCHR, stat.S_ISBLK, stat.S_ISFIFO, stat.S_ISSOCK))
+
+
+def convert_tar(job: Job, data: bytes, media_type: str, depth: int, inner: Inner) -> dict[str, Any]:
+    """The members as parts; `data` is unpacked already."""
+    try:
+        archive = tarfile.open(fileobj=io.BytesIO(data), mode="r:")  # noqa: SIM115 - closed below
+    except _BROKEN as error:
+        raise Refused("archive", one_line(str(error))) from None
+    with archive:
+
+        def members() -> Iterator[tuple[str, str, Callable[[], bytes]]]:
+            for info in archive:
+                if info.isdir():
+                    continue
+                kind = "a link" if info.issym() or info.islnk() else "" if info.isreg() else "a device"
+
+                def read(info: tarfile.TarInfo = info) -> bytes:
+                    file = archive.extractfile(info)
+                    if file is None:
+                        raise Refused("member", one_line(info.name))
+                    with file:
+                        data = _bounded(job, file)
+                    if len(data) != info.size:
+                        raise Refused("archive", "it is cut off")
+                    return data
+
+                yield info.name, kind, read
+
+        try:
+            return _parts(job, media_type, members(), depth, inner)
+        except _BROKEN as error:
+            raise Refused("archive", one_line(str(error))) from None
+
+
+def _parts(
+    job: Job,
+    media_type: str,
+    members: Iterator[tuple[str, str, Callable[[], bytes]]],
+    depth: int,
+    inner: Inner,
+) -> dict[str, Any]:
+    parts = Parts(media_type)
+    if depth >= MOST_DEPTH:
+        raise Refused("depth")
+    for name, kind, read in members:
+        job.spend_member()
+        shown = one_line(name)
+        reason = kind or ("a path out of the archive" if _leaves(name) else "")
+        if reason:
+            _note(parts, f"{shown} is {reason}: skipped")
+            continue
+        if job.check:
+            continue
+        if _is_clutter(name):
+            continue
+        try:
+            data = read()
+            parts.add(shown, inner(job, data, name, depth + 1), len(data))
+        except Refused as error:
+            if error.code in ("unpacked", "members", "ratio", "chars", "archive", "extra"):
+                raise
+            _note(parts, f"{shown} is not read: {_REASONS.get(error.code, error.detail or error.code)}")
+    if not len(parts) and not job.check:
+        raise Refused("archive_empty", "; ".join(parts.notes[:3]))
+    return parts.document()
+
+
+_REASONS = {
+    "binary": "it holds binary data",
+    "foreign": "its format is not read",
+    "ole": "it is an old office document",
+    "empty": "it is empty",
+    "depth": f"it is an archive inside more than {MOST_DEPTH} others",
+    "encrypted_member": "it is encrypted",
+    "encrypted_archive": "it is encrypted",
+    "encrypted_pdf": "it is encrypted",
+    "encrypted_office": "it is encrypted",
+    "entities": "its XML declares entities",
+    "pdf_cut": "it is cut off",
+    "pdf_images": "its pages are images without text",
+}
+
+_MOST_NOTES = 50
+
+
+def _note(parts: Parts, text: str) -> None:
+    if len(parts.notes) < _MOST_NOTES:
+        parts.notes.append(text)
+    elif len(parts.notes) == _MOST_NOTES:
+        parts.notes.append("more members were skipped")
+
+
+def _leaves(name: str) -> bool:
+    path = name.replace("\\", "/")
+    return path.startswith("/") or _DRIVE.match(path) is not None or ".." in path.split("/")
+
+
+def _is_clutter(name: str) -> bool:
+    """What file managers add."""
+    return name.startswith("__MACOSX/") or name.rpartition("/")[2] in (".DS_Store", "Thumbs.db")
+
+
+def unpack(job: Job, data: bytes, media_type: str) -> bytes:
+    """What a compressed file holds.
+
+    Raises:
+        Refused: when it is too much or broken.
+    """
+    try:
+        with UNPACKERS[media_type](io.BytesIO(data)) as file:
+            return _bounded(job, file)
+    except _BROKEN as error:
+        raise Refused("archive", one_line(str(error)) or "it is cut off") from None
+
+
+def convert_packed(job: Job, data: bytes, name: str, media_type: str, depth: int, inner: Inner) -> dict[str, Any]:
+    """A compressed tar as its members, another compressed file as what it holds."""
+    if depth >= MOST_DEPTH:
+        raise Refused("depth")
+    unpacked = unpack(job, data, media_type)
+    stem = unpacked_name(name)
+    if sniff(unpacked, stem) == "application/x-tar":
+        return convert_tar(job, unpacked, media_type, depth, inner)
+    return inner(job, unpacked, stem, depth + 1) | {"media_type": media_type}
+
+
+def unpacked_name(name: str) -> str:
+    """`data.csv` for `data.csv.gz`."""
+    for suffix in _PACKED_SUFFIXES:
+        if name.lower().endswith(suffix):
+            return name[: -len(suffix)]
+    return name
+
+
+def member_of(job: Job, data: bytes, name: str, path: list[str]) -> bytes:
+    """The bytes of a member, by the names of the parts that lead to it.
+
+    Raises:
+        Refused: if there is none.
+    """
+    media_type = sniff(data, name)
+    if media_type in UNPACKERS:
+        data = unpack(job, data, media_type)
+        name = unpacked_name(name)
+        media_type = sniff(data, name)
+    if not path:
+        return data
+    if media_type == "message/rfc822":
+        from .mail import attachment_of
+
+        return member_of(job, attachment_of(data, path[0]), path[0], path[1:])
+    if media_type == "application/zip":
+        with open_zip(data) as archive:
+            for info in archive.infolist():
+                if one_line(info.filename).strip() == path[0] and not info.is_dir():
+                    return member_of(job, read_member(job, archive, info), info.filename, path[1:])
+    elif media_type == "application/x-tar":
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:
+            for member in tar:
+                if one_line(member.name).strip() == path[0] and member.isreg():
+                    file = tar.extractfile(member)
+                    assert file is not None
+                    with file:
+                        return member_of(job, _bounded(job, file), member.name, path[1:])
+    raise Refused("no_member", path[0])

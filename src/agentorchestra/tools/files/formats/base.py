@@ -1,0 +1,135 @@
+"""What converters share: the bounds of one job, the documents they make, and how they refuse."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Refused(Exception):
+    """A file that is not read.
+
+    Attributes:
+        code: which sentence says so (worker.py).
+        detail: what the sentence names.
+    """
+
+    def __init__(self, code: str, detail: str = "") -> None:
+        super().__init__(code, detail)
+        self.code, self.detail = code, detail
+
+
+@dataclass
+class Job:
+    """One file that is read, and what is left of its bounds; members of archives share those of the whole.
+
+    Attributes:
+        check: only look whether it can be read.
+        deadline: (monotonic clock) after which what may be left out is left out.
+        numbers: the bounds, see `Limits`.
+        notes: what was left out, for the reader.
+    """
+
+    check: bool
+    deadline: float
+    numbers: dict[str, int]
+    notes: list[str] = field(default_factory=list)
+    _chars: int = 0
+    _cells: int = 0
+    _unpacked: int = 0
+    _members: int = 0
+
+    def spend_chars(self, count: int, where: str) -> None:
+        """Raises: Refused: when the text exceeds the bound."""
+        self._chars += count
+        if self._chars > self.numbers["chars"]:
+            raise Refused("chars", where)
+
+    def spend_unpacked(self, count: int) -> None:
+        """Raises: Refused: when more was unpacked than may be."""
+        self._unpacked += count
+        if self._unpacked > self.numbers["unpacked_bytes"]:
+            raise Refused("unpacked")
+
+    def spend_member(self) -> None:
+        """Raises: Refused: when an archive, with those inside it, has too many members."""
+        self._members += 1
+        if self._members > self.numbers["members"]:
+            raise Refused("members")
+
+    def take_cells(self, count: int) -> bool:
+        """Whether so many more cells may be kept."""
+        if self._cells + count > self.numbers["cells"]:
+            return False
+        self._cells += count
+        return True
+
+    def late(self) -> bool:
+        """Whether half of the time has gone."""
+        return time.monotonic() > self.deadline
+
+
+def need(module: str) -> Any:
+    """Import a library of the extra `files`.
+
+    Raises:
+        Refused: if it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise Refused("extra", error.name or module) from None
+
+
+def check_installed(module: str) -> None:
+    """Raises: Refused: if a library is not installed. Importing it can take a second; this does not."""
+    if importlib.util.find_spec(module) is None:
+        raise Refused("extra", module)
+
+
+def clean(text: str) -> str:
+    """Text that UTF-8 can hold, without null characters, with bare newlines."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def one_line(text: str, most: int = 200) -> str:
+    """For names from outside: no control characters, no line breaks, not long."""
+    shown = "".join(char if char.isprintable() else "?" for char in text)
+    return shown if len(shown) <= most else shown[:most] + "…"
+
+
+def text_document(job: Job, text: str, media_type: str) -> dict[str, Any]:
+    text = clean(text)
+    job.spend_chars(len(text), "the text")
+    return {"kind": "text", "text": text, "media_type": media_type}
+
+
+class Parts:
+    """Collects the parts of a document under names that differ."""
+
+    def __init__(self, media_type: str) -> None:
+        self._media_type = media_type
+        self._parts: list[dict[str, Any]] = []
+        self._names: set[str] = set()
+        self.notes: list[str] = []
+
+    def add(self, name: str, document: dict[str, Any], size: int | None = None) -> str:
+        """Add a part; its name as it was taken."""
+        name = plain = one_line(name).strip() or "unnamed"
+        counter = 1
+        while name in self._names:
+            counter += 1
+            name = f"{plain} ({counter})"
+        self._names.add(name)
+        self._parts.append({"name": name, "document": document, "size": size})
+        return name
+
+    def document(self) -> dict[str, Any]:
+        return {"kind": "parts", "media_type": self._media_type, "parts": self._parts, "notes": self.notes}
+
+    def __len__(self) -> int:
+        return len(self._parts)

@@ -1,0 +1,82 @@
+"""Bytes to a document: what they are decides, whatever their name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .archives import UNPACKERS, convert_packed, convert_tar, convert_zip, open_zip
+from .base import Job, Refused, clean, text_document
+from .mail import MARK_OF_MSG, convert_eml, convert_msg
+from .markup import convert_html, convert_json, convert_xml
+from .media import describe_media
+from .office import convert_office, office_type
+from .pdf import convert_pdf
+from .sniff import TABLE_SUFFIXES, foreign, sniff
+from .text import decode, table_of
+
+_ENCRYPTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
+
+
+def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
+    """A document as JSON has it; to check, one that says the media type only.
+
+    Args:
+        job: the bounds.
+        data: the file's, or a member's, bytes.
+        name: its name, whose ending tells apart kinds of plain text.
+        depth: archives around it.
+
+    Raises:
+        Refused: if it is not read.
+    """
+    if not data.strip(b" \t\r\n\x0b\x0c\xef\xbb\xbf\xff\xfe\x00"):
+        raise Refused("empty")
+    media_type = sniff(data, name)
+    if media_type.startswith(("image/", "audio/", "video/")):
+        return text_document(job, describe_media(job, data, media_type), media_type)
+    if media_type == "application/pdf":
+        return convert_pdf(job, data)
+    if media_type == "application/zip":
+        archive = open_zip(data)
+        office = office_type(archive)
+        if office is not None:
+            return convert_office(job, data, archive, office)
+        return convert_zip(job, data, archive, depth, convert)
+    if media_type in UNPACKERS:
+        return convert_packed(job, data, name, media_type, depth, convert)
+    if media_type == "application/x-tar":
+        return convert_tar(job, data, media_type, depth, convert)
+    if media_type == "application/x-ole-storage":
+        if MARK_OF_MSG in data:
+            return convert_msg(job, data, depth, convert)
+        raise Refused("encrypted_office" if _ENCRYPTED_OFFICE in data else "ole")
+    if media_type == "application/json":
+        return convert_json(job, data)
+    if media_type == "application/xml":
+        return convert_xml(job, data)
+    if media_type == "text/html":
+        return convert_html(job, data)
+    if media_type == "message/rfc822":
+        return convert_eml(job, data, depth, convert)
+    return _plain(job, data, media_type)
+
+
+def _plain(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
+    if (other := foreign(data)) is not None:
+        raise Refused("foreign", "|".join(other))
+    text = clean(decode(data))
+    if media_type in TABLE_SUFFIXES.values():
+        found = table_of(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None)
+        if found is not None and job.take_cells(sum(map(len, found[1]))):
+            header, rows, delimiter = found
+            job.spend_chars(len(text), "the table")
+            return {
+                "kind": "table",
+                "media_type": media_type,
+                "header": header,
+                "rows": rows,
+                "first_row": 2 if header else 1,
+                "delimiter": delimiter,
+            }
+        media_type = "text/plain"
+    return text_document(job, text, media_type)

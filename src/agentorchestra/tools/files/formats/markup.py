@@ -1,0 +1,124 @@
+"""JSON, XML, HTML, notebooks: formats written as text."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from .base import Job, Parts, Refused, clean, need, text_document
+from .text import decode
+
+_LONG_LINE = 2_000
+"""Characters: a file with a longer line was written without line breaks, and is laid out so that it has places."""
+
+_MOST_OUTPUT = 200_000
+
+
+def convert_json(job: Job, data: bytes) -> dict[str, Any]:
+    """JSON as its lines, laid out where it has none; a notebook as its cells; what is no JSON as text."""
+    text = decode(data)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text_document(job, text, "application/jsonl" if _is_jsonl(text) else "text/plain")
+    if isinstance(value, dict) and isinstance(value.get("cells"), list) and "nbformat" in value:
+        return _notebook(job, value)
+    if max(map(len, text.split("\n"))) > _LONG_LINE:
+        text = json.dumps(value, indent=1, ensure_ascii=False)
+    return text_document(job, text, "application/json")
+
+
+def _is_jsonl(text: str) -> bool:
+    lines = [line for line in text.split("\n") if line.strip()]
+    try:
+        for line in lines[:20]:
+            json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return len(lines) > 1
+
+
+def _notebook(job: Job, notebook: dict[str, Any]) -> dict[str, Any]:
+    """Each cell with its outputs below it."""
+    parts = Parts("application/x-ipynb+json")
+    for number, cell in enumerate(notebook["cells"], 1):
+        if not isinstance(cell, dict):
+            continue
+        job.spend_member()
+        source = _joined(cell.get("source"))
+        outputs = [_output(one) for one in cell.get("outputs") or () if isinstance(one, dict)]
+        text = source + "".join(f"\n\nOutput:\n{output}" for output in outputs if output.strip())
+        if text.strip():
+            parts.add(
+                f"cell {number}",
+                text_document(job, text, "text/markdown" if cell.get("cell_type") == "markdown" else "text/plain"),
+            )
+    if not len(parts):
+        raise Refused("no_text", "this notebook has no cell with content")
+    return parts.document()
+
+
+def _joined(value: Any) -> str:
+    """Notebooks hold text as a string or as a list of lines."""
+    if isinstance(value, list):
+        return "".join(one for one in value if isinstance(one, str))
+    return value if isinstance(value, str) else ""
+
+
+def _output(output: dict[str, Any]) -> str:
+    if output.get("output_type") == "error":
+        return f"{output.get('ename')}: {output.get('evalue')}"
+    data: dict[str, Any] = output["data"] if isinstance(output.get("data"), dict) else {}
+    text = _joined(output.get("text")) or _joined(data.get("text/plain")) or _joined(data.get("text/markdown"))
+    if not text and "text/html" in data:
+        text = _joined(data["text/html"])
+    pictures = [f"[{name}]" for name in data if name.startswith("image/")]
+    return "\n".join([*([text[:_MOST_OUTPUT].rstrip("\n")] if text else []), *pictures])
+
+
+def check_entities(data: bytes) -> None:
+    """Raises: Refused: if XML declares entities: they are how a small file grows without end."""
+    for encoding in ("ascii", "utf-16-le", "utf-16-be"):
+        if "<!ENTITY".encode(encoding) in data:
+            raise Refused("entities")
+
+
+def convert_xml(job: Job, data: bytes) -> dict[str, Any]:
+    """XML as its lines, laid out where it has none. Broken XML is still text."""
+    text = decode(data)
+    check_entities(data)
+    if max(map(len, text.split("\n"))) <= _LONG_LINE:
+        return text_document(job, text, "application/xml")
+    tree = need("defusedxml.ElementTree")
+    try:
+        from xml.etree.ElementTree import indent
+
+        root = tree.fromstring(data)
+        indent(root, " ")
+        text = tree.tostring(root, encoding="unicode")
+    except tree.ParseError:
+        pass
+    return text_document(job, text, "application/xml")
+
+
+def convert_html(job: Job, data: bytes) -> dict[str, Any]:
+    """HTML as Markdown; pages nested too deep for that as their source."""
+    source = decode(data)
+    if job.check:
+        return text_document(job, source, "text/html")
+    converters = need("markitdown.converters")
+    try:
+        text = html_text(converters, source)
+    except RecursionError:
+        text = source
+    return text_document(job, text if text.strip() else source, "text/html")
+
+
+def html_text(converters: Any, source: str) -> str:
+    """Markdown of a page."""
+    from markitdown import StreamInfo
+
+    info = StreamInfo(charset="utf-8", mimetype="text/html", extension=".html")
+    converted = converters.HtmlConverter().convert(io.BytesIO(source.encode("utf-8", "replace")), info)
+    return clean(str(converted.markdown))

@@ -1,0 +1,165 @@
+"""Office documents and e-books: zip archives of XML."""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import zipfile
+from typing import Any
+
+from .archives import check_zip, read_member
+from .base import Job, Parts, Refused, check_installed, clean, need, one_line, text_document
+from .markup import check_entities, html_text
+from .text import decode
+
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+EPUB = "application/epub+zip"
+
+_MAIN = {"word/document.xml": DOCX, "ppt/presentation.xml": PPTX, "xl/workbook.xml": XLSX}
+_LIBRARIES = {DOCX: ("markitdown", "mammoth"), PPTX: ("markitdown", "pptx"), XLSX: ("openpyxl",)}
+_SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
+
+
+def office_type(archive: zipfile.ZipFile) -> str | None:
+    """The media type of an office document or a book, None for other archives.
+
+    Raises:
+        Refused: for those that are not read.
+    """
+    names = set(archive.namelist())
+    if "mimetype" in names:
+        with archive.open("mimetype") as file:
+            said = file.read(200).decode("ascii", "replace").strip()
+        if said == EPUB:
+            return EPUB
+        if said.startswith(_OPEN_DOCUMENT):
+            raise Refused("open_document", one_line(said.removeprefix(_OPEN_DOCUMENT)))
+    if "[Content_Types].xml" in names:
+        for main, media_type in _MAIN.items():
+            if main in names:
+                return media_type
+        if "xl/workbook.bin" in names:
+            raise Refused("xlsb")
+    return None
+
+
+def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: str) -> dict[str, Any]:
+    """A document, a presentation, a workbook or a book."""
+    with archive:
+        _look_through(job, archive)
+    for library in _LIBRARIES.get(media_type, ("markitdown", "defusedxml")):
+        check_installed(library)
+    if job.check:
+        return Parts(media_type).document()
+    if media_type == XLSX:
+        from .sheets import convert_xlsx
+
+        return convert_xlsx(job, data)
+    if media_type == EPUB:
+        return _book(job, data)
+    converters = need("markitdown.converters")
+    try:
+        if media_type == DOCX:
+            return _word(job, data, converters)
+        return _slides(job, data, converters)
+    except (Refused, MemoryError, RecursionError):
+        raise
+    except Exception as error:  # whatever a library says of broken input
+        raise Refused("office", f"{type(error).__name__}: {one_line(str(error))}") from None
+
+
+def _look_through(job: Job, archive: zipfile.ZipFile) -> None:
+    """Unpack every part once, within bounds, before a library does so without any.
+
+    Raises:
+        Refused: when a bound is met, a part is broken, or XML declares entities.
+    """
+    check_zip(job, archive)
+    for info in archive.infolist():
+        job.spend_member()
+        data = read_member(job, archive, info)
+        if info.filename.lower().endswith((".xml", ".rels", ".xhtml", ".opf", ".ncx", ".vml")):
+            check_entities(data)
+
+
+def _word(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
+    from markitdown import StreamInfo
+
+    info = StreamInfo(mimetype=DOCX, extension=".docx")
+    text = str(converters.DocxConverter().convert(io.BytesIO(data), info).markdown)
+    text = "\n\n".join(filter(None, (text.strip(), _margins(data))))
+    if not text:
+        raise Refused("no_text", "this document has no text")
+    return text_document(job, text + "\n", DOCX)
+
+
+def _margins(data: bytes) -> str:
+    """Headers and footers, which the conversion leaves out."""
+    tree = need("defusedxml.ElementTree")
+    found: list[str] = []
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in sorted(archive.namelist()):
+            match = re.fullmatch(r"word/(header|footer)\d*\.xml", name)
+            if match is None:
+                continue
+            root = tree.fromstring(archive.read(name))
+            text = " ".join(node.text or "" for node in root.iter() if node.tag.endswith("}t")).strip()
+            line = f"{match[1].capitalize()}: {text}"
+            if text and line not in found:
+                found.append(line)
+    return "\n\n".join(found)
+
+
+def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
+    from markitdown import StreamInfo
+
+    info = StreamInfo(mimetype=PPTX, extension=".pptx")
+    text = str(converters.PptxConverter().convert(io.BytesIO(data), info).markdown)
+    parts = Parts(PPTX)
+    pieces = _SLIDE.split(text)
+    for number, content in zip(pieces[1::2], pieces[2::2], strict=True):
+        if content.strip():
+            parts.add(f"slide {number}", text_document(job, content.strip() + "\n", "text/markdown"))
+    if not len(parts):
+        raise Refused("no_text", "this presentation has no text")
+    return parts.document()
+
+
+def _book(job: Job, data: bytes) -> dict[str, Any]:
+    """The chapters in the order of reading."""
+    tree = need("defusedxml.ElementTree")
+    converters = need("markitdown.converters")
+    parts = Parts(EPUB)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            container = tree.fromstring(archive.read("META-INF/container.xml"))
+            package = next(node.get("full-path") for node in container.iter() if node.tag.endswith("}rootfile"))
+            root = tree.fromstring(archive.read(package))
+            items = {node.get("id"): node.get("href") for node in root.iter() if node.tag.endswith("}item")}
+            order = [items.get(node.get("idref")) for node in root.iter() if node.tag.endswith("}itemref")]
+            folder = posixpath.dirname(package)
+            names = set(archive.namelist())
+            for number, href in enumerate(order, 1):
+                name = posixpath.normpath(posixpath.join(folder, href or ""))
+                if name not in names:
+                    parts.notes.append(f"chapter {number} is missing from the file")
+                    continue
+                source = decode(archive.read(name))
+                try:
+                    text = html_text(converters, source)
+                except RecursionError:
+                    text = source
+                if text.strip():
+                    parts.add(f"chapter {number}", text_document(job, text.strip() + "\n", "text/markdown"))
+            title = [clean(node.text or "") for node in root.iter() if node.tag.endswith(("}title", "}creator"))]
+    except (tree.ParseError, KeyError, StopIteration, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise Refused("office", f"{type(error).__name__}: {one_line(str(error))}") from None
+    if not len(parts):
+        raise Refused("no_text", "this book has no chapter with text")
+    if title:
+        parts.notes.insert(0, one_line("title and authors: " + "; ".join(title)))
+    return parts.document()

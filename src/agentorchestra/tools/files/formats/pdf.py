@@ -1,0 +1,149 @@
+"""PDF: the text of pages (pypdf), and the tables on pages that have ruled lines (pdfplumber)."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import logging
+import re
+from typing import Any
+
+from .base import Job, Refused, clean
+from .text import has_header
+
+_RULES = re.compile(rb"(?:\bre|\bl)\s")
+_MOST_TABLE_PAGES = 300
+
+
+def correct_space_widths() -> None:
+    """Let words apart in fonts that have no space of their own, as XeTeX writes them.
+
+    pypdf 7.1 takes the default width of a CID font (1,000, an em) for the width of its space, so no gap between words
+    is wide enough to count. There is no public setting for it; without the patch each line is one long word.
+    """
+    with contextlib.suppress(ImportError, AttributeError):
+        from pypdf.generic._font import Font
+
+        original = Font.from_font_resource
+
+        def corrected(*args: Any, **kwargs: Any) -> Any:
+            font = original(*args, **kwargs)
+            if font.space_width > 600:  # no font that is read has a space wider than a typewriter's
+                font.space_width = 250
+            return font
+
+        Font.from_font_resource = staticmethod(corrected)  # type: ignore[method-assign]
+
+
+def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
+    """The pages' texts and tables; to check, those of the first pages."""
+    if b"%%EOF" not in data[-8192:]:
+        # Without its end a PDF has no table of objects: readers guess, and pages go missing silently.
+        raise Refused("pdf_cut")
+    import pypdf
+
+    correct_space_widths()
+    logging.disable(logging.CRITICAL)  # pypdf logs a line per oddity of the file
+    reader = _opened(pypdf, data)
+    count = len(reader.pages)
+    if count == 0:
+        raise Refused("pdf", "it has no pages")
+    if count > job.numbers["pages"]:
+        raise Refused("pages", str(count))
+    pages: list[str] = []
+    ruled: list[int] = []
+    failures = 0
+    wanted = min(count, 3) if job.check else count
+    for number in range(wanted):
+        page = reader.pages[number]
+        try:
+            text = clean(page.extract_text())
+        except MemoryError:
+            raise
+        except Exception:
+            # One damaged page must not hide the others; a document without any good page is corrupt.
+            text, failures = "", failures + 1
+        job.spend_chars(len(text), f"page {number + 1}")
+        pages.append(text)
+        if not job.check and text.strip() and _is_ruled(page):
+            ruled.append(number)
+    if failures == wanted:
+        raise Refused("pdf", "none of its pages can be decoded")
+    if not job.check and not any(page.strip() for page in pages):
+        raise Refused("pdf_images", str(len(pages)))
+    tables, notes = _tables(job, data, ruled)
+    return {"kind": "pdf", "media_type": "application/pdf", "pages": pages, "tables": tables, "notes": notes}
+
+
+def _opened(pypdf: Any, data: bytes) -> Any:
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(data), strict=False)
+        if reader.is_encrypted:
+            try:
+                opened = bool(reader.decrypt(""))
+            except Exception:
+                opened = False
+            if not opened:
+                raise Refused("encrypted_pdf")
+        len(reader.pages)
+    except (MemoryError, Refused):
+        raise
+    except Exception as error:
+        raise Refused("pdf", f"{type(error).__name__}: {error}"[:200]) from None
+    return reader
+
+
+def _is_ruled(page: Any) -> bool:
+    """Whether a page draws enough lines or rectangles for a table: looking for tables costs more than reading text."""
+    try:
+        contents = page.get_contents()
+        return contents is not None and len(_RULES.findall(contents.get_data())) >= 4
+    except MemoryError:
+        raise
+    except Exception:
+        return False
+
+
+def _tables(job: Job, data: bytes, numbers: list[int]) -> tuple[list[list[Any]], list[str]]:
+    """The tables of pages; what there was no time for is said."""
+    if not numbers or importlib.util.find_spec("pdfplumber") is None:
+        return [], []
+    import pdfplumber
+
+    found: list[list[Any]] = []
+    notes: list[str] = []
+    with pdfplumber.open(io.BytesIO(data)) as pdf:
+        for count, number in enumerate(numbers):
+            if count >= _MOST_TABLE_PAGES or job.late():
+                notes.append(f"tables are told apart up to p. {number}; later pages have their text only")
+                break
+            page = pdf.pages[number]
+            try:
+                tables = page.extract_tables()
+            except MemoryError:
+                raise
+            except Exception:
+                notes.append(f"the tables of p. {number + 1} cannot be told apart from its text")
+                tables = []
+            page.close()  # it keeps every character
+            found.extend([number + 1, table] for table in filter(None, (_table(job, rows) for rows in tables)))
+    return found, notes
+
+
+def _table(job: Job, rows: list[list[str | None]]) -> dict[str, Any] | None:
+    records = [[clean(cell or "").replace("\n", " ").strip() for cell in row] for row in rows]
+    width = max((len(record) for record in records), default=0)
+    if len(records) < 2 or width < 2 or not any(cell for record in records for cell in record):
+        return None  # a frame around text
+    if not job.take_cells(width * len(records)):
+        return None
+    header = records[0] if has_header(records) else []
+    return {
+        "kind": "table",
+        "media_type": "text/csv",
+        "header": header,
+        "rows": records[1:] if header else records,
+        "first_row": 2 if header else 1,
+        "delimiter": ",",
+    }

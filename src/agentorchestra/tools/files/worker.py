@@ -1,0 +1,243 @@
+"""Starts `_worker.py`, waits for it within bounds, and puts what it refuses into sentences."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from agentorchestra.core.errors import FileInputError
+
+READABLE = (
+    "PDF, Word, Excel, PowerPoint, EPUB, mail, notebooks, HTML, XML, JSON, CSV, plain text, zip and tar archives, "
+    "pictures and recordings"
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on what is read.
+
+    Attributes:
+        max_bytes: of any file, and of any member of an archive.
+        seconds: wall-clock and processor time for one file.
+        memory_bytes: address space of the process that reads it.
+        output_bytes: what that process may write.
+        pages: pages of one PDF.
+        chars: characters of text of one file.
+        cells: cells of its tables; rows beyond are left out, and that is said.
+        members: parts of one archive, with those inside it.
+        unpacked_bytes: what an archive holds unpacked, with those inside it.
+    """
+
+    max_bytes: int = 100_000_000
+    seconds: float = 60.0
+    memory_bytes: int = 1 << 30
+    output_bytes: int = 256_000_000
+    pages: int = 3_000
+    chars: int = 30_000_000
+    cells: int = 500_000
+    members: int = 5_000
+    unpacked_bytes: int = 400_000_000
+
+
+LIMITS = Limits()
+
+Mode = Literal["check", "read", "media", "frames", "member"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a worker is asked.
+
+    Attributes:
+        mode: look whether the file can be read, read it, describe a recording, take frames of it, or give a member.
+        member: the names of the parts that lead to a member; none for the file itself.
+        at: seconds at which frames are taken.
+        count: frames that are taken evenly, when `at` is empty.
+    """
+
+    path: Path
+    mode: Mode
+    member: Sequence[str] = ()
+    at: Sequence[float] = ()
+    count: int = 0
+
+
+def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
+    """Ask a worker; blocks.
+
+    Returns:
+        Its result, and the bytes that followed.
+
+    Raises:
+        FileInputError: one sentence, for whatever it refuses.
+    """
+    with _lifeline() as child_end, tempfile.TemporaryFile() as out:
+        process = subprocess.Popen(
+            _command(request, limits, child_end),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+            pass_fds=(child_end,),
+            start_new_session=True,
+        )
+        with process:
+            try:
+                process.wait(limits.seconds)
+            except subprocess.TimeoutExpired:
+                raise _refused(request.path, "time", "", limits) from None
+            finally:
+                _end(process.pid)
+                process.kill()  # a no-op after a normal end; `with` reaps it
+        return _result(request.path, out, process.returncode, limits)
+
+
+async def run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
+    """`run` for a caller with an event loop; when it is cancelled, no process is left."""
+    with _lifeline() as child_end, tempfile.TemporaryFile() as out:
+        process = await asyncio.create_subprocess_exec(
+            *_command(request, limits, child_end),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=out,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=_environment(),
+            pass_fds=(child_end,),
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(limits.seconds):
+                await process.wait()
+        except TimeoutError:
+            raise _refused(request.path, "time", "", limits) from None
+        finally:
+            _end(process.pid)
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                # Reap it even while being cancelled: a killed process ends at once.
+                await process.wait()
+        return await asyncio.to_thread(_result, request.path, out, process.returncode, limits)
+
+
+def _end(pid: int) -> None:
+    """End what the worker started (ffmpeg): its process group has its id."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _command(request: Request, limits: Limits, fd: int) -> list[str]:
+    asked = {
+        "path": str(request.path.absolute()),
+        "name": request.path.name,
+        "mode": request.mode,
+        "member": list(request.member),
+        "at": list(request.at),
+        "count": request.count,
+        "seconds": limits.seconds,
+        "cpu": max(1, int(limits.seconds + 0.999)),
+        "memory": limits.memory_bytes,
+        "output": limits.output_bytes,
+        "parent": os.getpid(),
+        "fd": fd,
+        "numbers": {
+            "bytes": limits.max_bytes,
+            "pages": limits.pages,
+            "chars": limits.chars,
+            "cells": limits.cells,
+            "members": limits.members,
+            "unpacked_bytes": limits.unpacked_bytes,
+        },
+    }
+    return [sys.executable, "-P", str(Path(__file__).with_name("_worker.py")), json.dumps(asked)]
+
+
+def _environment() -> dict[str, str]:
+    """Only what Python needs to start: a parser of hostile input gets no keys."""
+    kept = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "SYSTEMROOT")
+    # One thread each for libraries that would start one per processor, with a stack in the bounded address space.
+    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return {name: os.environ[name] for name in kept if name in os.environ} | {"PYTHONUTF8": "1"} | threads
+
+
+@contextlib.contextmanager
+def _lifeline() -> Iterator[int]:
+    """A pipe whose write end only this process holds: the child sees it close when this process is gone."""
+    read_end, write_end = os.pipe()
+    try:
+        yield read_end
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+
+
+def _result(path: Path, out: IO[bytes], returncode: int | None, limits: Limits) -> tuple[dict[str, Any], bytes]:
+    out.seek(0)
+    try:
+        result = json.loads(out.readline())
+    except ValueError:
+        # SIGXCPU or SIGKILL at the processor limit; 1 when even reporting took more memory than there is.
+        code = {-24: "time", -9: "time", 1: "memory", 3: "output"}.get(returncode or 0, "corrupt")
+        raise _refused(path, code, f"its reader ended with status {returncode}", limits) from None
+    if "error" in result:
+        raise _refused(path, result["error"], result["detail"], limits)
+    return result, out.read()
+
+
+def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
+    """The sentence for a code of a converter's."""
+    if code == "foreign":
+        what, _, way_out = detail.partition("|")
+        return f"{path} is {what}, which cannot be read; {way_out}. Readable are {READABLE}."
+    more = f" ({detail})" if detail else ""
+    mib = limits.memory_bytes >> 20
+    unpacked = limits.unpacked_bytes // 1_000_000
+    sentences = {
+        "empty": "is empty; give a file with content.",
+        "binary": f"is corrupt or not a document: it holds binary data; give a readable file ({READABLE}).",
+        "encrypted_pdf": "is an encrypted PDF; remove its password first, e.g. with qpdf --decrypt.",
+        "encrypted_office": "is an encrypted office document; save it without a password.",
+        "encrypted_archive": "is an encrypted archive; unpack it with its password and give what it holds.",
+        "encrypted_member": f"holds an encrypted member{more}; unpack it with its password and give what it holds.",
+        "pdf": f"is corrupt: this PDF cannot be read{more}; give an intact copy.",
+        "pdf_cut": "is corrupt: this PDF is cut off (its end is missing); download or copy it again.",
+        "pdf_images": f"has {detail} page(s) without text, only images; recognise the text first, e.g. with ocrmypdf.",
+        "pages": f"has {detail} pages; at most {limits.pages} can be read: give the part you need.",
+        "chars": f"holds more than {limits.chars:,} characters by {detail}; give the part you need.",
+        "memory": f"needs more than {mib} MiB to be read; give a smaller part of it.",
+        "time": f"could not be read within {limits.seconds:g} s; give a smaller part of it.",
+        "output": "holds more text than can be kept; give the part you need.",
+        "archive": f"is corrupt: this archive cannot be read{more}; download or copy it again.",
+        "archive_empty": f"holds no member that can be read{more}; give a file with content.",
+        "member": f"is corrupt: one of its parts cannot be read ({detail}); download or copy it again.",
+        "ratio": f"is packed like a bomb ({detail} grows more than 500 times); unpack it and give the part you need.",
+        "unpacked": f"holds more than {unpacked:,} MB when it is unpacked; give the part you need.",
+        "members": f"holds more than {limits.members:,} parts; give those you need.",
+        "depth": "lies inside too many archives; unpack it first.",
+        "entities": "declares XML entities, by which small files grow without end; write them out and save it again.",
+        "office": f"is corrupt: this document cannot be read{more}; save it again and give the new file.",
+        "mail": f"is corrupt: this message cannot be read{more}; save it again and give the new file.",
+        "ole": "is an old office document; save it as .docx, .xlsx, .pptx or .pdf.",
+        "open_document": f"is an OpenDocument file{more}; save it as .docx, .xlsx, .pptx or .pdf.",
+        "xlsb": "is a binary workbook; save it as .xlsx.",
+        "no_text": f"holds nothing that can be read: {detail}; give a document with content.",
+        "no_frames": f"gives no frames: {detail}.",
+        "no_member": f"has no member {detail!r}.",
+        "extra": f"needs {detail} to be read, which is not installed: pip install 'agentorchestra[files]'.",
+        "corrupt": f"is corrupt: it cannot be read{more}; give an intact copy.",
+    }
+    return f"{path} {sentences.get(code) or f'cannot be read ({code} {detail}); give an intact copy.'}"
+
+
+def _refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputError:
+    return FileInputError(refusal(path, code, detail, limits))
