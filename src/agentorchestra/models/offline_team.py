@@ -76,7 +76,7 @@ def parts_of(task: str) -> list[str]:
 
 
 MOST_SINGLY = 10
-"""With more files than these no agent is sent into each: one searches them all."""
+"""With more files than these, or with a folder, no agent is sent into each: one searches them all."""
 
 
 def first_delegations(task: str, files: Sequence[str], agents: Collection[str]) -> list[Delegation]:
@@ -96,7 +96,8 @@ def first_delegations(task: str, files: Sequence[str], agents: Collection[str]) 
             found.append(Delegation(ANALYZER, part, part))
         elif ANALYZER in agents and files:
             spoken_of = rules.parse_question(part, files).files
-            if len(parts) > 1 or len(files) == 1 or len(files) > MOST_SINGLY or spoken_of:
+            many = len(files) > MOST_SINGLY or any("/" in name for name in files)
+            if len(parts) > 1 or len(files) == 1 or many or spoken_of:
                 found.append(Delegation(ANALYZER, part, part))
             else:
                 found += [Delegation(ANALYZER, f"{part}\nLook in {name}.", part) for name in files]

@@ -46,6 +46,7 @@ Examples:
   agentorchestra run "What is the notice period?" --file contract.pdf
   agentorchestra run "Compare the two offers" -f a.pdf -f b.xlsx \\
       --model openai:gpt-5 --budget-usd 0.5
+  agentorchestra run "Who approved the tunnel?" --file minutes/
   agentorchestra run "How many rows have no date?" --file data.csv --json
   agentorchestra run "And in the second one?" --session offers \\
       --role planner=openai:gpt-5 --role analyzer=openai:gpt-5-mini
@@ -55,7 +56,15 @@ Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 any other end (partial,
 blocked, waiting, out of budget or time), 130 cancelled.""",
 )
 @click.argument("task", metavar="TASK", type=WORDS)
-@click.option("--file", "-f", "files", multiple=True, metavar="F", type=FilePath(), help="A file; may be repeated.")
+@click.option(
+    "--file",
+    "-f",
+    "files",
+    multiple=True,
+    metavar="F",
+    type=FilePath(),
+    help="A file, or a folder for the files below it; may be repeated.",
+)
 @click.option("--system", metavar="NAME", type=WORDS, help="How agents work on it.  [default: from the settings]")
 @click.option(
     "--model",
@@ -160,6 +169,7 @@ def run(
             if not as_json:
                 say(f"run {run_id}")
                 _say_session(manifest)
+                _say_folders(manifest)
             _warn_of_roles(roles, workspace)
             if manifest is not None and budget_usd is None and workspace.settings.budget.cost_usd is None:
                 _name_default_budget(manifest)
@@ -173,6 +183,14 @@ def run(
 def _say_session(manifest: RunManifest | None) -> None:
     if manifest is not None and manifest.session:
         say(f"session {manifest.session}: {plural(len(manifest.earlier), 'earlier task')}")
+
+
+def _say_folders(manifest: RunManifest | None) -> None:
+    """Of folders, how many files they gave and what was left out."""
+    if manifest is not None and any("/" in one.name for one in manifest.files):
+        say(f"files: {plural(len(manifest.files), 'file')}")
+    if manifest is not None and manifest.left_out:
+        say(manifest.left_out)
 
 
 def _warn_of_roles(roles: tuple[tuple[str, str], ...], workspace: Workspace[Any]) -> None:

@@ -24,7 +24,7 @@ from agentorchestra.cli.view.model import RunView
 from agentorchestra.cli.view.tree import tree_lines
 from agentorchestra.cli.workspaces import abandoned, opened_run
 from agentorchestra.core.protocols import RunRecord
-from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.core.spec import RunResult, RunStatus, first_names
 
 UNSAFE = "unsafe-local"
 HERE = Path("-")
@@ -131,7 +131,9 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
     if manifest.sandbox == UNSAFE:
         lines.append("sandbox: none (--unsafe-local): programs that models wrote could do what you may")
     if manifest.files:
-        lines.append("files: " + ", ".join(f"{one.name} ({plural(one.size, 'byte')})" for one in manifest.files))
+        lines.append("files: " + first_names(f"{one.name} ({plural(one.size, 'byte')})" for one in manifest.files))
+    if manifest.left_out:
+        lines.append(manifest.left_out)
     limits = view.budget.model_dump(exclude_none=True)
     if limits:
         lines.append("budget: " + ", ".join(f"{name} {value:g}" for name, value in limits.items()))

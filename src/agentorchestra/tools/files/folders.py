@@ -66,9 +66,9 @@ class LeftOut:
             return ""
         parts = []
         for reason, count in sorted(self.counts.items()):
-            named = "; ".join(self.examples[reason]) + ("; ..." if count > len(self.examples[reason]) else "")
-            parts.append(f"{count:,} {reason} ({named})")
-        return f"Left out of {folder}/: {', '.join(parts)}."
+            named = ", ".join(self.examples[reason]) + (", ..." if count > len(self.examples[reason]) else "")
+            parts.append(f"{reason}: {count:,} ({named})")
+        return f"Left out of {folder}/: {'; '.join(parts)}."
 
 
 def printable(name: str) -> str:
@@ -146,7 +146,7 @@ def _entries(
                 below = f"{above}/{printable(entry.name).replace('<', '_').replace('>', '_')}"
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if len(below.encode()) > MAX_NAME:
-                    left_out.add("with too long a name", f"{below[:80]}...")
+                    left_out.add("names that are too long", f"{below[:80]}...")
                 elif entry.name.startswith("."):
                     left_out.add("hidden", below)
                 elif is_folder and (entry.name in _NEVER or (apart and _identity(Path(entry.path)) == apart)):
@@ -176,7 +176,7 @@ def _size(entry: os.DirEntry[str], name: str, root: Path, left_out: LeftOut) -> 
         left_out.add("links to folders", name)
         return None
     if not stat.S_ISREG(found.st_mode):
-        left_out.add("that are no files", name)
+        left_out.add("pipes, sockets and devices", name)
         return None
     return found.st_size
 

@@ -323,7 +323,7 @@ class _Keeper:
         for (wanted, found), result in zip(jobs, results, strict=True):
             check_stop(self._stop)
             if result.problem:
-                wanted.left_out.add("that cannot be read", result.problem.replace("{name}", found.name).rstrip("."))
+                wanted.left_out.add("unreadable", result.problem.replace("{name}", found.name).rstrip("."))
                 continue
             place = target / found.name
             with _writing(place.parent):
