@@ -23,7 +23,8 @@ from agentorchestra.tea.monty import lacks
 _PRELUDE = "ToolError = RuntimeError"
 """Monty knows no classes of exceptions but its own: what a tool says is a RuntimeError under this name."""
 
-_OWN_LIMITS = ("TimeoutError: feed time limit", "MemoryError: memory limit", "RuntimeError: Internal error in monty")
+_TIME = "TimeoutError: feed time limit"
+_OWN_LIMITS = ("MemoryError: memory limit", "RuntimeError: Internal error in monty")
 _INPUT = re.compile(r"<python-input-(\d+)>")
 _LONGEST_ERROR = 4_000
 _LONGEST_VALUE = 20_000
@@ -58,6 +59,11 @@ class Host(Protocol):
     """The other side of a program."""
 
     @property
+    def ctx(self) -> Any:
+        """The program's RunContext: for an interpreter whose parts are effects themselves."""
+        ...
+
+    @property
     def names(self) -> frozenset[str]:
         """The functions that the program may call."""
         ...
@@ -82,11 +88,13 @@ class Ran:
         value: its last expression's as Python writes it, None where it has none.
         error: the exception with its line, None where it ran to its end.
         state: the program's variables for the next one, None where they cannot be kept.
+        chance: what it printed since its last call depends on how fast the machine is: it was ended by the clock.
     """
 
     value: str | None = None
     error: str | None = None
     state: bytes | None = None
+    chance: bool = False
 
 
 class Interpreter(Protocol):
@@ -165,7 +173,8 @@ class MontyInterpreter:
             },
             "os_policy": {"datetime": now, "sleep": "zero", "random_start": {"seed": seed}},
         }
-        return await _MontyRun(_Worker(await self._started(), options), code, host).run(state)
+        worker = _Worker(await self._started(), options)
+        return await _MontyRun(worker, code, host, self._limits.seconds).run(state)
 
     async def _started(self) -> Any:
         async with self._lock:
@@ -236,8 +245,9 @@ class _State:
 class _MontyRun:
     """One program in Monty."""
 
-    def __init__(self, worker: _Worker, code: str, host: Host) -> None:
+    def __init__(self, worker: _Worker, code: str, host: Host, seconds: float) -> None:
         self._worker = worker
+        self._seconds = seconds
         self._code = code
         self._host = host
         self._known = _State()
@@ -257,7 +267,9 @@ class _MontyRun:
             except MontyError as exc:
                 if self._ended is not None:
                     raise self._ended from None
-                lost = isinstance(exc, MontyCrashedError) or any(one in str(exc) for one in _OWN_LIMITS)
+                if isinstance(exc, MontyCrashedError) or _TIME in str(exc):
+                    return Ran(error=f"it computed for more than {self._seconds:g} s without a call", chance=True)
+                lost = any(one in str(exc) for one in _OWN_LIMITS)
                 return Ran(error=self._error(exc), state=None if lost else await self._dump())
             return Ran(value=_shown(snapshot.output), state=await self._dump())
         finally:

@@ -107,6 +107,8 @@ class ProgramHandler:
             return await self._outcome(host, Ran())
         except ProgramEndedError as exc:
             ran = Ran(error=str(exc))
+        if ran.chance:
+            host.forget()  # a replay could not come to the same
         note = await self._keep(ran, ctx)
         return await self._outcome(host, ran, note)
 
@@ -125,15 +127,14 @@ class ProgramHandler:
 
     async def _keep(self, ran: Ran, ctx: Any) -> str:
         """Keep the program's variables for the next one; a sentence where that is not possible."""
-        if ctx.run.replaying:
-            return ""  # what is recorded holds
         if ran.state is None:
             return "What it assigned to variables was not kept."
         if len(ran.state) > MOST_STATE:
             if STATE in ctx.vars:
                 del ctx.vars[STATE]
-            return f"Variables were not kept: they are {len(ran.state):,} bytes, and at most {MOST_STATE:,} are."
-        ctx.vars[STATE] = await ctx.run.services.store.put_blob(ran.state)
+            return f"Variables were not kept: they are more than {MOST_STATE:,} bytes."
+        if not ctx.run.replaying:  # then what is recorded holds
+            ctx.vars[STATE] = await ctx.run.services.store.put_blob(ran.state)
         return ""
 
     async def _outcome(self, host: _Host, ran: Ran, note: str = "") -> Outcome:
@@ -162,7 +163,7 @@ class _Host:
     """What a program may call, as effects on its branch."""
 
     def __init__(self, effect: Effect, ctx: Any, functions: Functions) -> None:
-        self.ctx = ctx
+        self._ctx = ctx
         self.done: JsonValue = None
         self.count = 0
         self.trust = lowest(effect.lowest_trust, Trust.AGENT)
@@ -173,6 +174,12 @@ class _Host:
         self._printed: list[str] = []
         self._kept = 0
         self._dropped = 0
+        self._sure = 0
+
+    @property
+    def ctx(self) -> Any:
+        """The program's context."""
+        return self._ctx
 
     @property
     def names(self) -> frozenset[str]:
@@ -183,7 +190,8 @@ class _Host:
         """Keep what was printed, up to a limit."""
         part = text[: MOST_PRINTED - self._kept]
         self._kept += len(part)
-        self._dropped += len(text) - len(part)
+        # Output comes in portions of any size: how much more there was must not depend on them.
+        self._dropped = min(self._dropped + len(text) - len(part), FLOOD - MOST_PRINTED + 1)
         if part:
             self._printed.append(part)
         if self._kept + self._dropped > FLOOD:
@@ -199,8 +207,15 @@ class _Host:
             return text.rstrip("\n")
         return f"{text}{value}" if not text or text.endswith("\n") else f"{text}\n{value}"
 
+    def forget(self) -> None:
+        """Drop what was printed since the last call."""
+        self._printed = ["".join(self._printed)[: self._sure]]
+        self._kept = self._sure
+        self._dropped = 0
+
     async def calls(self, calls: Sequence[Call]) -> list[Reply]:
         """The calls as effects, those made together at the same time."""
+        self._sure = self._kept
         self.count += len(calls)
         if self.count > MOST_CALLS:
             raise ProgramEndedError(
