@@ -196,6 +196,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tea.prompts import PromptLibrary
         from agentorchestra.tea.threads import Threads
         from agentorchestra.tools.registry import builtin_tools
+        from agentorchestra.tools.workbench import SandboxInterpreter
 
         self.settings = self._given_settings or load_settings(self.folder)
         if self.app is None and self.settings.app is not None:
@@ -219,7 +220,7 @@ class Workspace(Generic[Deps]):
         self.agents = _agents(self._given_agents, self.tools, self.systems, self.prompts)
         # One for all runs: it bounds the threads in which plain functions run.
         self._threads = Threads(MAX_THREADS)
-        self._programs = (MontyInterpreter(),)
+        self._programs = (MontyInterpreter(), SandboxInterpreter(self._builtin.workbench))
         self._temporary = None
         if self._given_store is not None and not self.folder.exists():
             # A workspace without a folder of its own still needs a place for the files of its runs.

@@ -365,3 +365,33 @@ def test_killed_inside_a_program(tmp_path: Path) -> None:
     assert second.returncode == 0, second.stderr
     assert second.stdout.splitlines()[1:] == ["one", "two", "three"]
     assert (tmp_path / "called").read_text().split() == ["one", "two", "two", "three"]
+
+
+async def test_a_decision_that_is_a_program_may_need_the_sandbox(tmp_path: Path) -> None:
+    """Code as action: numpy, a class that inherits, files that stay, and functions that are the agent's tools."""
+    note = tmp_path / "note.txt"
+    note.write_text("The harbour was built in 1873.\n")
+    seen: list[str] = []
+
+    def second(request: ModelRequest) -> str:
+        seen.append(request.messages[-1].text + "".join(one.text for one in request.messages[2:]))
+        return "```python\nclass Year(int): pass\nprint(open('kept.txt').read())\nread_file('nothing')\n```"
+
+    def third(request: ModelRequest) -> str:
+        seen.append("".join(one.text for one in request.messages[2:]))
+        return "```python\nimport numpy\ndone(answer=open('kept.txt').read())\n```"
+
+    first = (
+        "```python\nimport numpy as np\npieces = search_files('harbour built')\n"
+        "open('kept.txt', 'w').write(pieces[0]['text'])\nprint(np.arange(4).sum(), len(pieces))\n```"
+    )
+    model = ScriptedModel([first, second, third])
+    options: dict[str, Any] = {"settings": settings(), "environ": {}}
+    async with Workspace(tmp_path / "ws", models={"scripted": model}, **options) as ws:
+        result = await ws.run("When was the harbour built?", files=[note], action="code")
+        report = await ws.replay(result.run_id)
+    assert "6 1\n[files kept for later calls: kept.txt (30 bytes)]" in seen[0]
+    assert "The harbour was built in 1873." in seen[1]
+    assert "ToolError: This task has no file 'nothing'" in seen[1]
+    assert "_program.py" not in seen[1]
+    assert result.answer == report.answer == "The harbour was built in 1873."

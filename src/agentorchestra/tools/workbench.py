@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import JsonValue
@@ -24,8 +25,14 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, Tag, failed
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.runtime.sandbox import Program, Ran, Sandbox, SandboxLimits
+from agentorchestra.runtime.sandbox import POSITIONAL, Program, Ran, Sandbox, SandboxLimits
+from agentorchestra.tea.interpreter import Call, Host
+from agentorchestra.tea.interpreter import Ran as Ended
+from agentorchestra.tea.programs import given
 from agentorchestra.tea.tool import ToolResult
+
+Answer = Callable[[RunContext[Any], dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
+"""Makes a program's call (`name`, `arguments`); gives `value`, or `error` and its `type`."""
 
 INTERPRETER = "sandbox"
 FILE = "file:"
@@ -71,7 +78,7 @@ class _Live:
         await self.asked.put(({"name": name, "arguments": arguments}, future))
         answer = await future
         if answer.get("error") is not None:
-            raise ToolError(str(answer["error"]))
+            raise (TypeError if answer.get("type") == "TypeError" else ToolError)(str(answer["error"]))
         return answer.get("value")
 
     async def next(self) -> dict[str, JsonValue] | Ran:
@@ -175,14 +182,15 @@ class Workbench:
         for name, sha256 in (files if isinstance(files, dict) else {}).items():
             kept[name] = await ctx.read_artifact(ArtifactRef(name=name, sha256=str(sha256), size=0))
         tops = list(dict.fromkeys(one.name.split("/")[0] for one in ctx.manifest.files))
-        tools = given.get("tools")
+        functions = _names(given.get("functions"))
         return Program(
             language="bash" if given.get("language") == "bash" else "python",
             code=str(given.get("code", "")),
             folder=ctx.folder / "files" if tops else None,
             names=tuple(name for name in tops[:LINKED] if name not in kept),
             kept=kept,
-            tools=tuple(str(one) for one in tools) if isinstance(tools, list) else (),
+            tools=(*_names(given.get("tools")), *functions),
+            functions=functions,
             network=network,
             seed=int(str(given.get("seed", 0))),
         )
@@ -190,14 +198,23 @@ class Workbench:
     # -- for the tools -----------------------------------------------------------------------------------------------
 
     async def run(
-        self, ctx: RunContext[Any], language: Literal["python", "bash"], code: str, tools: Sequence[str] = ()
+        self,
+        ctx: RunContext[Any],
+        language: Literal["python", "bash"],
+        code: str,
+        tools: Sequence[str] = (),
+        *,
+        functions: Sequence[str] = (),
+        answer: Answer | None = None,
     ) -> Outcome:
         """Run a program to its end, its calls through the door.
 
         Args:
-            ctx: of a composite tool.
+            ctx: of a composite effect.
             language, code: the program.
             tools: names of the tools it may call.
+            functions: names of plain functions that it may call besides.
+            answer: makes its calls; by default they are calls of tools.
 
         Returns:
             The outcome of its last part.
@@ -209,7 +226,7 @@ class Workbench:
             if name.startswith(FILE) and isinstance(value, dict)
         }
         program: dict[str, JsonValue] = {"language": language, "code": code, "seed": ctx.random.getrandbits(31)}
-        program |= {"files": files, "tools": list(tools)}
+        program |= {"files": files, "tools": list(tools), "functions": list(functions)}
         live = self._live[slot] = _Live(program)
         tags = frozenset({Tag.NETWORK}) if self.network else frozenset[Tag]()
         mode = Mode.ONCE if self.network else Mode.REPEATABLE
@@ -223,7 +240,7 @@ class Workbench:
                     _keep_files(ctx, outcome)
                     return outcome
                 live.calls.append(asked)
-                live.answers.append(await _called(ctx, asked))
+                live.answers.append(await (answer or _called)(ctx, asked))
                 part += 1
         finally:
             del self._live[slot]
@@ -249,15 +266,9 @@ class Workbench:
             text = str(said.get(name) or "").rstrip("\n")
             if text:
                 lines.append(text if name == "stdout" else f"[stderr]\n{text}")
-        lines += self._ending(said)
+        lines += self.ending(said)
+        lines += self.about_files(outcome)
         made = outcome.artifacts
-        if made:
-            shown = ", ".join(f"{one.name} ({one.size:,} bytes)" for one in made)
-            lines.append(f"[files kept for later calls: {shown}]")
-        removed, notes = said.get("removed"), said.get("notes")
-        if isinstance(removed, list) and removed:
-            lines.append(f"[files removed: {', '.join(str(one) for one in removed)}]")
-        lines += [f"[{one}]" for one in (notes if isinstance(notes, list) else [])]
         text = "\n".join(lines) or "(no output)"
         blocks: list[Block] = [TextBlock(text=text, trust=Trust.UNTRUSTED)]
         pictures = [one for one in made if one.media_type.startswith("image/") and one.size <= SHOWN_BYTES]
@@ -268,7 +279,20 @@ class Workbench:
             )
         return ToolResult(content=blocks, trust=Trust.UNTRUSTED)
 
-    def _ending(self, said: dict[str, JsonValue]) -> list[str]:
+    def about_files(self, outcome: Outcome) -> list[str]:
+        """Lines on what became of the files in the working folder."""
+        said = outcome.value if isinstance(outcome.value, dict) else {}
+        lines = []
+        if outcome.artifacts:
+            shown = ", ".join(f"{one.name} ({one.size:,} bytes)" for one in outcome.artifacts)
+            lines.append(f"[files kept for later calls: {shown}]")
+        removed, notes = said.get("removed"), said.get("notes")
+        if isinstance(removed, list) and removed:
+            lines.append(f"[files removed: {', '.join(str(one) for one in removed)}]")
+        return lines + [f"[{one}]" for one in (notes if isinstance(notes, list) else [])]
+
+    def ending(self, said: dict[str, JsonValue]) -> list[str]:
+        """A line on how a program ended, none for one that ended well."""
         ending, code = str(said.get("ending")), said.get("exit_code")
         if ending in _ENDINGS:
             detail = str(said.get("detail") or "")
@@ -286,25 +310,15 @@ class Workbench:
             await self.sandbox.aclose()
 
 
+def _names(value: JsonValue) -> tuple[str, ...]:
+    return tuple(str(one) for one in value) if isinstance(value, list) else ()
+
+
 async def _called(ctx: RunContext[Any], asked: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """A program's call, through the door."""
     arguments = asked.get("arguments")
     outcome = await ctx.call_tool(str(asked.get("name")), **(arguments if isinstance(arguments, dict) else {}))
-    return plain_answer(outcome)
-
-
-def plain_answer(outcome: Outcome) -> dict[str, JsonValue]:
-    """An outcome as a program gets it: a JSON value, blocks as their text; or the error's sentence."""
-    if outcome.error is not None:
-        return {"error": outcome.error}
-    if isinstance(outcome.value, dict) and "$blocks" in outcome.value:
-        parts = []
-        for block in outcome.blocks():
-            if isinstance(block, TextBlock):
-                place = block.source.place if block.source is not None else ""
-                parts.append(f"[{place}] {block.text}" if place else block.text)
-        return {"value": "\n".join(parts)}
-    return {"value": outcome.value}
+    return {"value": given(outcome)} if outcome.ok else {"error": outcome.error or f"it ended as {outcome.status}"}
 
 
 async def _recorded(ran: Ran, ctx: Any) -> Outcome:
@@ -335,4 +349,50 @@ def _keep_files(ctx: RunContext[Any], outcome: Outcome) -> None:
         ctx.vars.pop(f"{FILE}{name}", None)
 
 
-__all__ = ["FILE", "INTERPRETER", "Workbench", "plain_answer"]
+class SandboxInterpreter:
+    """Programs as decisions (code as action), in the sandbox: for what Monty does not have.
+
+    Variables are not kept from one program to the next, files are.
+    """
+
+    name = "the sandbox"
+
+    def __init__(self, workbench: Workbench) -> None:
+        self._workbench = workbench
+
+    def lacks(self, code: str) -> str | None:
+        """It is a whole Python; where there is no sandbox it has nothing."""
+        return None if self._workbench.sandbox is not None else "a backend (sandbox.backend is none)"
+
+    async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ended:
+        """Run a program; what it calls are the host's effects, recorded between its parts."""
+        ctx = host.ctx
+        counted = 0
+
+        async def answer(_: RunContext[Any], asked: dict[str, JsonValue]) -> dict[str, JsonValue]:
+            nonlocal counted
+            counted += 1
+            arguments = asked.get("arguments")
+            named = dict(arguments) if isinstance(arguments, dict) else {}
+            first = named.pop(POSITIONAL, [])
+            made = Call(str(asked.get("name")), tuple(first) if isinstance(first, list) else (), named)
+            (reply,) = await host.calls([made])
+            return {"value": reply.value} if reply.error is None else {"error": reply.error, "type": reply.kind}
+
+        outcome = await self._workbench.run(ctx, "python", code, functions=sorted(host.names), answer=answer)
+        if not outcome.ok or not isinstance(outcome.value, dict):
+            return Ended(error=outcome.error or "the program gave no result")
+        said = outcome.value
+        host.print(str(said.get("stdout") or ""))
+        made = self._workbench.about_files(outcome)
+        errors = [str(said.get("stderr") or "").strip(), *self._workbench.ending(said)]
+        error = "\n".join(one for one in errors if one)
+        failed_ = said.get("ending") != "exited" or said.get("exit_code") != 0
+        host.print("".join(f"{line}\n" for line in ([] if failed_ else errors[:1]) + made if line))
+        return Ended(error=error if failed_ else None)
+
+    async def aclose(self) -> None:
+        """The workbench is closed with the workspace's tools."""
+
+
+__all__ = ["FILE", "INTERPRETER", "SandboxInterpreter", "Workbench"]

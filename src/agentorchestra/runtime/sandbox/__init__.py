@@ -1,5 +1,5 @@
 """Where code that a model wrote may run: one interface, several backends."""
 
-from agentorchestra.runtime.sandbox.base import HostCall, Program, Ran, Sandbox, SandboxLimits
+from agentorchestra.runtime.sandbox.base import POSITIONAL, HostCall, Program, Ran, Sandbox, SandboxLimits
 
-__all__ = ["HostCall", "Program", "Ran", "Sandbox", "SandboxLimits"]
+__all__ = ["POSITIONAL", "HostCall", "Program", "Ran", "Sandbox", "SandboxLimits"]

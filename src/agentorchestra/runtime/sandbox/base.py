@@ -10,7 +10,11 @@ from typing import Literal, Protocol, runtime_checkable
 from pydantic import JsonValue
 
 HostCall = Callable[[str, dict[str, JsonValue]], Awaitable[JsonValue]]
-"""A tool of the host, called by a program: name and arguments; ToolError for what the program may catch."""
+"""A tool of the host, called by a program: name and arguments; ToolError or TypeError for what the program may catch.
+
+Arguments without a name, which only `Program.functions` may be given, come as a list under POSITIONAL."""
+
+POSITIONAL = "*"
 
 MIB = 1 << 20
 
@@ -57,6 +61,7 @@ class Program:
         names: entries of that folder that also stand directly in the working folder.
         kept: files that are put into the working folder first: name to bytes.
         tools: names of the host's tools that it may call.
+        functions: those of them that a Python program calls as plain functions; the others as `tools.NAME`.
         network: whether it reaches the network of the host.
         seed: of its hashes and of `random`.
     """
@@ -67,6 +72,7 @@ class Program:
     names: tuple[str, ...] = ()
     kept: Mapping[str, bytes] = field(default_factory=dict)
     tools: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
     network: bool = False
     seed: int = 0
 
@@ -137,4 +143,4 @@ class Sandbox(Protocol):
         ...
 
 
-__all__ = ["MIB", "Ending", "HostCall", "Program", "Ran", "Sandbox", "SandboxLimits"]
+__all__ = ["MIB", "POSITIONAL", "Ending", "HostCall", "Program", "Ran", "Sandbox", "SandboxLimits"]

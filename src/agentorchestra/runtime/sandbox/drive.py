@@ -272,6 +272,7 @@ class Driver:
             "code": program.code,
             "seed": program.seed,
             "names": list(program.names),
+            "functions": list(program.functions),
             "inputs": place.inputs,
             "libraries": place.libraries,
             "temporary": place.temporary,
@@ -334,8 +335,8 @@ class Driver:
         answer: dict[str, Any] = {"kind": "result", "id": message.get("id")}
         try:
             answer["value"] = await self._called(message)
-        except ToolError as exc:
-            answer["error"] = str(exc)
+        except (ToolError, TypeError) as exc:
+            answer |= {"error": str(exc), "type": type(exc).__name__}
         else:
             size = len(json.dumps(answer))
             if size > self._limits.call_bytes:
