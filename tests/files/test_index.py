@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.readers import Stopped, TextDocument, parse_table
+from agentorchestra.tools.files.index import PassageIndex, Prepared, SlowQueryError, prepare
+from agentorchestra.tools.files.readers import PdfDocument, Stopped, TextDocument, parse_table
 
 
 def test_documents_are_added_without_a_rebuild(tmp_path: Path) -> None:
@@ -103,3 +104,85 @@ def test_threads_and_objects_share_a_file(tmp_path: Path) -> None:
     assert not problems
     with PassageIndex(tmp_path) as index:
         assert len(index.search("otter", [f"{n}-{d}" for n in range(6) for d in range(5)], limit=50)) == 30
+
+
+# -- many documents ----------------------------------------------------------------------------------------------------
+
+
+def test_a_search_means_as_many_documents_as_it_names() -> None:
+    names = [f"{number:064x}" for number in range(40_000)]  # more than a statement takes values
+    with PassageIndex() as index:
+        for number in (0, 7, 39_999, 50_000):
+            index.add(f"{number:064x}", TextDocument(f"The otter of river {number} swims."))
+        assert {hit.sha256 for hit in index.search("otter", names, limit=50)} == {names[0], names[7], names[39_999]}
+        assert sorted(index.known(names)) == [names[0], names[7], names[39_999]]
+        assert index.search("otter", names[1:7]) == []
+
+
+def test_equally_good_passages_come_in_the_order_of_the_files() -> None:
+    with PassageIndex() as index:
+        for name in ("b", "c", "a"):
+            index.add(name, TextDocument(f"The otter swims in {name}."))
+        assert [hit.sha256 for hit in index.search("otter", ["a", "b", "c"])] == ["a", "b", "c"]
+        assert [hit.sha256 for hit in index.search("otter", ["c", "a", "b"], limit=2)] == ["c", "a"]
+
+
+def test_costly_documents_are_kept(tmp_path: Path) -> None:
+    pdf = PdfDocument(("The first page.", "The second page, with ünïcode.\n"))
+    with PassageIndex(tmp_path) as index:
+        index.add("pdf", pdf)
+        index.add("text", TextDocument("The otter swims."))
+    with PassageIndex(tmp_path) as again:
+        assert again.document("pdf") == pdf
+        assert again.document("text") is None
+        assert again.document("other") is None
+
+
+def test_problems_are_remembered_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with PassageIndex(tmp_path) as index:
+        index.put([("bad", Prepared(problem="{name} is corrupt.")), ("good", prepare(TextDocument("An otter.")))])
+        assert index.known(["bad", "good", "none"]) == {"bad": "{name} is corrupt.", "good": ""}
+        assert not index.has("bad") and index.has("good")
+        monkeypatch.setattr("agentorchestra.tools.files.index.PROBLEM_S", -1.0)
+        assert index.known(["bad", "good"]) == {"good": ""}
+        assert index.add("bad", TextDocument("An otter after all.")) == 1
+        assert index.known(["bad", "good"]) == {"bad": "", "good": ""}
+        index.put([("good", Prepared(problem="{name} is gone."))])
+        assert {hit.sha256 for hit in index.search("otter", ["bad", "good"])} == {"bad", "good"}
+
+
+def test_documents_are_added_together_or_not_at_all(tmp_path: Path) -> None:
+    broken = Prepared(rows=[("otter", "", "line 1", "otter"), ("otter", "", object(), "otter")])  # type: ignore[list-item]
+    with PassageIndex(tmp_path) as index:
+        with pytest.raises(sqlite3.Error):
+            index.put([("one", prepare(TextDocument("An otter."))), ("two", broken)])
+        assert index.known(["one", "two"]) == {}
+        assert index.search("otter", ["one", "two"]) == []
+        assert index.add("one", TextDocument("An otter.")) == 1
+
+
+def test_an_index_of_another_version_is_built_anew(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "index.db") as old:
+        old.execute("CREATE TABLE documents (sha256 TEXT PRIMARY KEY, pages TEXT)")
+        old.execute("CREATE VIRTUAL TABLE passages USING fts5 (words, sha256 UNINDEXED)")
+        old.execute("INSERT INTO documents VALUES ('one', NULL)")
+        old.execute("PRAGMA user_version = 1")
+    old.close()
+    with PassageIndex(tmp_path) as index:
+        assert not index.has("one")
+        index.add("one", TextDocument("An otter."))
+        assert index.search("otter", ["one"])
+
+
+def test_a_query_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    with PassageIndex() as index:
+        index.add("one", TextDocument("\n\n".join(f"Otter number {number}." for number in range(5_000))))
+        monkeypatch.setattr("agentorchestra.tools.files.index.QUERY_S", -1.0)
+        with pytest.raises(SlowQueryError):
+            index.search("otter number", ["one"])
+        monkeypatch.undo()
+        stop = threading.Event()
+        stop.set()
+        with pytest.raises(Stopped):
+            index.search("otter number", ["one"], 5, stop)
+        assert index.search("otter number", ["one"])

@@ -48,7 +48,7 @@ class Standing:
 
 
 async def bring_up(
-    ctx: RunContext[Any], index: PassageIndex, files: Sequence[FileRef], *, seconds: float = SECONDS
+    ctx: RunContext[Any], index: PassageIndex, files: Sequence[FileRef], *, seconds: float | None = None
 ) -> Standing:
     """Read into the index what is not there yet.
 
@@ -58,7 +58,7 @@ async def bring_up(
         ctx: of the run; is told the progress.
         index: the index.
         files: what is to be searched.
-        seconds: after this what is not read yet is left.
+        seconds: after this what is not read yet is left; None for `SECONDS`.
     """
     by_hash = {one.sha256: one for one in reversed(files)}
     standing = Standing()
@@ -72,7 +72,7 @@ async def bring_up(
     missing = deque(dict.fromkeys(one.sha256 for one in files if one.sha256 not in known))
     if missing:
         work = _Indexing(ctx, index, by_hash, missing, standing)
-        await work.run(seconds)
+        await work.run(SECONDS if seconds is None else seconds)
     standing.left = len(by_hash) - len(standing.readable) - len(standing.problems)
     return standing
 

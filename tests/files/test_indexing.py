@@ -1,0 +1,210 @@
+"""Searches over many files: read once, going on where the last one stopped, within a time, with progress."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.offline.driver import FakeContext
+
+from agentorchestra.core.content import TextBlock
+from agentorchestra.core.errors import ToolError
+from agentorchestra.tools.files import file_tools, indexing
+from agentorchestra.tools.files.index import PassageIndex
+from agentorchestra.tools.files.indexing import bring_up
+
+COUNT = 450
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> list[Path]:
+    """Small files, of which number 321 holds a fact."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    paths = []
+    for number in range(COUNT):
+        path = folder / f"note{number:03}.md"
+        fact = "The heron of Arn was drawn by Ilse Brandt.\n" if number == 321 else ""
+        path.write_text(f"# Note {number}\n\nOtter number {number} swims.\n\n{fact}")
+        paths.append(path)
+    return paths
+
+
+class Watched(FakeContext):
+    """A context that hears of progress."""
+
+    def __init__(self, files: list[Path], folder: Path, heard: Callable[[str], None] | None = None) -> None:
+        super().__init__(files, folder)
+        self.told: list[str] = []
+        self._heard = heard
+
+    def progress(self, text: str) -> None:
+        self.told.append(text)
+        if self._heard is not None:
+            self._heard(text)
+
+
+async def search(ctx: Any, folder: Path, **arguments: Any) -> list[TextBlock]:
+    tool = next(one for one in file_tools(folder) if one.name == "search_files")
+    result = await tool.call(arguments, ctx)
+    return [block for block in result.content if isinstance(block, TextBlock)]
+
+
+def place(block: TextBlock) -> tuple[str, str | None]:
+    assert block.source is not None
+    return block.source.ref, block.source.place
+
+
+def documents(folder: Path) -> dict[str, float]:
+    """What is in the index, and when it was added."""
+    with sqlite3.connect(folder / "index.db") as db:
+        return dict(db.execute("SELECT sha256, at FROM documents WHERE problem IS NULL"))
+
+
+async def test_a_fact_among_many_files_is_found_and_nothing_is_read_twice(many: list[Path], tmp_path: Path) -> None:
+    ctx: Any = Watched(many, tmp_path / "run")
+    blocks = await search(ctx, tmp_path, query="heron of Arn")
+    assert place(blocks[0]) == ("note321.md", "line 5")
+    assert blocks[-1].text == f"Searched {COUNT} of {COUNT} files."
+    assert ctx.told == [f"read {n} of {COUNT} new files" for n in (100, 200, 300, 400, 450)]
+    added = documents(tmp_path)
+    for path in many:
+        path.unlink()  # nothing is left to be read
+    assert place((await search(ctx, tmp_path, query="heron of Arn"))[0]) == ("note321.md", "line 5")
+    assert documents(tmp_path) == added and len(ctx.told) == 5
+
+
+async def test_only_new_and_changed_files_are_read(many: list[Path], tmp_path: Path) -> None:
+    await search(Watched(many, tmp_path / "run"), tmp_path, query="otter")
+    before = documents(tmp_path)
+    changed = tmp_path / "changed" / "note007.md"
+    changed.parent.mkdir()
+    changed.write_text("The kingfisher of Ulm.\n")
+    new = tmp_path / "new.md"
+    new.write_text("The platypus of Ulm.\n")
+    now = Watched([*many[:7], changed, *many[8:300], new], tmp_path / "run")
+    blocks = await search(now, tmp_path, query="Ulm 7")
+    assert {place(block)[0] for block in blocks[:2]} == {"note007.md", "new.md"}
+    after = documents(tmp_path)
+    assert len(after) == len(before) + 2 and before.items() <= after.items()
+    # What is no file of the run is not found, though it is in the index.
+    blocks = await search(now, tmp_path, query="heron")
+    assert blocks[0].text == "No passage of 301 files holds a word of the query 'heron'."
+
+
+async def test_a_pattern_narrows(many: list[Path], tmp_path: Path) -> None:
+    ctx = Watched(many, tmp_path / "run")
+    blocks = await search(ctx, tmp_path, query="otter", files="note32?.md", limit=50)
+    assert {place(block)[0] for block in blocks if block.source} == {f"note32{n}.md" for n in range(10)}
+    assert len(documents(tmp_path)) == 10
+    with pytest.raises(
+        ToolError, match=r"No file of this task matches 'x/\*'; give e\.g\. .* There are: in no folder: 450"
+    ):
+        await search(ctx, tmp_path, query="otter", files="x/*")
+
+
+async def test_a_cancelled_search_keeps_what_was_read_and_the_next_goes_on(many: list[Path], tmp_path: Path) -> None:
+    reached = asyncio.Event()
+    ctx = Watched(many, tmp_path / "run", lambda _: reached.set())
+    task = asyncio.create_task(search(ctx, tmp_path, query="heron"))
+    await reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    kept = documents(tmp_path)
+    assert 100 <= len(kept) < COUNT
+    blocks = await search(Watched(many, tmp_path / "run"), tmp_path, query="heron")
+    assert place(blocks[0]) == ("note321.md", "line 5")
+    assert kept.items() <= documents(tmp_path).items()
+
+
+async def test_a_search_ends_in_time_and_says_how_far_it_came(
+    many: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ctx: Any = Watched(many, tmp_path / "run")
+    with PassageIndex(tmp_path) as index:
+        await bring_up(ctx, index, ctx.manifest.files[:30])
+        monkeypatch.setattr(indexing, "SECONDS", 0.0)
+        standing = await bring_up(ctx, index, ctx.manifest.files)
+        assert standing.left > 0 and len(standing.readable) + standing.left == COUNT
+    blocks = await search(ctx, tmp_path, query="otter 12")
+    assert place(blocks[0])[0] == "note012.md"
+    assert f"of {COUNT} files are read so far; search again to go on with the others" in blocks[-1].text
+
+
+async def test_bad_files_are_a_note_and_are_not_tried_at_each_search(many: list[Path], tmp_path: Path) -> None:
+    for path in many[:12]:
+        path.rename(path.with_suffix(".pdf"))
+    bad = [path.with_suffix(".pdf") for path in many[:12]]
+    for number, path in enumerate(bad):
+        path.write_bytes(b"%PDF-1.4\n" + f"broken {number}\n%%EOF\n".encode())
+    good: Any = Watched(many[12:], tmp_path / "run")
+    ctx: Any = Watched(many[12:], tmp_path / "run")
+    # Checked as a folder is: by their first bytes.
+    refs = [
+        good.manifest.files[0].model_copy(
+            update={"name": path.name, "sha256": path.name, "media_type": "application/pdf"}
+        )
+        for path in bad
+    ]
+    ctx.manifest.files = (*refs, *good.manifest.files)
+    ctx._paths |= {path.name: path for path in bad}
+    blocks = await search(ctx, tmp_path, query="heron")
+    assert place(blocks[0]) == ("note321.md", "line 5")
+    notes = [block.text for block in blocks if block.text.startswith("Not searched: ")]
+    assert len(notes) == 6 and notes[0].startswith("Not searched: note000.pdf is corrupt")
+    assert notes[-1] == "Not searched: 7 more files that hold no text or cannot be read."
+    assert str(tmp_path) not in "".join(notes)
+    assert blocks[-1].text == f"Searched {COUNT - 12} of {COUNT} files."
+    for path in bad:
+        path.write_text("Readable now.")  # would be found, were it tried again
+    again = await search(ctx, tmp_path, query="heron")
+    assert [block.text for block in again] == [block.text for block in blocks]
+    with pytest.raises(ToolError, match=r"note000\.pdf is corrupt.*7 more files"):
+        await search(ctx, tmp_path, query="heron", files="*.pdf")
+
+
+async def test_the_same_content_is_read_once(tmp_path: Path) -> None:
+    paths = [tmp_path / f"copy{number}.md" for number in range(20)]
+    for path in paths:
+        path.write_text("The otter swims.\n")
+    blocks = await search(Watched(paths, tmp_path / "run"), tmp_path, query="otter")
+    assert [place(block) for block in blocks if block.source] == [("copy0.md", "line 1")]
+    assert len(documents(tmp_path)) == 1
+    blocks = await search(Watched(paths, tmp_path / "run"), tmp_path, query="otter", files="copy1?.md")
+    assert [place(block) for block in blocks if block.source] == [("copy10.md", "line 1")]
+
+
+_OTHER = """
+import asyncio, sys
+from pathlib import Path
+from tests.files.test_indexing import Watched, search
+folder = Path(sys.argv[1])
+files = sorted((folder / "docs").iterdir())
+blocks = asyncio.run(search(Watched(files, folder / "run"), folder, query="heron of Arn"))
+print(blocks[0].source.ref, blocks[-1].text)
+"""
+
+
+async def test_processes_share_an_index(many: list[Path], tmp_path: Path) -> None:
+    processes = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _OTHER, str(tmp_path), stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2]
+        )
+        for _ in range(2)
+    ]
+    said = [(await process.communicate())[0].decode().strip() for process in processes]
+    assert said == [f"note321.md Searched {COUNT} of {COUNT} files."] * 2
+    with sqlite3.connect(tmp_path / "index.db") as db:
+        assert db.execute("SELECT count(*) FROM documents").fetchone() == (COUNT,)
+        assert db.execute(
+            "SELECT count(*), count(DISTINCT body) FROM passages WHERE body LIKE 'Otter%'"
+        ).fetchone() == (
+            COUNT,
+            COUNT,
+        )
