@@ -192,7 +192,7 @@ class Workspace(Generic[Deps]):
             return
         from agentorchestra.models.manager import ModelManager
         from agentorchestra.runtime.store import SqliteStore
-        from agentorchestra.tea.interpreter import MontyInterpreter
+        from agentorchestra.tea.interpreter import Interpreter, MontyInterpreter
         from agentorchestra.tea.prompts import PromptLibrary
         from agentorchestra.tea.threads import Threads
         from agentorchestra.tools.registry import builtin_tools
@@ -220,7 +220,10 @@ class Workspace(Generic[Deps]):
         self.agents = _agents(self._given_agents, self.tools, self.systems, self.prompts)
         # One for all runs: it bounds the threads in which plain functions run.
         self._threads = Threads(MAX_THREADS)
-        self._programs = (MontyInterpreter(), SandboxInterpreter(self._builtin.workbench))
+        self._programs: tuple[Interpreter, ...] = (
+            MontyInterpreter(),
+            SandboxInterpreter(self._builtin.workbench),
+        )
         self._temporary = None
         if self._given_store is not None and not self.folder.exists():
             # A workspace without a folder of its own still needs a place for the files of its runs.
