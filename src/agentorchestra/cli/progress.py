@@ -97,6 +97,8 @@ def describe(effect: dict[str, Any], width: int = 120) -> str:
         case EffectKind.INVOKE_ACTION:
             inner = arguments.get("arguments") or {}
             return one_line(f"{name}.{arguments.get('action', '')}({_named(inner)})", width)
+        case EffectKind.RUN_CODE if name != "program":  # inside a call that shows the code
+            return f"goes on in {name}" if arguments.get("part") else f"runs in {name}"
         case EffectKind.RUN_CODE if isinstance(arguments.get("code"), str):
             lines = [line.strip() for line in arguments["code"].splitlines() if line.strip()]
             count = f"{len(lines)} {'line' if len(lines) == 1 else 'lines'}"
