@@ -13,9 +13,9 @@ from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef, first_names
-from agentorchestra.tools.files.index import PassageIndex
+from agentorchestra.tools.files.index import PassageIndex, costly
 from agentorchestra.tools.files.passages import Passage
-from agentorchestra.tools.files.readers import Document, PdfDocument, read_document
+from agentorchestra.tools.files.readers import Document, read_document
 
 _T = TypeVar("_T")
 
@@ -52,7 +52,7 @@ def _open_index(folder: Path) -> PassageIndex:
 
 
 async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *, add: bool = False) -> Document:
-    """The document behind a file, PDFs from the index where they are; `add` puts it there."""
+    """The document behind a file, from the index where it was costly to read; `add` puts it there in any case."""
     kept = await asyncio.to_thread(index.document, ref.sha256)
     if kept is not None:
         return kept
@@ -61,7 +61,7 @@ async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *
         document = await read_document(path)
     except FileInputError as error:
         raise ToolError(str(error).replace(str(path), ref.name)) from None
-    if add or isinstance(document, PdfDocument):
+    if add or costly(document):
         stop = threading.Event()
         try:
             await asyncio.to_thread(index.add, ref.sha256, document, stop)

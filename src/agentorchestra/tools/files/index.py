@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentorchestra.tools.files.passages import passages
-from agentorchestra.tools.files.readers import Document, PdfDocument, TableDocument, check_stop
+from agentorchestra.tools.files.readers import Document, check_stop, document_from_json, document_to_json
 
 _VERSION = 2
 """Of the tables and of how passages are cut; another one found in a file means: build anew.
@@ -43,6 +43,9 @@ PROBLEM_S = 3_600.0
 
 QUERY_S = 20.0
 """The longest a query may take."""
+
+_CHEAP = frozenset({"text/plain", "text/markdown", "text/csv", "text/tab-separated-values"})
+"""What is read without a process of its own."""
 
 _HYPHENATED = re.compile(r"(\w)[-\u00ad]\n\s*(?=[a-zà-ÿ])")
 _CAMEL = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])|_")
@@ -112,25 +115,30 @@ def prepare(document: Document, stop: threading.Event | None = None) -> Prepared
     Raises:
         Stopped: if `stop` was set meanwhile.
     """
-    table = isinstance(document, TableDocument)
     rows = []
     for count, passage in enumerate(passages(document)):
         if count % 256 == 0:
             check_stop(stop)
         if count >> _BITS:
             break
+        table = passage.place.rpartition("!")[2].startswith("row ")
         rows.append((_searchable(passage.text, table), passage.heading, passage.place, passage.text))
     return Prepared(rows, _pack(document))
 
 
+def costly(document: Document) -> bool:
+    """Whether a document took a process to be read, so that it is kept."""
+    return document.media_type not in _CHEAP
+
+
 def _pack(document: Document) -> bytes | None:
-    if not isinstance(document, PdfDocument):
+    if not costly(document):
         return None
-    return zlib.compress(json.dumps(document.pages).encode(), 1)
+    return zlib.compress(json.dumps(document_to_json(document), ensure_ascii=False).encode("utf-8", "replace"), 1)
 
 
 def _unpack(kept: bytes) -> Document:
-    return PdfDocument(tuple(json.loads(zlib.decompress(kept))))
+    return document_from_json(json.loads(zlib.decompress(kept)))
 
 
 class PassageIndex:

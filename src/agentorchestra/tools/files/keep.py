@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import mimetypes
 import os
 import shutil
 import sqlite3
@@ -34,6 +35,7 @@ from agentorchestra.tools.files.folders import (
     list_folder,
     printable,
 )
+from agentorchestra.tools.files.formats.sniff import sniff
 from agentorchestra.tools.files.readers import LIMITS, check_input, check_stop
 
 THREADS = 4
@@ -55,6 +57,8 @@ _SETTLED_NS = 100_000_000
 _KEPT_MTIME = 946_684_800
 """The time (s since 1970) of every kept file: one that was written to since has another and is not used again."""
 
+_HEAD = 8_192
+_CONTAINERS = frozenset({"application/zip", "application/x-ole-storage"})
 _CHUNK = 1 << 20
 _SYNC_ONE_BY_ONE = 64
 _STALE_S = 86_400
@@ -365,20 +369,27 @@ def _nothing_in(folder: _Wanted) -> FileInputError:
 
 
 def _media_type(path: Path, *, thorough: bool) -> str:
-    """What a file is; of a PDF in a folder only the beginning is looked at, as each look inside takes a process."""
-    if not thorough and _is_pdf(path):
-        return "application/pdf"
-    return check_input(path)[0]
+    """What a file is. In a folder only the beginning is looked at where a look inside would take a process each."""
+    kind = None if thorough else _at_first_sight(path)
+    return check_input(path)[0] if kind is None else kind
 
 
-def _is_pdf(path: Path) -> bool:
+def _at_first_sight(path: Path) -> str | None:
+    """The type by the first bytes, None for text and for what has to be looked into."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             found = os.fstat(file.fileno())
-            regular = stat.S_ISREG(found.st_mode) and found.st_size <= LIMITS.max_bytes
-            return regular and file.read(1024).lstrip().startswith(b"%PDF-")
+            if not stat.S_ISREG(found.st_mode) or found.st_size > LIMITS.max_bytes:
+                return None
+            head = file.read(_HEAD)
     except OSError:
-        return False  # check_input says it in a sentence
+        return None  # check_input says it in a sentence
+    kind = sniff(head, path.name)
+    if kind.startswith("text/") and kind != "text/html":
+        return None
+    if kind in _CONTAINERS:  # what it holds is seen when it is read; until then its name is believed
+        return mimetypes.guess_type(path.name)[0] or kind
+    return kind
 
 
 def _look(path: Path) -> tuple[int, int, int, int, int]:
