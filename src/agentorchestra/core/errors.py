@@ -260,7 +260,7 @@ class ModelMediaError(ModelRequestError):
     """The provider, or its library, refuses media of a request; it is asked again with them named only.
 
     Attributes:
-        kinds: what it refuses: `image`, `audio`, `document`.
+        kinds: what it refuses: `image`, `audio`, `document`, `video`.
     """
 
     def __init__(self, message: str, *, kinds: tuple[str, ...]) -> None:

@@ -37,6 +37,7 @@ class ModelProfile(BaseModel):
         context_window: tokens the model can read.
         vision, audio, document: whether it takes images, sound, documents (PDF); None where that is unknown: they are
             sent. What it does not take is named in the text instead.
+        video: whether it takes videos; None: they are named, as few models take them.
         price: overrides the known price.
         fallbacks: names of the models that are asked in its place, in order, when it cannot serve a request.
         concurrency: requests that may be under way at the same time, over all runs of a workspace.
@@ -53,6 +54,7 @@ class ModelProfile(BaseModel):
     vision: bool | None = None
     audio: bool | None = None
     document: bool | None = None
+    video: bool | None = None
     max_tokens: int = Field(default=4096, gt=0)
     temperature: float | None = None
     timeout_s: float = Field(default=600.0, gt=0)

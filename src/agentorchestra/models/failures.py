@@ -305,6 +305,7 @@ _MEDIA_WORDS = {
     "image": re.compile(r"image|vision|visual|picture", re.IGNORECASE),
     "audio": re.compile(r"audio|speech|sound", re.IGNORECASE),
     "document": re.compile(r"pdf|document|\bfiles?\b", re.IGNORECASE),
+    "video": re.compile(r"video", re.IGNORECASE),
 }
 
 _PLACE = re.compile(r"(?:function_?declarations|(?<!\w)tools)(?:\[|\.)(\d+)", re.IGNORECASE)

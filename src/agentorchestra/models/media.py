@@ -11,7 +11,7 @@ from agentorchestra.core.messages import Message, ModelRequest
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models.render import render_block
 
-Kind = Literal["image", "audio", "document", "text", "other"]
+Kind = Literal["image", "audio", "video", "document", "text", "other"]
 
 _SAME = {"audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/mp3": "audio/mpeg", "image/jpg": "image/jpeg"}
 _COMMON = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf"})
@@ -19,10 +19,11 @@ _TAKEN: dict[str, frozenset[str]] = {
     "anthropic": _COMMON | {"image/gif"},
     "google": _COMMON
     | {"image/heic", "image/heif"}
-    | {f"audio/{name}" for name in ("wav", "mpeg", "aiff", "aac", "ogg", "flac")},
+    | {f"audio/{name}" for name in ("wav", "mpeg", "aiff", "aac", "ogg", "flac")}
+    | {f"video/{name}" for name in ("mp4", "mpeg", "quicktime", "x-msvideo", "x-flv", "webm")},
 }
 """What a format has a place for, by provider; the rest is as OpenAI's."""
-_OPENAI = _COMMON | {"image/gif", "audio/wav", "audio/mpeg"}
+_OPENAI = _COMMON | {"image/gif", "audio/wav", "audio/mpeg", "video/mp4", "video/webm", "video/quicktime"}
 
 has_media = operator.attrgetter("media")
 
@@ -37,18 +38,23 @@ def kind_of(media_type: str) -> Kind:
     """What a medium is, as profiles say whether a model takes it."""
     name = plain_type(media_type)
     first = name.partition("/")[0]
-    if first in ("image", "audio", "text"):
+    if first in ("image", "audio", "video", "text"):
         return first  # type: ignore[return-value]
     return "document" if name == "application/pdf" else "other"
 
 
 def takes(media_type: str, *, provider: str, profile: ModelProfile) -> bool:
-    """Whether a medium is sent to a model: its format has a place for it, and its profile does not say no."""
+    """Whether a medium is sent to a model: its format has a place for it, and its profile does not say no.
+
+    A video is sent to models whose profile says yes: few take one, and it is the largest of all.
+    """
     kind = kind_of(media_type)
     if kind == "text":
         return True
     said = {"image": profile.vision, "audio": profile.audio, "document": profile.document}.get(kind)
     formats = _TAKEN.get("google" if provider.startswith("google") else provider, _OPENAI)
+    if kind == "video" and not profile.video:
+        return False
     return said is not False and plain_type(media_type) in formats
 
 

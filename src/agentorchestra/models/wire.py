@@ -270,6 +270,13 @@ class _MappedOnce(OpenAIChatModel):
     """The library's model of OpenAI's format; what `Translated` keeps is mapped to JSON once."""
 
     _MOST = 8_192
+    _unsupported_file_inputs = frozenset()  # videos too, see below
+
+    async def _map_binary_content_item(self, item: theirs.BinaryContent) -> Any:
+        """Videos as the servers that take them have them (vLLM, OpenRouter): OpenAI's own have no place for one."""
+        if item.is_video:
+            return {"type": "video_url", "video_url": {"url": item.data_uri}}
+        return await super()._map_binary_content_item(item)
 
     @cached_property
     def _mapped(self) -> dict[int, tuple[Any, list[Any]]]:

@@ -14,11 +14,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-from .base import Job, Parts, Refused, one_line
+from .base import MOST_DEPTH, Job, Parts, Refused, one_line, reason_of
 from .sniff import sniff
-
-MOST_DEPTH = 5
-"""Archives inside archives that are opened."""
 
 _CHUNK = 1 << 20
 _RATIO = 500
@@ -174,26 +171,11 @@ def _parts(
         except Refused as error:
             if error.code in ("unpacked", "members", "ratio", "chars", "archive", "extra"):
                 raise
-            _note(parts, f"{shown} is not read: {_REASONS.get(error.code, error.detail or error.code)}")
+            _note(parts, f"{shown} is not read: {reason_of(error)}")
     if not len(parts) and not job.check:
         raise Refused("archive_empty", "; ".join(parts.notes[:3]))
     return parts.document()
 
-
-_REASONS = {
-    "binary": "it holds binary data",
-    "foreign": "its format is not read",
-    "ole": "it is an old office document",
-    "empty": "it is empty",
-    "depth": f"it is an archive inside more than {MOST_DEPTH} others",
-    "encrypted_member": "it is encrypted",
-    "encrypted_archive": "it is encrypted",
-    "encrypted_pdf": "it is encrypted",
-    "encrypted_office": "it is encrypted",
-    "entities": "its XML declares entities",
-    "pdf_cut": "it is cut off",
-    "pdf_images": "its pages are images without text",
-}
 
 _MOST_NOTES = 50
 

@@ -8,6 +8,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+MOST_DEPTH = 5
+"""Archives and mails inside each other that are opened."""
+
 
 class Refused(Exception):
     """A file that is not read.
@@ -133,3 +136,24 @@ class Parts:
 
     def __len__(self) -> int:
         return len(self._parts)
+
+
+_REASONS = {
+    "binary": "it holds binary data",
+    "foreign": "its format is not read",
+    "ole": "it is an old office document",
+    "empty": "it is empty",
+    "depth": f"it lies inside more than {MOST_DEPTH} others",
+    "encrypted_member": "it is encrypted",
+    "encrypted_archive": "it is encrypted",
+    "encrypted_pdf": "it is encrypted",
+    "encrypted_office": "it is encrypted",
+    "entities": "its XML declares entities",
+    "pdf_cut": "it is cut off",
+    "pdf_images": "its pages are images without text",
+}
+
+
+def reason_of(error: Refused) -> str:
+    """Why a member is left out, for a list of them."""
+    return _REASONS.get(error.code, error.detail or error.code)

@@ -9,13 +9,12 @@ from email.message import EmailMessage
 from typing import Any
 
 from .archives import Inner
-from .base import Job, Parts, Refused, need, one_line, text_document
+from .base import MOST_DEPTH, Job, Parts, Refused, need, one_line, reason_of, text_document
 from .markup import html_text
 from .text import decode
 
 EML = "message/rfc822"
 MSG = "application/vnd.ms-outlook"
-MOST_DEPTH = 5
 
 _HEADERS = ("From", "To", "Cc", "Date", "Subject", "Reply-To", "Message-ID")
 MARK_OF_MSG = "__substg1.0_".encode("utf-16-le")
@@ -90,7 +89,7 @@ def _attachments(job: Job, parts: Parts, files: list[tuple[str, bytes]], depth: 
         except Refused as error:
             if error.code in ("unpacked", "members", "ratio", "chars"):
                 raise
-            parts.notes.append(f"{one_line(name)} ({len(data):,} bytes) is not read: {error.detail or error.code}")
+            parts.notes.append(f"{one_line(name)} ({len(data):,} bytes) is not read: {reason_of(error)}")
 
 
 def convert_msg(job: Job, data: bytes, depth: int, inner: Inner) -> dict[str, Any]:
