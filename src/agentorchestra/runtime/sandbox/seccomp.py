@@ -1,4 +1,5 @@
-"""A system-call filter for programs in bubblewrap: what no program of ours needs and what kernels were broken through.
+"""A system-call filter for programs in bubblewrap: what no program of ours needs and what kernels were broken through,
+and memory that no limit counts (System V, memfd).
 
 A classic BPF program (seccomp(2)) for x86_64 and aarch64; on other machines there is none. Refused calls give EPERM;
 clone3, whose flags a filter cannot see, gives ENOSYS, after which the C library uses clone. A foreign calling
@@ -31,9 +32,12 @@ _REFUSED = {
     "kexec_file_load": (320, 294),
     "kexec_load": (246, 104),
     "keyctl": (250, 219),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
     "mount": (165, 40),
     "mount_setattr": (442, 442),
     "move_mount": (429, 429),
+    "msgget": (68, 186),
     "open_by_handle_at": (304, 265),
     "open_tree": (428, 428),
     "perf_event_open": (298, 241),
@@ -44,7 +48,9 @@ _REFUSED = {
     "quotactl": (179, 60),
     "reboot": (169, 142),
     "request_key": (249, 218),
+    "semget": (64, 190),
     "setns": (308, 268),
+    "shmget": (29, 194),
     "swapoff": (168, 225),
     "swapon": (167, 224),
     "syslog": (103, 116),

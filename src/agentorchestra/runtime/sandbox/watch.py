@@ -1,7 +1,8 @@
 """Looks at a sandbox's processes from outside: memory of all of them together, and its temporary files.
 
-Limits of single processes (setrlimit) do not add up, and a tmpfs counts for no process. So the tree below the sandbox's
-first process is summed up several times a second; what is over the limit ends it.
+Limits of single processes (setrlimit) do not add up, and neither a tmpfs nor what waits in sockets counts for any
+process. So the tree below the sandbox's first process is summed up several times a second; what is over the limit ends
+it. Memory that has neither a process nor a file (memfd, System V) is refused by the filter of system calls.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import psutil
 from agentorchestra.runtime.sandbox.base import Ending, SandboxLimits
 
 EVERY_S = 0.05
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 _INSIDE = ("work", "tmp", "dev/shm")
+_UNIX_SOCKETS = 1_000
+"""At the same time: each may hold some 200 KiB for which nobody is charged."""
 
 
 class Watch:
@@ -46,14 +48,19 @@ class Watch:
         """What is over its limit now, None if nothing is."""
         pids = list(_tree(self._pid))
         temporary, entries = _temporary(pids)
-        used = sum(_resident(pid) for pid in pids) + temporary
+        queued, sockets = _sockets(pids)
+        elsewhere = temporary + queued
+        used = sum(_resident(pid) for pid in pids) + elsewhere
         if used > self._limits.memory_bytes:
-            used = sum(_proportional(pid) for pid in pids) + temporary  # pages that processes share counted once
+            used = sum(_proportional(pid) for pid in pids) + elsewhere  # pages that processes share counted once
         self.peak = max(self.peak, used)
         if used > self._limits.memory_bytes:
             self.detail = (
                 f"it used {used >> 20:,} MiB of memory; at most {self._limits.memory_bytes >> 20:,} are allowed"
             )
+            return "memory"
+        if sockets > _UNIX_SOCKETS:
+            self.detail = f"it opened {sockets:,} sockets; at most {_UNIX_SOCKETS:,} are allowed"
             return "memory"
         if entries > self._limits.files:
             self.detail = f"it made {entries:,} files and folders; at most {self._limits.files:,} are allowed"
@@ -80,22 +87,40 @@ def _tree(pid: int) -> list[int]:
 
 
 def _resident(pid: int) -> int:
-    """Anonymous and shared-memory pages, in bytes; pages of files on a disk do not count."""
-    try:
-        _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text().split()
-    except (OSError, ValueError):
-        return 0
-    return (int(resident) - int(shared)) * _PAGE
+    """Anonymous pages and pages of shared memory, in bytes; pages of files on a disk do not count."""
+    return _sum_of(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:"))
 
 
 def _proportional(pid: int) -> int:
+    """The same, each page divided by the number of processes that share it."""
+    return _sum_of(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")) or _resident(pid)
+
+
+def _sum_of(path: str, names: tuple[str, ...]) -> int:
     try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss_Anon:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    return _resident(pid)
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(names))
+
+
+def _sockets(pids: list[int]) -> tuple[int, int]:
+    """Bytes that wait in sockets, and the number of those whose bytes cannot be seen; none of a network of ours."""
+    own = Path("/proc/self/ns/net").readlink()
+    for pid in reversed(pids):
+        queued = 0
+        try:
+            if Path(f"/proc/{pid}/ns/net").readlink() == own:
+                continue
+            for kind in ("tcp", "tcp6", "udp", "udp6"):
+                path = Path(f"/proc/{pid}/net/{kind}")
+                for line in path.read_text().splitlines()[1:] if path.exists() else ():
+                    sending, _, receiving = line.split()[4].partition(":")
+                    queued += int(sending, 16) + int(receiving, 16)
+            return queued, Path(f"/proc/{pid}/net/unix").read_bytes().count(b"\n") - 1
+        except (OSError, ValueError, IndexError):
+            continue
+    return 0, 0
 
 
 def _temporary(pids: list[int]) -> tuple[int, int]:
