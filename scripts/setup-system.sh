@@ -12,6 +12,7 @@ test_packages=(
     bubblewrap  # the sandbox in which programs of models run (tests/sandbox)
     curl        # the examples of docs/web.md are run as they stand
     chromium    # the tests open the HTML page of a run in a real browser (tests/browser.py)
+    ffmpeg      # length, streams and frames of recordings (tests/files)
 )
 
 if (($# > 0)); then wanted=("$@"); else wanted=(${test_packages[@]+"${test_packages[@]}"}); fi
