@@ -17,6 +17,7 @@ from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.settings import SandboxSettings, Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.tea.interpreter import MontyInterpreter, ProgramLimits
 from agentorchestra.tea.tool import tool
@@ -97,7 +98,8 @@ def calls() -> Calls:
 
 async def ask(folder: Path, model: ScriptedModel, calls: Calls, task: str = "Do it.", **options: Any) -> Any:
     """A run, and its replay."""
-    async with Workspace(folder / "ws", models={model.name: model}, tools=calls.tools) as ws:
+    settings = Settings(sandbox=SandboxSettings(backend="none"))
+    async with Workspace(folder / "ws", models={model.name: model}, tools=calls.tools, settings=settings) as ws:
         result = await ws.run(task, model=model, system="react", action="code", **options)
         if result.status is RunStatus.COMPLETED:
             made = list(calls.made)
@@ -265,6 +267,12 @@ async def test_a_structured_answer(tmp_path: Path, calls: Calls) -> None:
 
 def _contains(text: str, part: str) -> None:
     assert part in text
+
+
+@pytest.mark.parametrize("after", ["except BaseException: print('go on')\nadd(1)", "finally:\n    done(answer='b')"])
+async def test_nothing_is_done_after_done(tmp_path: Path, calls: Calls, after: str) -> None:
+    result = await ask(tmp_path, ScriptedModel([program(f"try:\n    done(answer='a')\n{after}")]), calls)
+    assert (result.answer, calls.made) == ("a", [])
 
 
 async def test_an_unknown_action_is_refused(tmp_path: Path, calls: Calls) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -47,12 +47,12 @@ class Reply:
     Attributes:
         value: given back to the program.
         error: the exception's sentence, None for none.
-        kind: the exception's type.
+        kind: the exception's type; SystemExit ends the program well, whatever it would still do.
     """
 
     value: JsonValue = None
     error: str | None = None
-    kind: Literal["ToolError", "TypeError"] = "ToolError"
+    kind: Literal["ToolError", "TypeError", "SystemExit"] = "ToolError"
 
 
 class Host(Protocol):
@@ -242,6 +242,10 @@ class _State:
         return cls(fields["programs"], awaited), dump
 
 
+class _OverError(Exception):
+    """The program was ended and does not stop."""
+
+
 class _MontyRun:
     """One program in Monty."""
 
@@ -255,6 +259,9 @@ class _MontyRun:
         self._pending: dict[int, Call] = {}
         self._said: list[str] = []
         self._ended: ProgramEndedError | None = None
+        self._enough = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._over = False
 
     async def run(self, state: bytes | None) -> Ran:
         from pydantic_monty import MontyCrashedError, MontyError
@@ -265,13 +272,15 @@ class _MontyRun:
                 while not hasattr(snapshot, "output"):
                     snapshot = await self._next(snapshot)
             except MontyError as exc:
-                if self._ended is not None:
-                    raise self._ended from None
+                if self._over:
+                    return Ran(state=await self._dump())
                 if isinstance(exc, MontyCrashedError) or _TIME in str(exc):
                     return Ran(error=f"it computed for more than {self._seconds:g} s without a call", chance=True)
                 lost = any(one in str(exc) for one in _OWN_LIMITS)
                 return Ran(error=self._error(exc), state=None if lost else await self._dump())
-            return Ran(value=_shown(snapshot.output), state=await self._dump())
+            return Ran(value=None if self._over else _shown(snapshot.output), state=await self._dump())
+        except _OverError:
+            return Ran()
         finally:
             await self._worker.give_up()
 
@@ -284,29 +293,33 @@ class _MontyRun:
             await self._interpreter.load_session(dump)
         self._known.programs += 1
         self._known.awaited[self._known.programs] = awaited_calls(self._code)
-        return await self._interpreter.feed_start(self._code, print_callback=self._print)
+        return await self._compute(self._interpreter.feed_start(self._code, print_callback=self._print))
 
     async def _next(self, snapshot: Any) -> Any:
         """Answer what the program stopped for."""
         if hasattr(snapshot, "variable_name"):
             known = snapshot.variable_name in self._host.names
-            return await (snapshot.resume(value=_named(snapshot.variable_name)) if known else snapshot.resume())
+            given = {"value": _named(snapshot.variable_name)} if known else {}
+            return await self._compute(snapshot.resume(**given))
         if hasattr(snapshot, "pending_call_ids"):
             ids = sorted(snapshot.pending_call_ids)  # the order in which the program made the calls
             replies = await self._away(snapshot, [self._pending.pop(one) for one in ids])
-            return await self._again.resume({one: self._result(reply) for one, reply in zip(ids, replies, strict=True)})
+            settled = {one: self._result(reply) for one, reply in zip(ids, replies, strict=True)}
+            return await self._compute(self._again.resume(settled))
         if snapshot.is_os_function:
-            return await snapshot.resume_not_handled()
+            return await self._compute(snapshot.resume_not_handled())
         if snapshot.function_name not in self._host.names:
             names = ", ".join(sorted(self._host.names))
             said = f"name {snapshot.function_name!r} is not defined; the functions: {names}"
-            return await snapshot.resume({"exc_type": "NameError", "message": said})
+            return await self._compute(snapshot.resume({"exc_type": "NameError", "message": said}))
+        if self._over:
+            raise _OverError  # it caught its own end
         call = Call(snapshot.function_name, tuple(snapshot.args), dict(snapshot.kwargs))
         if self._awaits(snapshot.position):
             self._pending[snapshot.call_id] = call
-            return await snapshot.resume({"future": ...})
+            return await self._compute(snapshot.resume({"future": ...}))
         (reply,) = await self._away(snapshot, [call])
-        return await self._again.resume(self._result(reply))
+        return await self._compute(self._again.resume(self._result(reply)))
 
     def _awaits(self, position: Any) -> bool:
         made = _INPUT.fullmatch(position.filename)
@@ -325,17 +338,33 @@ class _MontyRun:
     def _result(self, reply: Reply) -> dict[str, Any]:
         if reply.error is None:
             return {"return_value": reply.value}
+        self._over = self._over or reply.kind == "SystemExit"
         if reply.kind == "ToolError":
             self._said.append(reply.error)
             return {"exc_type": "RuntimeError", "message": reply.error}
         return {"exc_type": reply.kind, "message": reply.error}
 
-    def _print(self, stream: str, text: str) -> None:
+    async def _compute(self, going: Awaitable[Any]) -> Any:
+        """Let the program compute until it calls or ends, or the host has enough of what it prints."""
+        computing = asyncio.ensure_future(going)
+        enough = asyncio.ensure_future(self._enough.wait())
         try:
-            self._host.print(text)
-        except ProgramEndedError as exc:
-            self._ended = exc  # Monty passes on its sentence, not the exception
-            raise
+            await asyncio.wait({computing, enough}, return_when=asyncio.FIRST_COMPLETED)
+            if self._ended is not None:
+                raise self._ended
+            return computing.result()
+        finally:
+            for one in (computing, enough):
+                one.cancel()
+            await asyncio.gather(computing, enough, return_exceptions=True)
+
+    def _print(self, stream: str, text: str) -> None:
+        if self._ended is None:
+            try:
+                self._host.print(text)
+            except ProgramEndedError as exc:
+                self._ended = exc
+                self._loop.call_soon_threadsafe(self._enough.set)
 
     async def _dump(self) -> bytes | None:
         from pydantic_monty import MontyError

@@ -103,13 +103,13 @@ class ProgramHandler:
         state = await ctx.blob(kept) if isinstance(kept, str) else None
         try:
             ran = await interpreter.run(code, host, now=now, seed=seed, state=state)
-        except _Finished:
-            return await self._outcome(host, Ran())
         except ProgramEndedError as exc:
             ran = Ran(error=str(exc))
         if ran.chance:
             host.forget()  # a replay could not come to the same
         note = await self._keep(ran, ctx)
+        if host.done is not None:
+            note = ""
         return await self._outcome(host, ran, note)
 
     def _chosen(self, code: str) -> tuple[Interpreter | None, str]:
@@ -155,10 +155,6 @@ class ProgramHandler:
         return failed("error", said, value=value, trust=trust, artifacts=whole)
 
 
-class _Finished(Exception):
-    """The program called `done` and the call was taken: nothing after it is executed."""
-
-
 class _Host:
     """What a program may call, as effects on its branch."""
 
@@ -188,6 +184,8 @@ class _Host:
 
     def print(self, text: str) -> None:
         """Keep what was printed, up to a limit."""
+        if self.done is not None:
+            return
         part = text[: MOST_PRINTED - self._kept]
         self._kept += len(part)
         # Output comes in portions of any size: how much more there was must not depend on them.
@@ -236,7 +234,7 @@ class _Host:
             self._saw(effect, outcome)
             if effect.name == DONE and outcome.ok:
                 self.done = outcome.value
-                raise _Finished
+                return [Reply(error="done", kind="SystemExit")]
             replies[index] = Reply(value=given(outcome)) if outcome.ok else Reply(error=_sentence(outcome))
         return [reply for reply in replies if reply is not None]
 

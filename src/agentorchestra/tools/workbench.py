@@ -349,6 +349,10 @@ def _keep_files(ctx: RunContext[Any], outcome: Outcome) -> None:
         ctx.vars.pop(f"{FILE}{name}", None)
 
 
+class _Over(Exception):
+    """The program has said that it is done."""
+
+
 class SandboxInterpreter:
     """Programs as decisions (code as action), in the sandbox: for what Monty does not have.
 
@@ -377,9 +381,14 @@ class SandboxInterpreter:
             first = named.pop(POSITIONAL, [])
             made = Call(str(asked.get("name")), tuple(first) if isinstance(first, list) else (), named)
             (reply,) = await host.calls([made])
+            if reply.kind == "SystemExit":
+                raise _Over
             return {"value": reply.value} if reply.error is None else {"error": reply.error, "type": reply.kind}
 
-        outcome = await self._workbench.run(ctx, "python", code, functions=sorted(host.names), answer=answer)
+        try:
+            outcome = await self._workbench.run(ctx, "python", code, functions=sorted(host.names), answer=answer)
+        except _Over:
+            return Ended()
         if not outcome.ok or not isinstance(outcome.value, dict):
             return Ended(error=outcome.error or "the program gave no result")
         said = outcome.value
