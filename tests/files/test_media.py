@@ -1,0 +1,153 @@
+"""Pictures, recordings and videos: their bytes arrive at the model's server, and words say what they are."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from tests.files import makers
+
+from agentorchestra.core.settings import ModelProfile, Settings
+from agentorchestra.testing import LoopbackModelServer, call, decide
+from agentorchestra.workspace import Workspace
+
+with_ffmpeg = pytest.mark.skipif(not makers.has_ffmpeg(), reason=makers.NEEDS_FFMPEG)
+
+
+async def shown(tmp_path: Path, path: Path, *parts: str | None, **profile: Any) -> list[dict[str, Any]]:
+    """What the model's server got after `read_file` of each part; nothing of the file before."""
+    replies: list[Any] = [
+        decide(calls=[call("read_file", name=path.name, **({"part": part} if part else {}))]) for part in parts
+    ]
+    async with LoopbackModelServer([*replies, decide(calls=[call("done", answer="seen")])]) as server:
+        models = {"m": ModelProfile(model="openai:gpt-5", base_url=server.base_url, **profile)}
+        async with Workspace(tmp_path / "ws", settings=Settings(models=models, model="m", system="react")) as ws:
+            result = await ws.run("What is this?", files=[path])
+    assert result.answer == "seen", result.error
+    return [json.loads(json.dumps(one)) for one in server.requests]
+
+
+def words(request: dict[str, Any]) -> str:
+    return json.dumps(request)
+
+
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def pictures(request: dict[str, Any]) -> list[bytes]:
+    found = []
+    for message in request["messages"]:
+        for piece in message["content"] if isinstance(message["content"], list) else ():
+            if piece.get("type") == "image_url":
+                found.append(base64.b64decode(piece["image_url"]["url"].partition(",")[2]))
+    return found
+
+
+async def test_a_picture_arrives_with_its_size_and_what_its_maker_wrote(tmp_path: Path) -> None:
+    width, height = random.randint(20, 60), random.randint(61, 99)
+    path = tmp_path / "dot.png"
+    path.write_bytes(makers.png(width, height, comment="taken at dawn"))
+    before, after = await shown(tmp_path, path, None)
+    assert pictures(before) == []
+    assert pictures(after) == [path.read_bytes()]
+    assert f"{width} x {height} pixels, RGB" in words(after)
+    assert "Comment: taken at dawn" in words(after)
+
+
+async def test_what_a_camera_wrote_is_said_where_nobody_sees(tmp_path: Path) -> None:
+    path = tmp_path / "photo.jpg"
+    path.write_bytes(makers.jpeg(30, 40, "Camerata"))
+    *_, after = await shown(tmp_path, path, None, vision=False)
+    assert pictures(after) == []
+    assert "Make: Camerata" in words(after)
+    assert "30 x 40 pixels" in words(after)
+
+
+async def test_a_picture_in_an_archive_arrives(tmp_path: Path) -> None:
+    picture = makers.png(31, 41)
+    path = tmp_path / "a.zip"
+    path.write_bytes(makers.zipped({"in/b.zip": makers.zipped({"dot.png": picture})}))
+    *_, after = await shown(tmp_path, path, "in/b.zip!dot.png")
+    assert pictures(after) == [picture]
+
+
+async def test_a_picture_in_a_mail_arrives(tmp_path: Path) -> None:
+    picture = makers.png(31, 42)
+    path = tmp_path / "a.eml"
+    path.write_bytes(makers.eml("See it.\n", {"dot.png": picture}))
+    *_, after = await shown(tmp_path, path, "dot.png")
+    assert pictures(after) == [picture]
+
+
+@with_ffmpeg
+async def test_a_recording_arrives_with_its_length(tmp_path: Path) -> None:
+    path = tmp_path / "talk.wav"
+    path.write_bytes(makers.wav(2.5))
+    before, after = await shown(tmp_path, path, None)
+    assert encoded(path.read_bytes()) not in words(before)
+    assert encoded(path.read_bytes()) in words(after)
+    assert "00:02 long (2.50 s)" in words(after)
+    assert "stream: audio, pcm_s16le, 8000 Hz, 1 channel(s)" in words(after)
+
+
+@with_ffmpeg
+async def test_a_video_arrives_where_the_model_takes_one(tmp_path: Path) -> None:
+    path = tmp_path / "clip.mp4"
+    path.write_bytes(makers.mp4(tmp_path, 3, title="Tides"))
+    *_, after = await shown(tmp_path, path, None, video=True)
+    assert f"data:video/mp4;base64,{encoded(path.read_bytes())}" in words(after)
+    assert "stream: video, " in words(after)
+    assert "64 x 48 pixels" in words(after)
+    assert "title: Tides" in words(after)
+
+
+@with_ffmpeg
+async def test_for_the_others_a_video_is_frames(tmp_path: Path) -> None:
+    """The first second is red, the rest is blue."""
+    path = tmp_path / "clip.mp4"
+    path.write_bytes(makers.mp4(tmp_path, 4))
+    first, whole, frame, several = await shown(tmp_path, path, None, "frame 00:02", "frames 4")
+    assert encoded(path.read_bytes()) not in words(several)
+    assert "not shown: the model does not take it" in words(whole)
+    assert "part='frames 5'" in words(whole)
+    assert pictures(first) == pictures(whole) == []
+    assert [_colour(one) for one in pictures(frame)] == ["blue"]
+    assert [_colour(one) for one in pictures(several)] == ["blue", "red", "blue", "blue", "blue"]
+
+
+def _colour(picture: bytes) -> str:
+    with Image.open(io.BytesIO(picture)) as image:
+        red, _, blue = image.convert("RGB").getpixel((10, 10))  # type: ignore[misc]
+    return "red" if red > blue else "blue"
+
+
+@with_ffmpeg
+@pytest.mark.parametrize(
+    ("part", "sentence"),
+    [
+        ("frame 00:30", "gives no frames: it ends at 00:02"),
+        ("line 3", "has no part 'line 3'; give 'frames 5' (evenly over its length) or 'frame 00:12'"),
+    ],
+)
+async def test_frames_that_are_not_there(tmp_path: Path, part: str, sentence: str) -> None:
+    path = tmp_path / "clip.mp4"
+    path.write_bytes(makers.mp4(tmp_path, 2))
+    *_, after = await shown(tmp_path, path, part)
+    assert sentence in words(after)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+async def test_a_damaged_picture_or_recording_is_shown_all_the_same(tmp_path: Path, share: float) -> None:
+    for name, whole in (("dot.png", makers.png(300, 300)), ("talk.wav", makers.wav(1))):
+        path = tmp_path / name
+        path.write_bytes(whole[: max(40, int(len(whole) * share))])
+        *_, after = await shown(tmp_path, path, None)
+        assert encoded(path.read_bytes()) in words(after)
+        assert "Traceback" not in words(after)
