@@ -22,6 +22,7 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile
+from agentorchestra.models import offline_code as code
 from agentorchestra.models import offline_rules as rules
 from agentorchestra.models import offline_team as team
 from agentorchestra.models.offline_calls import agent_result, spelled_calls
@@ -112,6 +113,7 @@ class _View:
         chars: the prompt's size.
         answer_format: what is said of the form of a structured answer.
         system, first: the system prompt and the user's first message.
+        code: whether it acts by writing programs.
     """
 
     task: str
@@ -126,6 +128,7 @@ class _View:
     answer_format: str
     system: str = ""
     first: str = ""
+    code: bool = False
 
     @classmethod
     def read(cls, request: ModelRequest) -> _View:
@@ -135,13 +138,18 @@ class _View:
             first = next((text for message, text in rendered if message.role == "user"), "")
         system = "\n".join(text for message, text in rendered if message.role == "system")
         native = bool(request.tools)
-        tools = {tool.name: tool.parameters for tool in request.tools} if native else _listed_tools(system)
+        functions = code.offered_functions(system)
+        tools: Mapping[str, Mapping[str, Any]] = functions or _listed_tools(system)
+        if native:
+            tools = {tool.name: tool.parameters for tool in request.tools}
         contents: dict[tuple[str, str, str], RenderedContent] = {}
         for message, text in rendered:
             if message.role in ("tool", "user"):
                 for content in [*parse_contents(text), *team.remembered(text)]:
                     if content.kind == "file" and content.place:  # without a place it only speaks of a file
                         contents.setdefault((content.ref, content.place, content.text), content)
+                for call in code.told(text):
+                    contents.update({(one.ref, one.place, one.text): one for one in call.contents})
         tail = _without_contents(rendered[-1][1]) if rendered and rendered[-1][0].role in ("user", "system") else ""
         return cls(
             task=_inside(first, "task") if "<task>" in first else first,
@@ -149,7 +157,8 @@ class _View:
             tools=tools,
             native=native,
             last=_must_answer(tail) or (native and set(tools) <= set(_FINISHING)),
-            calls=_calls(rendered),
+            calls=_calls(rendered) if functions is None else _told(rendered),
+            code=functions is not None,
             contents=tuple(contents.values()),
             steps=sum(message.role == "assistant" for message in request.messages),
             chars=sum(len(text) for _, text in rendered)
@@ -259,6 +268,16 @@ def _calls(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
         text, is_error = results.get(ident, ("", False))
         calls.append(_Call(name, arguments, _without_contents(text).strip(), is_error, tuple(parse_contents(text))))
     return tuple(calls)
+
+
+def _told(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
+    """The calls that programs made, as they printed them."""
+    return tuple(
+        _Call(one.name, one.arguments, one.text, one.is_error, one.contents)
+        for message, text in rendered
+        if message.role == "user"
+        for one in code.told(text)
+    )
 
 
 def _calls_in_text(text: str) -> list[tuple[str, Mapping[str, Any]]]:
@@ -712,6 +731,8 @@ def _written(decision: _Decision, view: _View) -> tuple[str, tuple[ToolCall, ...
         "memory": decision.memory,
         "next_goal": decision.next_goal,
     }
+    if view.code:
+        return f"{json.dumps(said, ensure_ascii=False)}\n```python\n{code.program(decision.calls)}\n```", ()
     if not view.native:
         said["tool"] = [{"name": name, "args": arguments} for name, arguments in decision.calls]
         return json.dumps(said, ensure_ascii=False), ()
