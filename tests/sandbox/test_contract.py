@@ -378,11 +378,9 @@ async def test_the_clock_stands_still_while_the_host_answers(sandbox: Sandbox) -
         await asyncio.sleep(3)
         return "answered"
 
-    code = "first = tools.ask()\nsecond = tools.ask()\n(first, second)"
+    code = "print(tools.ask())\nwhile True: pass"
     ran = await run(sandbox, code, replace(LIMITS, seconds=2), call=slow, tools=("ask",))
-    assert (ran.ending, ran.stdout) == ("exited", "('answered', 'answered')\n")
-    ran = await run(sandbox, f"{code}\nwhile True: pass", replace(LIMITS, seconds=2), call=slow, tools=("ask",))
-    assert ran.ending == "time"
+    assert (ran.ending, ran.stdout) == ("time", "answered\n")
 
 
 async def test_cancelled_in_the_middle_of_a_call_nothing_is_left(sandbox: Sandbox) -> None:

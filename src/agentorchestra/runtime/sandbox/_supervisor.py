@@ -23,10 +23,11 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 CHUNK = 48_000
+DEEPEST = 50
 Mark = tuple[int, int, int, int]
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -232,14 +233,32 @@ def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
     return code, stopped
 
 
+def walk() -> Iterator[tuple[str, list[str]]]:
+    """Folders with the names in them that are no folders; os.walk calls itself for each level, however deep."""
+    todo, cut = [("", 0)], False
+    while todo:
+        folder, depth = todo.pop()
+        names: list[str] = []
+        folders: list[str] = []
+        with contextlib.suppress(OSError), os.scandir(folder or ".") as found:
+            for one in found:
+                (folders if one.is_dir(follow_symlinks=False) else names).append(one.name)
+        yield folder, sorted(names)
+        if depth == DEEPEST and folders:
+            cut = True
+            continue
+        below = sorted((one for one in folders if one != "__pycache__"), reverse=True)
+        todo += [(os.path.join(folder, one), depth + 1) for one in below]
+    if cut:
+        say("note", text=f"there are folders deeper than {DEEPEST}; what is in them was not looked at")
+
+
 def take_out(before: dict[str, Mark], limits: dict[str, Any]) -> set[str]:
     """Send the regular files that are new or changed; the names of the kept ones that are gone."""
     seen: set[str] = set()
     sent = size = entries = 0
-    for folder, folders, names in os.walk(".", followlinks=False):
-        folders.sort()
-        folders[:] = [one for one in folders if one != "__pycache__"]
-        for name in sorted(names):
+    for folder, names in walk():
+        for name in names:
             entries += 1
             if entries > limits["files"]:
                 say("note", text=f"there are more than {limits['files']:,} files; the rest was not looked at")
