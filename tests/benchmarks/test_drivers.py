@@ -119,3 +119,28 @@ def test_startup_prints_ratios() -> None:
         4,
     )
     assert lines["import pydantic_ai"][1] == "1.00"
+
+
+def test_search_prints_its_stages() -> None:
+    command: list[str | Path] = [BENCHMARKS / "search", "--files", "100", "--queries", "1", "--python", sys.executable]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=100, check=True)
+    lines = {line[:42].strip(): re.findall(r"\d+\.\d+", line[42:]) for line in done.stdout.splitlines()}
+    assert {name: len(cells) for name, cells in lines.items() if len(cells) == 2} == dict.fromkeys(
+        [
+            "keep and check the files",
+            "the same again, unchanged",
+            "a run that builds the index",
+            "a run that finds the index",
+            "a query of 3 words (median of 1)",
+            "a query of 12 words (median of 1)",
+        ],
+        2,
+    )
+    refused = subprocess.run(
+        [sys.executable, BENCHMARKS / "search", "--files", "3"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert refused.returncode == 2 and "--files is 3" in refused.stderr
