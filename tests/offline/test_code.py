@@ -48,7 +48,9 @@ def test_functions_are_read_from_the_prompt() -> None:
     assert offered_functions(system) == {
         "f": {
             "type": "object",
-            "properties": {"a": {"type": "string"}, "b": {"type": "string", "enum": ["x", "y"]}, "c": {"type": "integer"}},
+            "properties": {
+                "a": {"type": "string"}, "b": {"type": "string", "enum": ["x", "y"]}, "c": {"type": "integer"},
+            },
             "required": ["a"],
         }
     }  # fmt: skip

@@ -159,6 +159,7 @@ class WebApp:
                     roles=body.roles,
                     on_ask=body.on_ask,
                     finish=body.finish,
+                    action=body.action,
                     temporary_files=True,
                 )
             except FileInputError as exc:

@@ -64,6 +64,7 @@ class Submission(_Body):
     roles: dict[str, str] = {}
     on_ask: Literal["wait", "deny"] | None = None
     finish: Literal["done", "text"] | None = None
+    action: Literal["tools", "code"] | None = None
     files: tuple[SentFile, ...] = ()
 
     @field_validator("files")
