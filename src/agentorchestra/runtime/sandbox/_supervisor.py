@@ -212,7 +212,11 @@ def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
                     if not waiting:
                         since = time.monotonic()
                     waiting += 1
-                    say("call", id=one.get("id"), name=one.get("name"), arguments=one.get("arguments"))
+                    try:
+                        say("call", id=one.get("id"), name=one.get("name"), arguments=one.get("arguments"))
+                    except RecursionError:
+                        stopped = "call"
+                        break
             else:
                 answers = lines.read()
                 if not lines.open:

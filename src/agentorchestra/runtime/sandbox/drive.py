@@ -11,8 +11,10 @@ import base64
 import binascii
 import contextlib
 import json
+import math
 import os
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +32,10 @@ _LONGEST_LINE = 4 << 20
 _GRACE_S = 5.0
 """How long the supervisor has to end the program and take the files out, after the time is over."""
 _START_S = 30.0
+_END_S = 5.0
 _LONGEST_NAME = 200
+_DEEPEST = 64
+"""Levels of lists and objects in the arguments of a call."""
 _STDERR_BYTES = 4_000
 
 
@@ -89,7 +94,7 @@ class Driver:
         pass_fds: descriptors that the command needs.
         env: of the command; the sandbox clears it.
         watch: whether processes and temporary files can be looked at from here (not in a container's engine).
-        on_kill: run when the command was killed.
+        on_kill: awaited when the command was killed.
     """
 
     def __init__(
@@ -103,7 +108,7 @@ class Driver:
         pass_fds: Sequence[int] = (),
         env: dict[str, str] | None = None,
         watch: bool = True,
-        on_kill: Callable[[], Any] | None = None,
+        on_kill: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._command = command
         self._program = program
@@ -145,6 +150,9 @@ class Driver:
             if watching is not None and watching.done() and not listening.done():
                 return self._ran(watching.result(), watch)
             ending, code, removed, detail = await listening
+            if ending == "exited":
+                with contextlib.suppress(TimeoutError):  # what started it may have something to put away
+                    await asyncio.wait_for(process.wait(), _END_S)
             return self._ran(ending, watch, code=code, removed=removed, detail=detail)
         finally:
             await self._end(process, [one for one in (listening, watching, hearing) if one is not None])
@@ -154,9 +162,9 @@ class Driver:
             task.cancel()
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
-                process.kill()
+                os.kill(process.pid, signal.SIGKILL)  # Process.kill could take the status from asyncio
             if self._on_kill is not None:
-                self._on_kill()
+                await asyncio.shield(self._on_kill())
         # A killed process ends at once: wait even while being cancelled.
         await asyncio.shield(process.wait())
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -226,11 +234,11 @@ class Driver:
                     elif kind == "file":
                         self._file(message)
                     elif kind == "note":
-                        self._note(str(message.get("text", "")))
+                        self._note(_shown(message.get("text")))
                     elif kind == "end":
                         return self._ended(message)
                     else:
-                        raise _Broken(f"it said something unknown: {str(kind)[:50]!r}")
+                        raise _Broken(f"it said something unknown: {_shown(kind)}")
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
@@ -302,10 +310,10 @@ class Driver:
     # -- what it says ------------------------------------------------------------------------------------------------
 
     def _heard(self, message: dict[str, Any]) -> int:
-        output = self._outputs.get(message.get("fd", 0))
-        if output is None:
+        fd = message.get("fd")
+        if fd not in (1, 2):
             raise _Broken("it printed to an output that does not exist")
-        output.add(_bytes(message))
+        self._outputs[fd].add(_bytes(message))
         return self._outputs[1].size + self._outputs[2].size
 
     def _note(self, text: str) -> None:
@@ -319,7 +327,7 @@ class Driver:
             raise _Broken("it sent more files than allowed")
         problem = name_problem(name)
         if not isinstance(name, str) or problem:
-            shown = repr(name)[:100]
+            shown = repr(_shown(name)[:100])
             if shown not in self._refused and len(self._refused) < 100:
                 self._refused.add(shown)
                 self._note(f"the file {shown} was not kept: {problem}")
@@ -346,7 +354,7 @@ class Driver:
 
     async def _called(self, message: dict[str, Any]) -> JsonValue:
         name, arguments = message.get("name"), message.get("arguments")
-        if not isinstance(message.get("id"), int):
+        if type(message.get("id")) is not int:
             raise _Broken("it made a call without a number")
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise ToolError("a call needs a name and arguments by name")
@@ -355,11 +363,14 @@ class Driver:
         if self._call is None or name not in self._program.tools:
             known = ", ".join(self._program.tools) if self._call is not None else ""
             raise ToolError(f"there is no tool {_printable(name)[:100]!r} here; the tools: {known or 'none'}")
+        problem = _value_problem(arguments)
+        if problem:
+            raise ToolError(f"the arguments of {name} cannot be passed on: {problem}")
         return await self._call(name, arguments)
 
     def _ended(self, message: dict[str, Any]) -> tuple[Ending, int, tuple[str, ...], str]:
         code, stopped, removed = message.get("exit_code"), message.get("stopped"), message.get("removed")
-        if not isinstance(code, int) or not isinstance(removed, list):
+        if type(code) is not int or abs(code) > 255 or not isinstance(removed, list):
             raise _Broken("it ended without saying how")
         gone = tuple(one for one in removed if isinstance(one, str) and one in self._program.kept)
         if stopped == "call":
@@ -373,6 +384,29 @@ def _bytes(message: dict[str, Any]) -> bytes:
         return base64.b64decode(message["data"], validate=True)
     except (KeyError, TypeError, ValueError, binascii.Error):
         raise _Broken("it sent data that cannot be read") from None
+
+
+def _shown(value: object) -> str:
+    """Something that may be a text, for a sentence; anything else could be nested without end."""
+    return value if isinstance(value, str) else f"a {type(value).__name__}"
+
+
+def _value_problem(value: object) -> str:
+    """Why a value cannot go into records and requests, "" if it can; what json.loads accepts is more than JSON."""
+    todo = [(value, 0)]
+    while todo:
+        one, depth = todo.pop()
+        if depth > _DEEPEST:
+            return f"they are nested more than {_DEEPEST} levels deep"
+        if isinstance(one, float) and not math.isfinite(one):
+            return "JSON has no NaN and no infinity"
+        if isinstance(one, str) and any("\ud800" <= char <= "\udfff" for char in one):
+            return "a text holds half a character (a lone surrogate)"
+        if isinstance(one, dict):
+            todo += [(part, depth + 1) for pair in one.items() for part in pair]
+        elif isinstance(one, list):
+            todo += [(part, depth + 1) for part in one]
+    return ""
 
 
 def _printable(text: str) -> str:
