@@ -128,7 +128,12 @@ def prepare(document: Document, stop: threading.Event | None = None) -> Prepared
 
 def costly(document: Document) -> bool:
     """Whether a document took a process to be read, so that it is kept."""
-    return document.media_type not in _CHEAP
+    return is_costly(document.media_type)
+
+
+def is_costly(media_type: str) -> bool:
+    """Whether files of a type take a process to be read."""
+    return media_type not in _CHEAP and not media_type.startswith(("image/", "audio/", "video/"))
 
 
 def _pack(document: Document) -> bytes | None:

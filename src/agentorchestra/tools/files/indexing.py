@@ -15,7 +15,8 @@ from typing import Any
 from agentorchestra.core.errors import FileInputError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
-from agentorchestra.tools.files.index import PassageIndex, Prepared, prepare
+from agentorchestra.tools.files.index import PassageIndex, Prepared, is_costly, prepare
+from agentorchestra.tools.files.nursery import MANY, Nursery
 from agentorchestra.tools.files.readers import read_document
 
 AT_ONCE = max(2, min(4, os.cpu_count() or 2))
@@ -72,7 +73,9 @@ async def bring_up(
     missing = deque(dict.fromkeys(one.sha256 for one in files if one.sha256 not in known))
     if missing:
         work = _Indexing(ctx, index, by_hash, missing, standing)
-        await work.run(SECONDS if seconds is None else seconds)
+        slow = [kind for sha256 in missing if is_costly(kind := by_hash[sha256].media_type)]
+        async with Nursery(set(slow)) if len(slow) >= MANY else contextlib.nullcontext():
+            await work.run(SECONDS if seconds is None else seconds)
     standing.left = len(by_hash) - len(standing.readable) - len(standing.problems)
     return standing
 

@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -73,6 +74,16 @@ class Request:
     count: int = 0
 
 
+class WorkersGoneError(Exception):
+    """The process that forks workers has ended; they are started one by one."""
+
+
+FORKER: ContextVar[Callable[[Request, Limits], Awaitable[tuple[dict[str, Any], bytes]]] | None] = ContextVar(
+    "forker", default=None
+)
+"""Runs the workers of this task in another way (nursery.py)."""
+
+
 def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
     """Ask a worker; blocks.
 
@@ -82,13 +93,13 @@ def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
     Raises:
         FileInputError: one sentence, for whatever it refuses.
     """
-    with _lifeline() as child_end, tempfile.TemporaryFile() as out:
+    with lifeline() as child_end, tempfile.TemporaryFile() as out:
         process = subprocess.Popen(
             _command(request, limits, child_end),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.DEVNULL,
-            env=_environment(),
+            env=environment(),
             pass_fds=(child_end,),
             start_new_session=True,
         )
@@ -100,18 +111,22 @@ def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
             finally:
                 _end(process.pid)
                 process.kill()  # a no-op after a normal end; `with` reaps it
-        return _result(request.path, out, process.returncode, limits)
+        return outcome(request.path, out, process.returncode, limits)
 
 
 async def run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
     """`run` for a caller with an event loop; when it is cancelled, no process is left."""
-    with _lifeline() as child_end, tempfile.TemporaryFile() as out:
+    forker = FORKER.get()
+    if forker is not None:
+        with contextlib.suppress(WorkersGoneError):
+            return await forker(request, limits)
+    with lifeline() as child_end, tempfile.TemporaryFile() as out:
         process = await asyncio.create_subprocess_exec(
             *_command(request, limits, child_end),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=out,
             stderr=asyncio.subprocess.DEVNULL,
-            env=_environment(),
+            env=environment(),
             pass_fds=(child_end,),
             start_new_session=True,
         )
@@ -127,7 +142,7 @@ async def run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], b
                     process.kill()
                 # Reap it even while being cancelled: a killed process ends at once.
                 await process.wait()
-        return await asyncio.to_thread(_result, request.path, out, process.returncode, limits)
+        return await asyncio.to_thread(outcome, request.path, out, process.returncode, limits)
 
 
 def _end(pid: int) -> None:
@@ -137,7 +152,13 @@ def _end(pid: int) -> None:
 
 
 def _command(request: Request, limits: Limits, fd: int) -> list[str]:
-    asked = {
+    told = asked(request, limits) | {"parent": os.getpid(), "fd": fd}
+    return [sys.executable, "-P", str(Path(__file__).with_name("_worker.py")), json.dumps(told)]
+
+
+def asked(request: Request, limits: Limits) -> dict[str, Any]:
+    """What a worker is told, without its parent."""
+    return {
         "path": str(request.path.absolute()),
         "name": request.path.name,
         "mode": request.mode,
@@ -148,8 +169,6 @@ def _command(request: Request, limits: Limits, fd: int) -> list[str]:
         "cpu": max(1, int(limits.seconds + 0.999)),
         "memory": limits.memory_bytes,
         "output": limits.output_bytes,
-        "parent": os.getpid(),
-        "fd": fd,
         "numbers": {
             "bytes": limits.max_bytes,
             "pages": limits.pages,
@@ -159,10 +178,9 @@ def _command(request: Request, limits: Limits, fd: int) -> list[str]:
             "unpacked_bytes": limits.unpacked_bytes,
         },
     }
-    return [sys.executable, "-P", str(Path(__file__).with_name("_worker.py")), json.dumps(asked)]
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Only what Python needs to start: a parser of hostile input gets no keys."""
     kept = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "SYSTEMROOT")
     # One thread each for libraries that would start one per processor, with a stack in the bounded address space.
@@ -171,7 +189,7 @@ def _environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _lifeline() -> Iterator[int]:
+def lifeline() -> Iterator[int]:
     """A pipe whose write end only this process holds: the child sees it close when this process is gone."""
     read_end, write_end = os.pipe()
     try:
@@ -181,7 +199,7 @@ def _lifeline() -> Iterator[int]:
         os.close(write_end)
 
 
-def _result(path: Path, out: IO[bytes], returncode: int | None, limits: Limits) -> tuple[dict[str, Any], bytes]:
+def outcome(path: Path, out: IO[bytes], returncode: int | None, limits: Limits) -> tuple[dict[str, Any], bytes]:
     out.seek(0)
     try:
         result = json.loads(out.readline())
@@ -237,6 +255,11 @@ def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
         "corrupt": f"is corrupt: it cannot be read{more}; give an intact copy.",
     }
     return f"{path} {sentences.get(code) or f'cannot be read ({code} {detail}); give an intact copy.'}"
+
+
+def timed_out(path: Path, limits: Limits) -> FileInputError:
+    """The refusal of a file that took too long."""
+    return _refused(path, "time", "", limits)
 
 
 def _refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputError:
