@@ -18,3 +18,9 @@ def sandbox(request: pytest.FixtureRequest) -> Sandbox:
 def safe(request: pytest.FixtureRequest) -> Sandbox:
     """Every backend that isolates."""
     return usable(str(request.param))
+
+
+@pytest.fixture
+def bubblewrap() -> Sandbox:
+    """The one with a filter of system calls of ours."""
+    return usable("bubblewrap")
