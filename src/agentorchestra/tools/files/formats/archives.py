@@ -165,11 +165,13 @@ def _parts(
             continue
         if _is_clutter(name):
             continue
+        data = b""
         try:
             data = read()
             parts.add(shown, inner(job, data, name, depth + 1), len(data))
         except Refused as error:
-            if error.code in ("unpacked", "members", "ratio", "chars", "archive", "extra"):
+            own = error.code == "archive" and not data  # not that of an archive inside
+            if own or error.code in ("unpacked", "members", "ratio", "chars", "extra"):
                 raise
             _note(parts, f"{shown} is not read: {reason_of(error)}")
     if not len(parts) and not job.check:

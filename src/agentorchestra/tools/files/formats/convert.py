@@ -6,7 +6,7 @@ from typing import Any
 
 from .archives import UNPACKERS, convert_packed, convert_tar, convert_zip, open_zip
 from .base import Job, Refused, clean, text_document
-from .mail import MARK_OF_MSG, convert_eml, convert_msg
+from .mail import MARK_OF_MSG, check_compound, convert_eml, convert_msg
 from .markup import convert_html, convert_json, convert_xml
 from .media import describe_media
 from .office import convert_office, office_type
@@ -47,6 +47,7 @@ def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
     if media_type == "application/x-tar":
         return convert_tar(job, data, media_type, depth, convert)
     if media_type == "application/x-ole-storage":
+        check_compound(data)
         if MARK_OF_MSG in data:
             return convert_msg(job, data, depth, convert)
         raise Refused("encrypted_office" if _ENCRYPTED_OFFICE in data else "ole")

@@ -92,6 +92,21 @@ def _attachments(job: Job, parts: Parts, files: list[tuple[str, bytes]], depth: 
             parts.notes.append(f"{one_line(name)} ({len(data):,} bytes) is not read: {reason_of(error)}")
 
 
+def check_compound(data: bytes) -> None:
+    """Raises: Refused: if sectors that a compound file lists are beyond its end; its library reads on without them."""
+    olefile = need("olefile")
+    try:
+        with olefile.OleFileIO(io.BytesIO(data)) as file:
+            last = max((number for number, next_ in enumerate(file.fat) if next_ != olefile.FREESECT), default=0)
+            begins = (last + 1) * file.sector_size
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever the library says of broken input
+        raise Refused("mail", f"{type(error).__name__}: {one_line(str(error))}") from None
+    if len(data) <= begins:
+        raise Refused("mail", "it is cut off")
+
+
 def convert_msg(job: Job, data: bytes, depth: int, inner: Inner) -> dict[str, Any]:
     """A message of Outlook's."""
     oxmsg = need("oxmsg")

@@ -45,7 +45,7 @@ def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
 
     correct_space_widths()
     logging.disable(logging.CRITICAL)  # pypdf logs a line per oddity of the file
-    reader = _opened(pypdf, data)
+    reader = _opened(job, pypdf, data)
     count = len(reader.pages)
     if count == 0:
         raise Refused("pdf", "it has no pages")
@@ -76,7 +76,7 @@ def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
     return {"kind": "pdf", "media_type": "application/pdf", "pages": pages, "tables": tables, "notes": notes}
 
 
-def _opened(pypdf: Any, data: bytes) -> Any:
+def _opened(job: Job, pypdf: Any, data: bytes) -> Any:
     try:
         reader = pypdf.PdfReader(io.BytesIO(data), strict=False)
         if reader.is_encrypted:
@@ -86,6 +86,9 @@ def _opened(pypdf: Any, data: bytes) -> Any:
                 opened = False
             if not opened:
                 raise Refused("encrypted_pdf")
+        said = reader.root_object["/Pages"].get("/Count", 0)  # counting pages takes seconds when there are many
+        if isinstance(said, int) and said > job.numbers["pages"]:
+            raise Refused("pages", str(int(said)))
         len(reader.pages)
     except (MemoryError, Refused):
         raise
