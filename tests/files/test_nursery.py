@@ -16,6 +16,7 @@ from tests.files.conftest import MakePdf
 from tests.files.test_indexing import Watched, place, search
 
 from agentorchestra.core.errors import FileInputError
+from agentorchestra.core.spec import FileRef
 from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.indexing import bring_up
 from agentorchestra.tools.files.nursery import Nursery
@@ -153,7 +154,12 @@ async def test_a_folder_of_pages_is_indexed_by_forked_workers(tmp_path: Path, mo
         return await original(*command, **options)
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", counted)
-    ctx: Any = Watched(pages, tmp_path / "run")
+    ctx: Any = Watched([], tmp_path / "run")
+    ctx._paths = {page.name: page for page in pages}
+    ctx.manifest.files = tuple(
+        FileRef(name=page.name, sha256=page.name, size=page.stat().st_size, media_type="application/json")
+        for page in pages
+    )
     blocks = await search(ctx, tmp_path, query="Arn")
     assert place(blocks[0])[0] == "page17.json"
     assert len(started) == 1
