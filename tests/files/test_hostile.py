@@ -38,7 +38,7 @@ MOST_PARENT_MIB = 250
 _ASK = """
 import json, pathlib, resource, sys, time
 from agentorchestra.core.errors import FileInputError
-from agentorchestra.tools.files.readers import read_document_sync
+from agentorchestra.tools.files.readers import check_input, read_document_sync
 start = time.monotonic()
 said = []
 for work in (check_input, read_document_sync):
@@ -150,7 +150,8 @@ def test_a_bomb_inside_archives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
 def test_a_bomb_without_a_list_of_members(tmp_path: Path, suffix: str) -> None:
-    packed = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[suffix](b"0" * (1 << 20))
+    zeros = b"0" * (1 << 20)
+    packed = {"gz": gzip.compress(zeros), "bz2": bz2.compress(zeros), "xz": lzma.compress(zeros)}[suffix]
     path = tmp_path / f"bomb.txt.{suffix}"
     path.write_bytes(packed * 110)  # packed files one behind the other are one file
     assert path.stat().st_size < 3_000_000
