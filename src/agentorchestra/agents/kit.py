@@ -208,7 +208,9 @@ def build_agent(
     if code:
         session.functions = functions = Functions(toolset)
         shown = [functions.text(name) for name in functions.names]
-        rendered += "\n\n" + kit.prompts.get("code").render(functions=shown, most_calls=MOST_CALLS)
+        boxed = session.manifest.sandbox not in ("", "none")
+        acting = kit.prompts.get("code").render(functions=shown, most_calls=MOST_CALLS, sandbox=boxed)
+        rendered = f"{rendered}\n\n{acting}"
     top = is_top(session)
     told, sources = _told(spec, session, kit, top)
     state = State(
