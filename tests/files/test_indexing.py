@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -208,3 +209,53 @@ async def test_processes_share_an_index(many: list[Path], tmp_path: Path) -> Non
             COUNT,
             COUNT,
         )
+
+
+# -- the other tools with many files -----------------------------------------------------------------------------------
+
+
+def folder_of(ctx: Any, paths: list[Path], names: list[str]) -> None:
+    """The files of a run under names with folders."""
+    refs = FakeContext(paths, ctx.folder).manifest.files
+    ctx.manifest.files = tuple(ref.model_copy(update={"name": name}) for ref, name in zip(refs, names, strict=True))
+    ctx._paths = dict(zip(names, paths, strict=True))
+
+
+async def use(ctx: Any, tool_name: str, folder: Path, **arguments: Any) -> list[str]:
+    tool = next(one for one in file_tools(folder) if one.name == tool_name)
+    return [block.text for block in (await tool.call(arguments, ctx)).content if isinstance(block, TextBlock)]
+
+
+async def test_many_files_are_described_by_folder_and_none_is_read(many: list[Path], tmp_path: Path) -> None:
+    ctx: Any = Watched([], tmp_path / "run")
+    folder_of(ctx, many, [f"docs/{number % 3}/{path.name}" for number, path in enumerate(many)])
+    for path in many[12:]:
+        path.unlink()
+    (said,) = await use(ctx, "describe_files", tmp_path)
+    lines = said.split("\n")
+    assert lines[0].startswith("docs/0/note000.md: text/markdown, ") and len(lines) == 40 + 1 + 3 + 1
+    assert lines[40] == "and 410 more of 450 files. By folder:"
+    assert lines[41] == "docs/0: 150 files: 150 text/markdown"
+    described = await use(ctx, "describe_files", tmp_path, files="docs/0/note00*")
+    assert len(described) == 4 and described[1].endswith("bytes; lines 1-3")
+
+
+async def test_what_takes_too_long_to_describe_is_named(
+    many: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.import_module("agentorchestra.tools.files.describe"), "SECONDS", -1.0)
+    described = await use(Watched(many[:2], tmp_path / "run"), "describe_files", tmp_path)
+    assert [text.partition("; ")[2] for text in described] == [
+        "not looked into: the files before it took too long; ask for it alone"
+    ] * 2
+
+
+async def test_a_file_of_a_folder_is_found_by_the_end_of_its_name(many: list[Path], tmp_path: Path) -> None:
+    ctx: Any = Watched([], tmp_path / "run")
+    folder_of(ctx, many[:3], ["docs/a/note.md", "docs/b/note.md", "docs/b/other.md"])
+    assert "Otter number 1 swims." in await use(ctx, "read_file", tmp_path, name="b/note.md")
+    assert "Otter number 2 swims." in await use(ctx, "read_file", tmp_path, name="Other.md")
+    with pytest.raises(
+        ToolError, match=r"Several files could be 'note\.md': docs/a/note\.md, docs/b/note\.md; give the"
+    ):
+        await use(ctx, "read_file", tmp_path, name="note.md")

@@ -26,10 +26,15 @@ def file_named(ctx: RunContext[Any], name: str) -> FileRef:
         if ref.name == name:
             return ref
     # Models often write a path or another case: one match is enough to know what is meant.
-    wanted = name.strip().replace("\\", "/").rpartition("/")[2].lower()
-    close = [ref for ref in files if ref.name.replace("\\", "/").rpartition("/")[2].lower() == wanted]
+    path = name.strip().replace("\\", "/").lower().strip("/")
+    ends = [ref for ref in files if f"/{ref.name.lower()}".endswith(f"/{path}")]
+    close = ends or [ref for ref in files if ref.name.lower().rpartition("/")[2] == path.rpartition("/")[2]]
     if len(close) == 1:
         return close[0]
+    if close:
+        raise ToolError(
+            f"Several files could be {name!r}: {first_names(ref.name for ref in close)}; give the whole name."
+        )
     raise ToolError(f"This task has no file {name!r}; its files are: {first_names(ref.name for ref in files)}.")
 
 

@@ -21,6 +21,9 @@ from agentorchestra.tools.files.readers import PartsDocument, describe_media
 from agentorchestra.tools.files.search import chosen_files
 from agentorchestra.tools.files.shown import is_media
 
+SECONDS = 60.0
+"""After this the files left are named but not looked into."""
+
 
 class Quote(BaseModel):
     """A quote and where it is said to stand."""
@@ -32,9 +35,14 @@ class Quote(BaseModel):
 
 async def describe(ctx: RunContext[Any], index: PassageIndex, files: str | None = None) -> ToolResult:
     chosen = chosen_files(ctx, files)
+    if len(chosen) > LISTED:
+        return ToolResult(content=[_many(chosen)])
     blocks: list[Block] = []
-    for ref in chosen[:LISTED]:
+    began = asyncio.get_running_loop().time()
+    for ref in chosen:
         try:
+            if asyncio.get_running_loop().time() - began > SECONDS:
+                raise ToolError("not looked into: the files before it took too long; ask for it alone")
             document = await document_of(ctx, ref, index)
         except ToolError as error:
             said = str(error)
@@ -47,13 +55,15 @@ async def describe(ctx: RunContext[Any], index: PassageIndex, files: str | None 
                 said = "; ".join([extent_of(document), *document.notes])
         text = f"{ref.name}: {ref.media_type}, {ref.size:,} bytes; {said}"
         blocks.append(TextBlock(text=text, source=Source(kind="file", ref=ref.name), trust=Trust.UNTRUSTED))
-    if len(chosen) > LISTED:
-        lines = [
-            f"These are {LISTED} of {len(chosen):,} files; narrow them with `files`. By folder:",
-            *by_folder(chosen),
-        ]
-        blocks.append(note("\n".join(lines)))
     return ToolResult(content=blocks or [note("This task has no files.")])
+
+
+def _many(files: list[FileRef]) -> TextBlock:
+    """Too many to look into each: names, types and sizes of the first ones, the others by folder."""
+    lines = [f"{ref.name}: {ref.media_type}, {ref.size:,} bytes" for ref in files[:LISTED]]
+    lines += [f"and {len(files) - LISTED:,} more of {len(files):,} files. By folder:", *by_folder(files)]
+    lines.append(f"Pages, lines and columns are told of at most {LISTED} files: narrow them with `files`.")
+    return note("\n".join(lines))
 
 
 async def _about(ctx: RunContext[Any], ref: FileRef) -> str:
