@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 DEFAULT_IMAGE = "agentorchestra-sandbox"
 OURS = "/opt/agentorchestra"
 WORK = "/work"
+USER = 65534
 INPUTS = "/inputs"
 _ENGINE_S = 15.0
 
@@ -105,10 +106,11 @@ class Docker:
 
     def command(self, program: Program, limits: SandboxLimits, name: str) -> list[str]:
         """The command that starts the supervisor in a container of this name."""
-        temporary = f"rw,nosuid,nodev,mode=1777,size={limits.work_bytes},nr_inodes={limits.files}"
+        # The owner is named: the engine gives a tmpfs the mode of the image's folder, whatever mode= says.
+        temporary = f"rw,exec,nosuid,nodev,uid={USER},gid={USER},size={limits.work_bytes},nr_inodes={limits.files}"
         command = ["docker", "run", "--rm", "--interactive", "--name", name, "--hostname", "sandbox", "--init"]
         command += ["--network", "bridge" if program.network else "none"]
-        command += ["--read-only", "--user", "65534:65534", "--cap-drop", "ALL"]
+        command += ["--read-only", "--user", f"{USER}:{USER}", "--cap-drop", "ALL"]
         command += ["--security-opt", "no-new-privileges", "--pids-limit", str(limits.processes + 3)]
         command += ["--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes)]
         command += ["--ulimit", "core=0", "--log-driver", "none", "--pull", "never"]
@@ -133,16 +135,17 @@ def _last(text: str) -> str:
     return lines[-1][:200] if lines else "no reason given"
 
 
-def _remove(name: str) -> None:
-    """The client was killed: let the engine remove the container; nobody waits for it."""
-    with contextlib.suppress(OSError):
-        subprocess.Popen(
-            ["docker", "rm", "--force", name],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+async def _remove(name: str) -> None:
+    """The client was killed: the engine removes the container."""
+    with contextlib.suppress(OSError, TimeoutError):
+        process = await asyncio.create_subprocess_exec(
+            *("docker", "rm", "--force", name),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
             start_new_session=True,
         )
+        await asyncio.wait_for(process.wait(), _ENGINE_S)
 
 
 __all__ = ["DEFAULT_IMAGE", "Docker", "docker_file"]
