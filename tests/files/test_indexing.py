@@ -237,7 +237,7 @@ async def test_many_files_are_described_by_folder_and_none_is_read(many: list[Pa
     assert lines[40] == "and 410 more of 450 files. By folder:"
     assert lines[41] == "docs/0: 150 files: 150 text/markdown"
     described = await use(ctx, "describe_files", tmp_path, files="docs/0/note00*")
-    assert len(described) == 4 and described[1].endswith("bytes; lines 1-3")
+    assert len(described) == 4 and described[1].endswith("bytes; lines 1-4")
 
 
 async def test_what_takes_too_long_to_describe_is_named(
