@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentorchestra.tools.files.index import PassageIndex, Prepared, SlowQueryError, prepare
-from agentorchestra.tools.files.readers import PdfDocument, Stopped, TextDocument, parse_table
+from agentorchestra.tools.files.readers import (
+    Part,
+    PartsDocument,
+    PdfDocument,
+    Stopped,
+    TextDocument,
+    parse_table,
+)
 
 
 def test_documents_are_added_without_a_rebuild(tmp_path: Path) -> None:
@@ -186,3 +193,17 @@ def test_a_query_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(Stopped):
             index.search("otter number", ["one"], 5, stop)
         assert index.search("otter number", ["one"])
+
+
+def test_documents_with_parts_are_found_and_kept_with_them(tmp_path: Path) -> None:
+    sheet = parse_table("city,people\nBonn,336000\n")
+    assert sheet is not None
+    book = PartsDocument(
+        (Part("Cities", sheet), Part("notes.txt", TextDocument("The otter swims.\n"), 17)), "application/zip", ("cut",)
+    )
+    with PassageIndex(tmp_path) as index:
+        index.add("book", book)
+        assert [hit.place for hit in index.search("Bonn", ["book"])] == ["Cities!row 2"]
+        assert [hit.place for hit in index.search("otter", ["book"])] == ["notes.txt!line 1"]
+        assert not index.search("A2", ["book"])  # an address is no word of the row
+        assert index.document("book") == book
