@@ -166,6 +166,18 @@ async def test_files_of_the_task_and_files_that_stay(tmp_path: Path) -> None:
     assert {one.name for one in result.artifacts} >= {"out/double.csv", "note.txt"}
 
 
+async def test_files_are_seen_whatever_the_umask_is(tmp_path: Path) -> None:
+    folder = tmp_path / "papers" / "inner"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_text("inside\n")
+    before = os.umask(0o077)
+    try:
+        _, shown = await ran(tmp_path, bash("cat papers/inner/a.txt files/papers/inner/a.txt"), files=[folder.parent])
+    finally:
+        os.umask(before)
+    assert shown[0] == "inside\ninside"
+
+
 async def test_pictures_are_shown(tmp_path: Path) -> None:
     seen: list[Any] = []
 

@@ -333,7 +333,12 @@ class _Keeper:
             with _writing(place.parent):
                 if place.parent not in made:
                     place.parent.mkdir(parents=True, exist_ok=True)
-                    made.add(place.parent)
+                    # The user of a sandbox must get in, whatever the umask says; the folders above stay as they are.
+                    for one in (place.parent, *place.parent.parents):
+                        if one in made or not one.is_relative_to(target):
+                            break
+                        one.chmod(0o755)
+                        made.add(one)
                 _link(self._place(result.sha256), place)
                 size = kept.get(result.sha256)
                 if size is None:
