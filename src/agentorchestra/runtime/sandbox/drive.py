@@ -130,16 +130,7 @@ class Driver:
 
     async def run(self) -> Ran:
         """Start, feed, listen, end; leaves no process behind however it is left."""
-        process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=self._env,
-            pass_fds=self._pass_fds,
-            start_new_session=True,  # an interrupt at the terminal is for us
-            limit=_LONGEST_LINE,
-        )
+        process = await self._started()
         watch = Watch(process.pid, self._limits) if self._watching else None
         watching = asyncio.create_task(watch.run()) if watch is not None else None
         hearing = asyncio.create_task(self._hear_errors(process))
@@ -157,19 +148,43 @@ class Driver:
         finally:
             await self._end(process, [one for one in (listening, watching, hearing) if one is not None])
 
+    async def _started(self) -> asyncio.subprocess.Process:
+        """The command's process. asyncio may wait for ever when it is cancelled in the middle of this, so it is not."""
+        creating = asyncio.create_task(
+            asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=self._env,
+                pass_fds=self._pass_fds,
+                start_new_session=True,  # an interrupt at the terminal is for us
+                limit=_LONGEST_LINE,
+            )
+        )
+        try:
+            return await asyncio.shield(creating)
+        except asyncio.CancelledError:
+            await asyncio.wait({creating})
+            if not creating.cancelled() and creating.exception() is None:
+                await self._end(creating.result(), [])
+            raise
+
     async def _end(self, process: asyncio.subprocess.Process, tasks: list[asyncio.Task[Any]]) -> None:
         for task in tasks:
             task.cancel()
+        if process.stdin is not None and not process.stdin.transport.is_closing():
+            process.stdin.transport.abort()  # a supervisor that is only now coming up finds its input closed, and ends
         if process.returncode is None:
+            # The group: the command may have children that do not yet go with it. By number: Process.kill could take
+            # the status from asyncio.
             with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)  # Process.kill could take the status from asyncio
+                os.killpg(process.pid, signal.SIGKILL)
             if self._on_kill is not None:
                 await asyncio.shield(self._on_kill())
         # A killed process ends at once: wait even while being cancelled.
         await asyncio.shield(process.wait())
         await asyncio.gather(*tasks, return_exceptions=True)
-        if process.stdin is not None:
-            process.stdin.close()
 
     async def _hear_errors(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None
