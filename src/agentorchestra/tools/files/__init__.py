@@ -27,11 +27,13 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
     async def read_file(ctx: RunContext[Any], name: str, part: str | None = None) -> ToolResult:
         """Read a file of this task from its beginning, or a part of it; every piece comes with its place.
 
-        A picture or a recording is shown as it is.
+        A picture, a recording or a video is shown as it is, with its size or length in words.
 
         Args:
             name: The file's name as listed with the task.
-            part: What to read: "line 12", "lines 200-400", "p. 3", "pp. 3-4", "row 7", "rows 7-20", "B7" or "B2:D9".
+            part: What to read: "line 12", "lines 200-400", "p. 3", "pp. 3-4", "row 7", "rows 7-20", "B7" or "B2:D9";
+                of a file with parts a part, or a place in it: "Sales!B2:D9", "slide 3", "inner.zip!data.csv!row 7";
+                of a video "frame 00:12" or "frames 5".
         """
         return await with_index(folder or ctx.folder, lambda index: read_part(ctx, index, name, part))
 
@@ -50,7 +52,7 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
 
     @tool(effect="read")
     async def describe_files(ctx: RunContext[Any], files: str | None = None) -> ToolResult:
-        """What this task's files are: size, type, pages, lines, or rows and the names of the columns.
+        """What this task's files are: size, type, pages, lines, rows and the names of the columns, parts.
 
         Args:
             files: Which files to describe, e.g. "docs/2023/*.md" or "docs/2023"; all without it.

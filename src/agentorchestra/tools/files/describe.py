@@ -29,7 +29,7 @@ class Quote(BaseModel):
     """A quote and where it is said to stand."""
 
     source: str = Field(description="Name of the file.")
-    place: str = Field(description='Where in it: "line 12", "p. 3", "B7".')
+    place: str = Field(description='Where in it: "line 12", "p. 3", "B7", "Sales!B7".')
     quote: str = Field(description="The words, verbatim.")
 
 
