@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import json
+import os
 import random
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from PIL import Image
 from tests.files import makers
 
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.testing import LoopbackModelServer, call, decide
+from agentorchestra.tools.files.readers import describe_media
 from agentorchestra.workspace import Workspace
 
 with_ffmpeg = pytest.mark.skipif(not makers.has_ffmpeg(), reason=makers.NEEDS_FFMPEG)
@@ -151,3 +155,26 @@ async def test_a_damaged_picture_or_recording_is_shown_all_the_same(tmp_path: Pa
         *_, after = await shown(tmp_path, path, None)
         assert encoded(path.read_bytes()) in words(after)
         assert "Traceback" not in words(after)
+
+
+async def test_a_program_that_the_reader_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program named ffprobe that never ends, until nobody waits for it any more."""
+    program = tmp_path / "bin" / "ffprobe"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/new\nmv {tmp_path}/new {tmp_path}/pid\nexec sleep 600\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    path = tmp_path / "talk.wav"
+    path.write_bytes(makers.wav(1))
+    reading = asyncio.create_task(describe_media(path))
+    while not (tmp_path / "pid").exists() and not reading.done():
+        await asyncio.sleep(0.02)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(200):
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("ffprobe outlived its reader")
