@@ -167,7 +167,9 @@ async def test_a_program_that_the_reader_started_ends_with_it(tmp_path: Path, mo
     path = tmp_path / "talk.wav"
     path.write_bytes(makers.wav(1))
     reading = asyncio.create_task(describe_media(path))
-    while not (tmp_path / "pid").exists() and not reading.done():
+    for _ in range(3000):
+        if (tmp_path / "pid").exists() or reading.done():
+            break
         await asyncio.sleep(0.02)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -188,7 +188,7 @@ def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
             stopped = "flood"
         if stopped:
             break
-        for key, _ in watch.select(0.05 if gone is None else 0.01):
+        for key, _ in watch.select(0.05 if outputs and gone is None else 0.005):
             if key.fd in outputs:
                 data = os.read(key.fd, CHUNK)
                 if not data:
