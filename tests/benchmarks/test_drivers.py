@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 COMMON = '''
@@ -144,3 +146,14 @@ def test_search_prints_its_stages() -> None:
         check=False,
     )
     assert refused.returncode == 2 and "--files is 3" in refused.stderr
+
+
+def test_sandbox_prints_ratios() -> None:
+    command: list[str | Path] = [sys.executable, BENCHMARKS / "sandbox", "--repeat", "1", "--python", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    if "cannot be measured here" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    lines = {line[:20].strip(): line[20:].split() for line in done.stdout.splitlines()[1:]}
+    assert {name: len(cells) for name, cells in lines.items()} == dict.fromkeys(
+        ["print(42)", "import numpy", "import pandas", "true (bash)"], 4
+    ), done.stderr
