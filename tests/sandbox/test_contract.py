@@ -477,6 +477,20 @@ async def test_the_number_of_processes_is_limited(safe: Sandbox) -> None:
     assert 5 <= int(ran.stdout) <= 20
 
 
+async def test_processes_that_ended_do_not_count(safe: Sandbox) -> None:
+    code = (
+        "import os\n"
+        "for _ in range(60):\n"
+        "    if os.fork() == 0:\n"
+        "        if os.fork() == 0: os._exit(0)\n"  # whose parent is gone before it
+        "        os._exit(0)\n"
+        "    os.wait()\n"
+        "    __import__('time').sleep(0.02)\n"
+        "print('all')\n"
+    )
+    assert await prints(safe, code, limits=replace(LIMITS, processes=20)) == "all\n"
+
+
 async def test_the_number_of_files_is_limited(safe: Sandbox) -> None:
     code = "for n in range(10**9): open(f'f{n}', 'w').close()"
     ran = await run(safe, code, replace(LIMITS, files=500))

@@ -76,9 +76,9 @@ ABUSES = {
     "a forged end": ("ask(kind='end', exit_code=7, stopped='', removed=[]); time.sleep(30)", "lost"),
     "a forged file": ("ask(kind='file', name='forged', data='eA==', last=True); time.sleep(30)", "lost"),
     "closed": ("os.close(fd); os.close(tools._Tools__results.fileno()); print('on')", "exited"),
-    "signals to the supervisor": ("os.kill(os.getppid(), signal.SIGTERM); time.sleep(30)", "lost"),
-    "the supervisor killed": ("os.kill(os.getppid(), signal.SIGKILL); time.sleep(30)", "lost"),
-    "the supervisor stopped": ("os.kill(os.getppid(), signal.SIGSTOP); time.sleep(30)", "time"),
+    "signals to the supervisor": ("os.kill(os.getppid(), signal.SIGTERM); time.sleep(30)", "either"),
+    "the supervisor killed": ("os.kill(os.getppid(), signal.SIGKILL); time.sleep(30)", "either"),
+    "the supervisor stopped": ("os.kill(os.getppid(), signal.SIGSTOP); time.sleep(30)", "either"),
     "everything stopped": ("os.kill(-1, signal.SIGSTOP); time.sleep(30)", "time"),
     "signals ignored": (
         "for n in range(1, 65):\n    try: signal.signal(n, signal.SIG_IGN)\n    except OSError: pass\nwhile True: pass",
@@ -94,9 +94,13 @@ async def test_a_program_that_writes_to_the_pipe_by_itself(
     monkeypatch.setattr(drive, "_GRACE_S", 1.0)
     code, ending = ABUSES[abuse]
     host = Host()
-    limits = replace(LIMITS, seconds=2) if ending == "time" else LIMITS
+    limits = replace(LIMITS, seconds=2) if ending in ("time", "either") else LIMITS
     ran = await run(safe, PRELUDE + code, limits, call=host.call, tools=("ok",))
-    assert ran.ending == ending or abuse == "nested deeply", ran  # which is too deep for the one or the other parser
+    # Some is too deep for the one or the other parser, and a first process is not reached by signals from inside.
+    assert ran.ending in {
+        "either": ("lost", "time"),
+        "exited": ("exited", "lost")[: 1 + (abuse == "nested deeply")],
+    }.get(ending, (ending,)), ran
     assert host.got == []
     assert ran.made == {}
     assert "Traceback" not in ran.stderr + ran.detail

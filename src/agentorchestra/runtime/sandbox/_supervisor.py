@@ -177,6 +177,7 @@ def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
     printed, stopped, gone, answering = 0, "", None, bytearray()
     os.set_blocking(results_out, False)
     while True:
+        reap(child.pid)
         if gone is None and child.poll() is not None:
             gone = time.monotonic()
         if gone is not None and (not outputs or time.monotonic() - gone > 0.5):
@@ -237,6 +238,13 @@ def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
     return code, stopped
 
 
+def reap(child: int) -> None:
+    """End the bookkeeping of processes that lost their parent: this may be the first process of its world."""
+    with contextlib.suppress(ChildProcessError):
+        while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and found.si_pid != child:
+            os.waitpid(found.si_pid, os.WNOHANG)
+
+
 def walk() -> Iterator[tuple[str, list[str]]]:
     """Folders with the names in them that are no folders; os.walk calls itself for each level, however deep."""
     todo, cut = [("", 0)], False
@@ -294,6 +302,7 @@ def take_out(before: dict[str, Mark], limits: dict[str, Any]) -> set[str]:
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, lambda *_: None)  # not ignored, which what is started here would inherit
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: the program cannot look into this process
     os.chdir(sys.argv[1])

@@ -146,7 +146,9 @@ class Bubblewrap:
             outer += ["--inh-caps=-all", "--bounding-set=-all"]
             outer += ["bwrap", "--unshare-user", *closing, "--dev-bind", "/", "/", "--chdir", WORK]
         else:
-            outer[1:1] = ["--unshare-user", *closing]
+            # The supervisor is the first process: bubblewrap's own would belong to the program's user, who could read
+            # its memory and write to the pipe that it holds.
+            outer[1:1] = ["--unshare-user", "--as-pid-1", *closing]
         return [*outer, _python(), "-I", "-B", f"{OURS}/_supervisor.py", WORK]
 
     def _world(self, program: Program, limits: SandboxLimits) -> list[str]:
