@@ -21,6 +21,7 @@ from tests.sandbox.database import QUERY, postgres
 from tests.sandbox.support import run
 from tests.sandbox.world import BEGAN, NOBODY, World, world
 
+PROJECT = Path(__file__).parents[2]
 ROOT = os.geteuid() == 0
 _OWN_MOUNTS = ["unshare", "--mount", "--propagation", "private"]
 _READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
@@ -91,6 +92,27 @@ def test_outside_it_succeeds(attempt: Attempt, around: World) -> None:
         pytest.skip("only root could do this outside, and these tests do not run as root")
     came_back = outside(attempt, around, around.root / "work")
     assert around.evidence(came_back) != "", came_back.decode("utf-8", "replace")
+
+
+_SANDBOXED = """
+import asyncio, sys
+from agentorchestra.runtime.sandbox import Program, SandboxLimits
+from tests.sandbox.support import BACKENDS
+open("/dev/tty").close()
+ran = asyncio.run(BACKENDS[sys.argv[1]]().run(Program("python", sys.argv[2]), SandboxLimits(seconds=20)))
+print(ran.stdout, ran.stderr, ran.detail)
+"""
+
+
+async def test_no_keys_are_typed_into_a_terminal_of_ours(safe: Sandbox, around: World) -> None:
+    """As above, but where the host has a terminal to be taken from it."""
+    code = around.code("python", next(one.code for one in ATTEMPTS if one.outside == "terminal"))
+    command = ["setsid", sys.executable, "-c", _TERMINAL, sys.executable, "-c", _SANDBOXED, safe.name, code]
+    done = await asyncio.to_thread(
+        subprocess.run, command, cwd=PROJECT, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
+    )
+    assert BEGAN.encode() in done.stdout, done.stderr
+    assert around.evidence(done.stdout) == "", done.stdout
 
 
 async def test_the_database_of_the_host(safe: Sandbox, around: World) -> None:

@@ -79,7 +79,7 @@ ABUSES = {
     "signals to the supervisor": ("os.kill(os.getppid(), signal.SIGTERM); time.sleep(30)", "either"),
     "the supervisor killed": ("os.kill(os.getppid(), signal.SIGKILL); time.sleep(30)", "either"),
     "the supervisor stopped": ("os.kill(os.getppid(), signal.SIGSTOP); time.sleep(30)", "either"),
-    "everything stopped": ("os.kill(-1, signal.SIGSTOP); time.sleep(30)", "time"),
+    "everything stopped": ("try: os.kill(-1, signal.SIGSTOP)\nexcept OSError: pass\ntime.sleep(30)", "time"),
     "signals ignored": (
         "for n in range(1, 65):\n    try: signal.signal(n, signal.SIG_IGN)\n    except OSError: pass\nwhile True: pass",
         "time",
