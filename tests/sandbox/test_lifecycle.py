@@ -74,7 +74,7 @@ def nothing_left(temporary: Path) -> Iterator[None]:
     files, mounts = psutil.Process().num_fds(), Path("/proc/self/mountinfo").read_text()
     yield
     gc.collect()
-    assert psutil.Process().num_fds() == files
+    assert psutil.Process().num_fds() <= files  # fewer: what an earlier test left to the garbage collector
     assert Path("/proc/self/mountinfo").read_text() == mounts
     assert list(temporary.iterdir()) == []
 

@@ -22,8 +22,8 @@ import psutil
 
 WON = "WON"
 BEGAN = "the attempt began"
-NOBODY = 64_321
-"""A user of no one, under whom the controls run that would be harmful with more rights."""
+NOBODY = 1_000_000 + os.getpid()
+"""A user of this process of the tests alone, under whom the controls run that would be harmful with more rights."""
 
 PRELUDE = f"""
 import ctypes, json, os, resource, signal, socket, stat, struct, subprocess, sys, time
