@@ -48,7 +48,10 @@ for work in (check_input, read_document_sync):
         said.append({"ok": True, "notes": notes})
     except FileInputError as error:
         said.append({"ok": False, "sentence": str(error)})
-own, children = (resource.getrusage(who).ru_maxrss >> 10 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+# Not ru_maxrss, which begins with the memory of the process that started this one.
+status = dict(line.split(":", 1) for line in pathlib.Path("/proc/self/status").read_text().splitlines())
+own = int(status["VmHWM"].split()[0]) >> 10
 print(json.dumps({"said": said, "own": own, "children": children, "seconds": time.monotonic() - start}))
 """
 

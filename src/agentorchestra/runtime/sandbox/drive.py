@@ -182,9 +182,18 @@ class Driver:
                 os.killpg(process.pid, signal.SIGKILL)
             if self._on_kill is not None:
                 await asyncio.shield(self._on_kill())
+        # Output that nobody reads any more must not keep its pipe, and so the wait for the end, open. asyncio has no
+        # public way to close it.
+        transport: asyncio.SubprocessTransport | None = getattr(process, "_transport", None)
+        for fd in (1, 2):
+            pipe = transport.get_pipe_transport(fd) if transport is not None else None
+            if pipe is not None:
+                pipe.close()
         # A killed process ends at once: wait even while being cancelled.
         await asyncio.shield(process.wait())
         await asyncio.gather(*tasks, return_exceptions=True)
+        if transport is not None:
+            transport.close()
 
     async def _hear_errors(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None
@@ -232,7 +241,9 @@ class Driver:
             raise _Broken("it did not say that it is ready")
         sending = asyncio.create_task(self._start(process))
         try:
-            async with asyncio.timeout(self._limits.seconds + _GRACE_S) as clock:
+            loop = asyncio.get_running_loop()
+            deadline = loop.time() + self._limits.seconds + _GRACE_S
+            async with asyncio.timeout_at(deadline) as clock:
                 while True:
                     message = await self._line(process)
                     kind = message.get("kind")
@@ -240,12 +251,15 @@ class Driver:
                         if self._heard(message) > self._limits.flood_bytes + (1 << 20):
                             return "flood", 0, (), "it printed without end and was killed"
                     elif kind == "call":
-                        loop = asyncio.get_running_loop()
-                        began, when = loop.time(), clock.when()
+                        began = loop.time()
                         clock.reschedule(None)
                         answer = await self._answer(message)
-                        clock.reschedule((when or began) + loop.time() - began)
+                        deadline += loop.time() - began
+                        clock.reschedule(deadline)
                         await self._send(process, answer)
+                        await asyncio.sleep(0)  # calls that are all there already must not hold up the others
+                        if loop.time() > deadline:  # they put the clock off each time, before it could strike
+                            raise TimeoutError
                     elif kind == "file":
                         self._file(message)
                     elif kind == "note":
