@@ -1,0 +1,72 @@
+"""Which blobs a run refers to: a garbage collection keeps them, a bundle takes them along.
+
+Blobs are named by their hash wherever a run keeps one: the manifest's pins, artifacts and media, `$blob` bodies,
+`file:` variables, states of programs, snapshots. So every name in the text counts, whatever key it stands under: a tool
+of the user's may keep one in any place. Hashes that are not of a blob (fingerprints, chains) drop out where they are
+looked up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+Lookup = Callable[[list[str]], Iterable[tuple[str, bytes | None]]]
+"""From names to those that are blobs, each with its bytes where they are JSON (which may name further blobs)."""
+
+BATCH = 500
+"""Names that are looked up together: under every database's limit of parameters."""
+
+_NAME = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{64}(?![0-9A-Za-z])")
+_NAME_BYTES = re.compile(_NAME.pattern.encode())
+
+
+def names_in(text: str | bytes) -> set[str]:
+    """Every SHA-256 that a text of JSON holds: 64 small hexadecimal digits that are no part of a longer word."""
+    if isinstance(text, bytes):
+        return {found.decode() for found in _NAME_BYTES.findall(text)}
+    return set(_NAME.findall(text))
+
+
+def is_json(media_type: str) -> bool:
+    """Whether a blob of this type may name others."""
+    plain = media_type.partition(";")[0].strip().lower()
+    return plain == "application/json" or plain.endswith("+json")
+
+
+def references(texts: Iterable[str | bytes], lookup: Lookup) -> set[str]:
+    """The blobs that texts refer to, and those that the JSON among them refers to, and so on.
+
+    Args:
+        texts: the JSON of a manifest and of event bodies (as stored, or resolved).
+        lookup: of the store; is asked for each name once, at most `BATCH` at a time.
+
+    Returns:
+        The hashes of blobs that are there.
+    """
+    found: set[str] = set()
+    asked: set[str] = set()
+    open_: set[str] = set()
+    for text in texts:
+        open_ |= names_in(text) - asked
+        if len(open_) >= BATCH:
+            _look_up(open_, asked, found, lookup)
+    while open_:
+        _look_up(open_, asked, found, lookup)
+    return found
+
+
+def _look_up(open_: set[str], asked: set[str], found: set[str], lookup: Lookup) -> None:
+    names = sorted(open_)
+    open_.clear()
+    asked.update(names)
+    rest = iter(names)
+    while batch := list(islice(rest, BATCH)):
+        for name, data in lookup(batch):
+            found.add(name)
+            if data is not None:
+                open_ |= names_in(data) - asked
+
+
+__all__ = ["BATCH", "Lookup", "is_json", "names_in", "references"]
