@@ -499,7 +499,8 @@ class ModelDecider:
     def _calls(
         self, response: ModelResponse, fields: dict[str, Any] | None, state: State
     ) -> tuple[tuple[ToolCall, ...], str | None]:
-        if self.native and response.tool_calls:
+        # A model without native calls gives none; in a fork a recorded reply may be another model's.
+        if response.tool_calls:
             return _unique(response.tool_calls, state.step), None
         names = ", ".join(schema.name for schema in self.tools.schemas())
         listed = fields.get("tool") if fields else None

@@ -14,7 +14,7 @@ import threading
 import tomllib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
@@ -36,6 +36,8 @@ from agentorchestra.core.errors import (
     FencedError,
     FileInputError,
     OutputError,
+    PinError,
+    PromptError,
     SettingsError,
     UnknownComponentError,
     UnknownModelError,
@@ -51,6 +53,7 @@ from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
 from agentorchestra.core.settings import PolicySettings, RoleSettings, Settings
 from agentorchestra.core.spec import (
     FINAL,
+    SOURCE_MEDIA_TYPE,
     AgentResult,
     AgentSpec,
     Exchange,
@@ -62,7 +65,9 @@ from agentorchestra.core.spec import (
 )
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.code import CodeHandler
+from agentorchestra.runtime.compare import Comparison, compare_runs
 from agentorchestra.runtime.engine import LocalEngine
+from agentorchestra.runtime.forking import fork_point, forked_events, link_files, refuse_lost_environments, replaceable
 from agentorchestra.runtime.handlers import builtin_handlers
 from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.runtime.policy import DefaultPolicy
@@ -72,6 +77,7 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
 
 if TYPE_CHECKING:
+    from agentorchestra.tea.prompts import PromptLibrary
     from agentorchestra.tools.files.keep import Kept
 
 Deps = TypeVar("Deps", default=Any)
@@ -169,6 +175,7 @@ class Workspace(Generic[Deps]):
         self._buses: dict[str, Bus] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._equipment: dict[str, _Equipment] = {}
+        self._kept_texts: set[str] = set()
         self._scripts: list[Any] = []
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -379,6 +386,7 @@ class Workspace(Generic[Deps]):
             The run's id.
         """
         from agentorchestra.agents.kit import find_system
+        from agentorchestra.tea.kept import pin_of
 
         self._need_open()
         finish = finish or self.settings.finish
@@ -413,9 +421,9 @@ class Workspace(Generic[Deps]):
             model=name,
             files=kept.refs,
             left_out=kept.left_out,
-            tools={name: _pin(one) for name, one in sorted(equipment.tools.items())}
-            | {name: _pin(make()) for name, make in sorted(self._environments.items())},
-            prompts=self.prompts.pins(),
+            tools={name: pin_of(one) for name, one in sorted(equipment.tools.items())}
+            | {name: pin_of(make()) for name, make in sorted(self._environments.items())},
+            prompts=equipment.prompts.pins(),
             seed=seed or sha256_text(run_id)[:16],
             budget=limits,
             max_steps=steps,
@@ -430,7 +438,7 @@ class Workspace(Generic[Deps]):
             session=session,
             earlier=history,
             roles=chosen_roles,
-            agents={name: _pin(one) for name, one in sorted(self.agents.items())},
+            agents={name: pin_of(one) for name, one in sorted(self.agents.items())},
             embedding_model=self.settings.embedding_model,
             transcription_model=self.settings.transcription_model,
             context_windows=self._windows({*names, *self.settings.models}, equipment.models),
@@ -438,6 +446,7 @@ class Workspace(Generic[Deps]):
             action=action,
             sandbox=self._builtin.sandbox,
         )
+        await self._keep_texts(equipment)
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self.store.create_run(run_id, manifest, [created])
         self._equipment[run_id] = equipment
@@ -453,6 +462,7 @@ class Workspace(Generic[Deps]):
         model: Any = None,
         output_type: type[Any] | None = None,
         budget: Budget | None = None,
+        pin: bool = False,
     ) -> RunResult:
         """Go on with a run that was interrupted, waits, failed, or ran out of budget.
 
@@ -463,15 +473,18 @@ class Workspace(Generic[Deps]):
             tools, deps, policy, output_type: what was given to `run`, for a process that does not have it.
             model: the client the manifest names, where it is not found by name.
             budget: other limits from here on.
+            pin: use the prompts and tools as the run was started with (their texts are kept with it) where they have
+                changed since. The kept text of a changed tool's module is executed, as its file once was.
 
         Raises:
-            UnknownRunError, UnknownComponentError, FencedError (another process drives it), DivergedError.
+            UnknownRunError, UnknownComponentError, FencedError (another process drives it), DivergedError, PinError.
         """
         self._need_open()
         record = await self._record(run_id)
         if record.status in FINAL:
             return self._typed(await self.result(run_id), output_type)
         equipment = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
+        equipment = await self._as_started(record.manifest, equipment, pin=pin)
         self._check_components(record.manifest, equipment)
         equipment.models.check(record.manifest.model)
         self._equipment[run_id] = equipment
@@ -559,6 +572,129 @@ class Workspace(Generic[Deps]):
         if outcome.value is None:
             raise AgentFailedError(outcome.error or f"{manifest.system} gave no result")
         return AgentResult.model_validate(outcome.value)
+
+    async def fork(
+        self,
+        run_id: str,
+        *,
+        at: int | str | None = None,
+        model: Any = None,
+        roles: Mapping[str, str] | None = None,
+        prompts: Mapping[str, str | Path] | None = None,
+        outcomes: Mapping[str, JsonValue] | None = None,
+        budget: Budget | None = None,
+        labels: Mapping[str, str] | None = None,
+        tools: Sequence[Any] = (),
+    ) -> str:
+        """Make a new run with the log of another one up to an event; `resume` drives it on from there, live.
+
+        What differs holds from that event on: what was recorded before is neither asked nor paid again. The fork has
+        a budget of its own, of which its parent has spent nothing.
+
+        Args:
+            run_id: the parent, which is only read.
+            at: its last event that both have: a sequence, the key of an effect for its outcome, None for the end.
+            model: another model, for every role that is not named in `roles`.
+            roles: models by role.
+            prompts: files with other prompts, by name.
+            outcomes: other values for recorded outcomes, by key; nothing may have followed from those.
+            budget: other limits than the parent's.
+            labels: besides the parent's.
+            tools: as for `run`.
+
+        Returns:
+            The new run's id.
+
+        Raises:
+            ForkError: for an event or a change that does not fit, and for environments that cannot be carried over.
+        """
+        self._need_open()
+        _check_arguments((), budget, None, None, labels)
+        parent = await self._record(run_id)
+        events = await self.store.load(run_id)
+        seq = fork_point(run_id, events, at)
+        copied = [event for event in events if event.seq <= seq]
+        ledger = Ledger.of(copied)
+        refuse_lost_environments(run_id, ledger, self._environments)
+        for key, value in (outcomes or {}).items():
+            replaceable(ledger, key, value)
+        equipment = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
+        self._check_components(parent.manifest, equipment)
+        changes, overrides = await self._changes(parent.manifest, equipment, model, roles, prompts)
+        limits = current_budget(parent.manifest, copied).model_dump() | (budget or Budget()).model_dump(
+            exclude_none=True
+        )
+        names = [one for name in changes.pop("asked") for one in equipment.models.chain(name)]
+        new_id = new_run_id()
+        manifest = parent.manifest.model_copy(
+            update={
+                **changes,
+                "parent_run": run_id,
+                "fork_seq": seq,
+                "overrides": overrides | {f"outcome:{key}": value for key, value in (outcomes or {}).items()},
+                "began": parent.manifest.began or parent.manifest.created,
+                "created": self._clock.now(),
+                "budget": self._budget(names, Budget(**limits), equipment.models),
+                "labels": parent.manifest.labels
+                | {self._redact(k): self._redact(v) for k, v in (labels or {}).items()},
+                "session": None,  # the session has the parent's answer already
+                "distribution": _distribution(),
+            }
+        )
+        new = forked_events(
+            run_id, copied, seq, manifest, outcomes=self._redact_json(dict(outcomes or {})), now=manifest.created
+        )
+        await asyncio.to_thread(link_files, self.runs_folder / run_id / "files", self.runs_folder / new_id / "files")
+        await self.store.create_run(new_id, manifest, new)
+        self._equipment[new_id] = equipment
+        return new_id
+
+    async def _changes(
+        self,
+        manifest: RunManifest,
+        equipment: _Equipment,
+        model: Any,
+        roles: Mapping[str, str] | None,
+        prompts: Mapping[str, str | Path] | None,
+    ) -> tuple[dict[str, Any], dict[str, JsonValue]]:
+        """What a fork's manifest has otherwise than its parent's, and the same as it is written down."""
+        changes: dict[str, Any] = {"asked": [manifest.model]}
+        overrides: dict[str, JsonValue] = {k: v for k, v in manifest.overrides.items() if not k.startswith("outcome:")}
+        if model is not None or roles:
+            name = self._model_name(model) if model is not None else manifest.model
+            equipment.models.check(name)
+            chosen = {
+                role: one.model_copy(update={"model": ""}) if model is not None else one
+                for role, one in manifest.roles.items()
+            }
+            for role, other in (roles or {}).items():
+                equipment.models.check(other)
+                chosen[role] = chosen.get(role, RoleSettings()).model_copy(update={"model": other})
+                overrides[f"role:{role}"] = other
+            asked = [name, *(one.model for one in chosen.values() if one.model)]
+            windows = manifest.context_windows | self._windows(set(asked), equipment.models)
+            changes |= {
+                "model": name,
+                "roles": dict(sorted(chosen.items())),
+                "context_windows": windows,
+                "asked": asked,
+            }
+            if model is not None:
+                overrides["model"] = name
+        if prompts:
+            texts = {name: _prompt_text(name, Path(path), equipment.prompts) for name, path in prompts.items()}
+            pins = equipment.prompts.with_texts(texts).pins()
+            for name, text in texts.items():
+                await self.store.put_blob(text.encode(), SOURCE_MEDIA_TYPE)
+                overrides[f"prompt:{name}"] = pins[name].content_hash
+            changes["prompts"] = manifest.prompts | {name: pins[name] for name in texts}
+        return changes, overrides
+
+    async def compare(self, run_id: str, other_id: str) -> Comparison:
+        """Where two runs first differ, and how each goes on from there."""
+        await self._record(run_id)
+        await self._record(other_id)
+        return compare_runs(await self.store.load(run_id), await self.store.load(other_id))
 
     async def stream(self, task: str, **options: Any) -> AsyncIterator[Notice]:
         """Run a task and yield what happens: events, streamed text, progress, at last the end with the result.
@@ -734,9 +870,14 @@ class Workspace(Generic[Deps]):
         return tokens_by_source(Ledger.of(await self.store.load(run_id)))
 
     async def replay(
-        self, run_id: str, *, tools: Sequence[Any] = (), deps: Any = None, model: Any = None
+        self, run_id: str, *, tools: Sequence[Any] = (), deps: Any = None, model: Any = None, pin: bool = False
     ) -> ReplayReport:
         """Run today's code and prompts against the recording, with no handler called.
+
+        Args:
+            run_id: the run.
+            tools, deps, model: as for `resume`.
+            pin: with the prompts and tools as the run was started with.
 
         Raises:
             DivergedError: at the first effect that differs.
@@ -745,6 +886,7 @@ class Workspace(Generic[Deps]):
         self._need_open()
         record = await self._record(run_id)
         equipment = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
+        equipment = await self._as_started(record.manifest, equipment, pin=pin)
         self._check_components(record.manifest, equipment)
         events = await self.store.load(run_id)
         run = Run(
@@ -803,7 +945,7 @@ class Workspace(Generic[Deps]):
         return name
 
     def _base_equipment(self) -> _Equipment:
-        return _Equipment(self.tools, self.models)
+        return _Equipment(self.tools, self.models, self.prompts)
 
     def _equip(self, base: _Equipment, tools: Sequence[Any], model: Any) -> _Equipment:
         """What one run has besides the workspace's own; another run never sees it."""
@@ -812,7 +954,50 @@ class Workspace(Generic[Deps]):
             models = models.overlay(model)
             if model not in self._scripts:
                 self._scripts.append(model)
-        return _Equipment({**base.tools, **_tools(tools)}, models)
+        return _Equipment({**base.tools, **_tools(tools)}, models, base.prompts)
+
+    async def _keep_texts(self, equipment: _Equipment) -> None:
+        """Keep the texts of prompts and tools that a run is about to be pinned to."""
+        from agentorchestra.tea.kept import texts_of
+
+        texts = {**equipment.prompts.texts(), **texts_of(equipment.tools.values())}
+        new = {digest: text for digest, text in texts.items() if digest not in self._kept_texts}
+        # All at once: the store writes what waits in one transaction.
+        await asyncio.gather(*(self.store.put_blob(text.encode(), SOURCE_MEDIA_TYPE) for text in new.values()))
+        self._kept_texts.update(new)
+
+    async def _as_started(self, manifest: RunManifest, equipment: _Equipment, *, pin: bool) -> _Equipment:
+        """What a run is driven with: today's, with the prompts a fork was given; with `pin` all as it was started.
+
+        Raises:
+            PinError: for a text that was not kept, or cannot be used any more.
+        """
+        from agentorchestra.tea.kept import pinned_tool
+
+        today = equipment.prompts.pins()
+        texts: dict[str, str] = {}
+        for name, one in manifest.prompts.items():
+            if f"prompt:{name}" not in manifest.overrides and not pin:
+                continue
+            if name not in today or today[name].content_hash != one.content_hash:
+                texts[name] = await self._kept_text(f"prompt {name!r}", one)
+        tools = dict(equipment.tools)
+        for name, one in manifest.tools.items() if pin else ():
+            found = tools.get(name)
+            if name in self._environments or (found is not None and found.content_hash == one.content_hash):
+                continue
+            package = getattr(found, "__module__", "").rpartition(".")[0]
+            tools[name] = pinned_tool(name, one, await self._kept_text(f"tool {name!r}", one), package=package)
+        prompts = equipment.prompts.with_texts(texts) if texts else equipment.prompts
+        return replace(equipment, tools=tools, prompts=prompts)
+
+    async def _kept_text(self, what: str, pin: Pinned) -> str:
+        if not pin.source:
+            raise PinError(
+                f"the {what} changed since the run was started, and its text was not kept (a tool that its module "
+                "does not name); put it back as it was, or resume without --pin"
+            )
+        return (await self.store.get_blob(pin.source)).decode("utf-8")
 
     def _budget(self, names: Sequence[str], given: Budget | None, models: Any) -> Budget:
         budget = self.settings.budget.model_copy(update=(given or Budget()).model_dump(exclude_none=True))
@@ -865,15 +1050,18 @@ class Workspace(Generic[Deps]):
 
     def _changed_since(self, manifest: RunManifest, equipment: _Equipment) -> list[str]:
         """What is not as the run was started with; it goes on as long as the fingerprints match."""
-        pins = {f"tool {name}": _pin(one) for name, one in equipment.tools.items()}
-        pins |= {f"prompt {name}": pin for name, pin in self.prompts.pins().items()}
+        from agentorchestra.tea.kept import pin_of
+
+        pins = {f"tool {name}": pin_of(one) for name, one in equipment.tools.items()}
+        pins |= {f"prompt {name}": pin for name, pin in equipment.prompts.pins().items()}
         recorded = {f"tool {name}": pin for name, pin in manifest.tools.items() if name not in self._environments}
         recorded |= {f"prompt {name}": pin for name, pin in manifest.prompts.items()}
         return [
             f"{name} changed since the run was started: {was.version} {was.content_hash[:12]} -> "
             f"{pins[name].version} {pins[name].content_hash[:12]}"
             for name, was in recorded.items()
-            if name in pins and pins[name] != was
+            # The file around a tool may change without the tool.
+            if name in pins and (pins[name].version, pins[name].content_hash) != (was.version, was.content_hash)
         ]
 
     def _check_components(self, manifest: RunManifest, equipment: _Equipment) -> None:
@@ -916,7 +1104,7 @@ class Workspace(Generic[Deps]):
         kit = Kit(
             tools=equipment.tools,
             environments=self._environments,
-            prompts=self.prompts,
+            prompts=equipment.prompts,
             models=equipment.models,
             systems=self.systems,
             agents=self.agents,
@@ -998,10 +1186,11 @@ class Workspace(Generic[Deps]):
 
 @dataclass(frozen=True)
 class _Equipment:
-    """The tools and models of one run: the workspace's, and what was given to the run."""
+    """The tools, models and prompts of one run: the workspace's, and what was given to the run."""
 
     tools: dict[str, Any]
     models: Any
+    prompts: PromptLibrary
 
 
 def _tools(given: Sequence[Any]) -> dict[str, Any]:
@@ -1030,6 +1219,14 @@ def _check_arguments(files: Any, budget: Any, on_ask: Any, on_uncertain: Any, la
     for key, value in (labels or {}).items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
+
+
+def _prompt_text(name: str, path: Path, prompts: PromptLibrary) -> str:
+    prompts.get(name)
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise PromptError(f"the prompt {path} cannot be read: {exc}") from None
 
 
 def _check_finish(finish: str, output_type: type[Any] | None, *, native: bool) -> None:
@@ -1247,11 +1444,6 @@ def _schema_of(output_type: type[Any] | None) -> dict[str, Any] | None:
         return TypeAdapter(output_type).json_schema()
     except Exception as exc:
         raise SettingsError(f"output_type={output_type!r} has no JSON schema: {exc}; use a pydantic model") from None
-
-
-def _pin(component: Any) -> Pinned:
-    """The version and hash of a tool or environment."""
-    return Pinned(version=component.version, content_hash=component.content_hash)
 
 
 def _run_anywhere(work: Callable[[], Any]) -> Any:

@@ -33,6 +33,7 @@ SHORTEST = 200
 
 _WORDS_PER_TOKEN = 0.6
 _NAME = "summary"
+PURPOSE = "summary"
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,13 @@ class Compaction:
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
         """The state whose next prompt fits."""
+        # A fork's model may have another window than its parent's: what the parent did is done again, nothing else.
+        given = session.inherited()
+        asked = given is not None and given.effect.get("purpose") == PURPOSE
         # What a provider refused as too long may be inside the window by our estimate: its word counts.
         prompt = min(self.window - self.reply, state.ceiling or self.window)
         room = prompt - state.overhead
-        if state.ended or estimate_messages_tokens(state.messages) <= room * FULL:
+        if state.ended or (estimate_messages_tokens(state.messages) <= room * FULL and not asked):
             return state
         head, rest = state.messages[: state.head], state.messages[state.head :]
         words, summary, turns = _parted(rest)
@@ -83,9 +87,12 @@ class Compaction:
         longest = min(SUMMARY_TOKENS, max(64, self.window // 10))
         kept = _newest(turns, int(room * KEPT) - fixed - longest)
         dropped = turns[: len(turns) - len(kept)]
-        if dropped:
-            told = await self._summarise(summary, dropped, longest, prompt, session)
-            summary = (told,)
+        if asked and not dropped:
+            dropped, kept = turns[:-1], turns[-1:]
+        if dropped and given is not None and not asked:
+            summary = (_summary_of(summary, dropped, _listed(summary, dropped, longest)),)
+        elif dropped or asked:
+            summary = (await self._summarise(summary, dropped, longest, prompt, session),)
         fits = int(room * FULL) - fixed - estimate_messages_tokens(summary)
         shorter = _shortened([message for turn in kept for message in turn], fits)
         return state.model_copy(
@@ -103,7 +110,6 @@ class Compaction:
         """The message that stands in place of steps: the summariser's words, or a list of them where it may not ask."""
         one = self.summariser
         dropped = [*summary, *(message for turn in turns for message in turn)]
-        trust = lowest(Trust.AGENT, *(block.trust for message in dropped for block in message.content))
         reply = min(longest, one.settings.max_tokens)
         asked = system_message(one.prompt.render(task=self.task, max_words=int(reply * _WORDS_PER_TOKEN)))
         # Its own window may be larger: but what it has to read is never more than what did not fit.
@@ -122,16 +128,22 @@ class Compaction:
                 request=request,
                 mode=Mode.REPEATABLE,
                 role="summariser",
-                purpose="summary",
+                purpose=PURPOSE,
                 provenance=provenance_of(shown.content),
             )
         )
         text = outcome.response.text.strip() if outcome.ok else ""
         if not text:
             text = _listed(summary, turns, longest)
-        text = _fitting(text, longest)
-        block = TextBlock(text=f"Summary of earlier steps:\n{text}", source=Source(kind="memory"), trust=trust)
-        return Message(role="user", content=(block,), name=_NAME)
+        return _summary_of(summary, turns, _fitting(text, longest))
+
+
+def _summary_of(summary: Sequence[Message], turns: Sequence[Sequence[Message]], text: str) -> Message:
+    """A text as the message in place of steps, trusted no further than what it speaks of."""
+    dropped = [*summary, *(message for turn in turns for message in turn)]
+    trust = lowest(Trust.AGENT, *(block.trust for message in dropped for block in message.content))
+    block = TextBlock(text=f"Summary of earlier steps:\n{text}", source=Source(kind="memory"), trust=trust)
+    return Message(role="user", content=(block,), name=_NAME)
 
 
 def _parted(

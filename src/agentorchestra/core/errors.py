@@ -16,6 +16,8 @@
     │   ├── ToolDefinitionError        a tool without a usable signature
     │   ├── PromptError                a prompt file that cannot be read or rendered
     │   ├── AnswerError                an answer that fits no open question
+    │   ├── ForkError                  a run that cannot be forked there, or with that change
+    │   ├── PinError                   a prompt or tool as it was that cannot be had any more
     │   ├── WorkspaceStateError        a workspace used closed, or opened twice
     │   ├── HttpRequestError           a request to the HTTP interface that is refused
     │   └── SandboxUnavailableError    no sandbox here for code that a model wrote
@@ -24,6 +26,7 @@
     │   ├── WorkspaceNewerError        made by a later version
     │   ├── WorkspaceCorruptError
     │   ├── StoreFullError             disk or quota full
+    │   ├── StoreUnavailableError      the database does not answer, or lets nobody in
     │   ├── FencedError                another process drives this run now
     │   └── DuplicateEventError        a key was recorded twice
     ├── DoorError                      raised through the loop, never shown to a model
@@ -120,6 +123,14 @@ class AnswerError(UsageError):
     """An answer, approval or denial that fits no open question."""
 
 
+class ForkError(UsageError):
+    """A run that cannot be forked at that event, or with that change."""
+
+
+class PinError(UsageError):
+    """A prompt or tool as a run was started with that cannot be had any more."""
+
+
 class WorkspaceStateError(UsageError):
     """A workspace is used before it is open, or opened where it is open already."""
 
@@ -150,6 +161,10 @@ class WorkspaceCorruptError(StoreError):
 
 class StoreFullError(StoreError):
     """No space left for the log."""
+
+
+class StoreUnavailableError(StoreError):
+    """The database does not answer, does not exist, or does not let this user in."""
 
 
 class FencedError(StoreError):

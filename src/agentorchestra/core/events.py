@@ -145,6 +145,18 @@ class BudgetRaised(Body):
     budget: dict[str, JsonValue]
 
 
+class Forked(Body):
+    """The events before this one were copied from another run: it did and paid for them, this run goes on from here.
+
+    What was under way there is not under way here: marks without an outcome count no more, but those of composites,
+    which are entered again. Their rows stay, because later rows refer to the messages and schemas in them.
+    """
+
+    type: ClassVar[str] = "forked"
+    run: str
+    seq: int
+
+
 class Noted(Body):
     """Something a reader of the log should know (a dropped option, a policy warning)."""
 
@@ -193,6 +205,7 @@ BODIES: dict[str, type[Body]] = {
         EffectInterrupted,
         BudgetExhausted,
         BudgetRaised,
+        Forked,
         Noted,
         Answered,
         Told,

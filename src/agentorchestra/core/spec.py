@@ -130,13 +130,24 @@ def first_names(names: Iterable[str], most: int = 20) -> str:
     return f"{shown} and {len(listed) - most:,} more" if len(listed) > most else shown
 
 
+SOURCE_MEDIA_TYPE = "text/x-agentorchestra-source"
+"""Of blobs with the text of a prompt or of a tool's module. A garbage collection leaves them: they are small, and a
+process that has the workspace open counts on those it has kept."""
+
+
 class Pinned(BaseModel):
-    """The version and content hash of a component at the start of a run."""
+    """The version and content hash of a component at the start of a run.
+
+    Attributes:
+        source: SHA-256 of the blob with its text: a prompt's file, the module a tool is defined in; "" where there is
+            none (a tool made at a prompt, an environment).
+    """
 
     model_config = ConfigDict(frozen=True)
 
     version: str
     content_hash: str
+    source: str = ""
 
 
 class Exchange(BaseModel):
@@ -163,6 +174,9 @@ class RunManifest(BaseModel):
         finish: how the top agent says that it is done, see AgentSpec.
         action: how its agents act: by calling tools, or by writing programs.
         sandbox: where code that a model wrote ran when the run began.
+        parent_run, fork_seq: the run it was forked from, and the last event they have in common.
+        overrides: what differs from the parent after that event: `model`, `role:NAME`, `prompt:NAME`, `outcome:KEY`.
+        began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -188,6 +202,7 @@ class RunManifest(BaseModel):
     parent_run: str | None = None
     fork_seq: int | None = None
     overrides: dict[str, JsonValue] = {}
+    began: datetime | None = None
     session: str | None = None
     earlier: tuple[Exchange, ...] = ()
     roles: dict[str, RoleSettings] = {}

@@ -67,6 +67,7 @@ class Ledger:
         self.decisions: list[EffectKey] = []
         self.usage_by_model: dict[str, Usage] = {}
         self.last_seq = 0
+        self.forked_at = 0
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Ledger:
@@ -144,6 +145,23 @@ class Ledger:
             self.cancel_requested = False
         elif event.type == "budget_raised":
             self.supersede_limited()
+        elif event.type == "forked":
+            self._inherit(event.seq)
+
+    def _inherit(self, seq: int) -> None:
+        """Everything before was done and paid by the run this one was forked from."""
+        self.forked_at = seq
+        self.spent.clear()
+        self.possibly_paid.clear()
+        self.decisions.clear()
+        self.usage_by_model.clear()
+        self.cancel_requested = False
+        for key in [k for k, r in self.records.items() if r.outcome is None and r.mode is not Mode.COMPOSITE]:
+            del self.records[key]
+
+    def inherited(self, record: Record) -> bool:
+        """Whether a record was copied from the run this one was forked from."""
+        return 0 < record.seq < self.forked_at
 
     def _spend(self, key: EffectKey, effect: dict[str, Any], outcome: Outcome) -> None:
         decides = effect.get("kind") == EffectKind.REQUEST_MODEL and effect.get("purpose") in ("decision", "final")
@@ -182,14 +200,30 @@ class Ledger:
             if record.started and record.outcome is None and record.mode is not Mode.COMPOSITE:
                 yield key, record.bound
 
-    def compare(self, key: EffectKey, effect: Effect, record: Record) -> None:
+    def compare(self, key: EffectKey, effect: Effect, record: Record) -> str | None:
         """Check an effect against the recorded one.
+
+        Returns:
+            What differs, where the record is another run's that this one was forked from: another model or prompt
+            asks otherwise, and the answer that was given still holds. None for equal effects.
 
         Raises:
             DivergedError: naming the key and what differs.
         """
         if record.fingerprint == effect.fingerprint:
-            return
+            return None
+        what = self._difference(effect, record)
+        if self.inherited(record) and record.effect.get("kind") == effect.kind:
+            return what
+        raise DivergedError(
+            f"the run diverged at {key}: {what}; code, a prompt or a tool schema changed since. "
+            "Run it with what it was recorded with (--pin takes the prompts and tools it was started with), "
+            "or start a new run",
+            branch=key.branch,
+            n=key.n,
+        )
+
+    def _difference(self, effect: Effect, record: Record) -> str:
         was = record.effect
         name = str(was.get("component", "")).rpartition("@")[0]
         what = f"{was.get('kind')} {name} was recorded, {effect.kind.value} {effect.name} is asked now"
@@ -197,16 +231,12 @@ class Ledger:
             what = f"{effect.kind.value} {effect.name} is asked with other arguments than recorded"
             if effect.kind is EffectKind.REQUEST_MODEL:
                 what = (
-                    f"the request to {effect.name} differs from the recorded one ({self._request_change(was, effect)})"
+                    f"the request to {effect.name} differs from the recorded one ({self.request_change(was, effect)})"
                 )
-        raise DivergedError(
-            f"the run diverged at {key}: {what}; code, a prompt or a tool schema changed since. "
-            "Run it with what it was recorded with, or start a new run",
-            branch=key.branch,
-            n=key.n,
-        )
+        return what
 
-    def _request_change(self, was: dict[str, Any], effect: Effect) -> str:
+    def request_change(self, was: dict[str, Any], effect: Effect) -> str:
+        """What differs between a recorded request (in its stored form) and another one, in a few words."""
         old, new = self.codec.decode(was).request, effect.request
         if old is None or new is None:
             return "no request recorded"
@@ -272,6 +302,18 @@ class Ledger:
             elif seq is not None:  # rivals have no record of their own; what came after them followed
                 self._drop_after(owner, seq)
             owner = parent_key(owner.branch)
+
+    def followed(self, key: EffectKey) -> EffectKey | None:
+        """The first effect that began after an outcome on its branch, or above it; None where nothing followed."""
+        record = self.records[key]
+        found: list[tuple[int, EffectKey]] = []
+        one: EffectKey | None = key
+        while one is not None:
+            for other, later in self.records.items():
+                if other.branch == one.branch and other.n > one.n and later.began > record.seq:
+                    found.append((later.began, other))
+            one = parent_key(one.branch)
+        return min(found)[1] if found else None
 
     def _drop_later(self, key: EffectKey) -> None:
         """Forget what followed from an outcome; what was under way at the same time did not."""

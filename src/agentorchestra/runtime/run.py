@@ -136,6 +136,7 @@ class Run:
         self.user_content: list[str] = self._own_words()
         self.visited: set[EffectKey] = set()
         self.longest_decision_s = 0.0
+        self._change_noted = any(e.type == "driving_started" and e.seq > self.ledger.forked_at for e in events)
         self.usage_by_model: dict[str, Usage] = dict(self.ledger.usage_by_model)
         self.steps = len(self.ledger.decisions)
         self._links: set[str] = set()
@@ -184,6 +185,12 @@ class Run:
         """A line in the log for its readers."""
         if not self.replaying:
             observe(self.append(self.body(Noted(message=self.redactor.text(message), level=level))))
+
+    def note_change(self, key: EffectKey, change: str) -> None:
+        """Say once where a fork first asks otherwise than the run it was forked from: the recorded outcome holds."""
+        if not self._change_noted:
+            self._change_noted = True
+            self.note(f"from {key} on the fork asks otherwise than its parent did, whose outcomes hold: {change}")
 
     def note_links(self, effect: dict[str, Any], outcome: Outcome) -> None:
         """Remember the addresses of a received result: reading those needs no question."""
@@ -374,7 +381,9 @@ def active_seconds(events: list[Event]) -> float:
     total = 0.0
     start = last = None
     for event in events:
-        if event.type == "driving_started":
+        if event.type == "forked":  # before this, another run was driven
+            total, start, last = 0.0, None, None
+        elif event.type == "driving_started":
             if start is not None and last is not None:
                 total += max(0.0, (last - start).total_seconds())
             start = last = event.ts
@@ -393,6 +402,8 @@ def current_budget(manifest: RunManifest, events: list[Event]) -> Budget:
     """The limits in force: the manifest's, replaced field by field by what resumes raised."""
     budget = manifest.budget
     for event in events:
+        if event.type == "forked":
+            budget = manifest.budget
         data = event.data if event.type == "budget_raised" else None
         if isinstance(data, BudgetRaised):
             budget = budget.model_copy(update=Budget.model_validate(data.budget).model_dump(exclude_none=True))

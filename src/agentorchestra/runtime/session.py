@@ -176,7 +176,7 @@ class Session(Generic[Deps]):
             EffectKey("/", 0),
             parent=None,
             base={},
-            now=run.manifest.created,
+            now=run.manifest.began or run.manifest.created,
             node=run.budget,
             actor="run",
             capabilities=frozenset(run.manifest.tools) | _COMMON_TOOLS,
@@ -418,6 +418,14 @@ class Session(Generic[Deps]):
         ]
         return ledger.codec.decode(min(found, key=lambda one: one[0])[1].effect).request if found else None
 
+    def inherited(self) -> Record | None:
+        """The next effect of this branch, where a fork has its outcome from the run it was forked from; else None."""
+        ledger = self.run.ledger
+        if not ledger.forked_at:
+            return None
+        record = ledger.records.get(EffectKey(self.branch, self._n + 1))
+        return record if record is not None and record.outcome is not None and ledger.inherited(record) else None
+
     def mail(self, outcome: Outcome) -> list[Mail]:
         """The messages a Wait took."""
         value = outcome.value if isinstance(outcome.value, dict) else {}
@@ -558,7 +566,9 @@ class Session(Generic[Deps]):
         record = run.ledger.records.get(key)
         if record is not None:
             if not skipped:
-                run.ledger.compare(key, effect, record)
+                change = run.ledger.compare(key, effect, record)
+                if change is not None:
+                    run.note_change(key, change)
             if record.outcome is not None:
                 return await self._hit(key, effect, record, mode, base)
         if run.replaying:

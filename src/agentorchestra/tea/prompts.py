@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -66,6 +67,7 @@ class Prompt:
         variables: what `render` must be given.
         template: the body, a Jinja2 template.
         content_hash: hex SHA-256 of the file's text.
+        text: the file's text.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Prompt:
     variables: tuple[str, ...]
     template: str
     content_hash: str
+    text: str = ""
 
     @property
     def component(self) -> str:
@@ -163,7 +166,7 @@ def parse_prompt(text: str, *, where: str) -> Prompt:
             f"its variables: {', '.join(variables) or 'none'}"
         )
     description = str(fields.get("description") or "")
-    return Prompt(name, version, description, variables, template, sha256_text(text))
+    return Prompt(name, version, description, variables, template, sha256_text(text), text)
 
 
 def _checked(fields: dict[Any, Any], where: str) -> tuple[str, str, tuple[str, ...]]:
@@ -235,15 +238,15 @@ class PromptLibrary:
                 raise PromptError(f"the folder of prompts {own} is not there; name it beside the code that uses it")
         for place in (*given, *((overrides,) if overrides is not None and overrides.is_dir() else ())):
             for prompt in _in_folder(place):
-                self._override(prompt, place)
+                self._override(prompt, f"{place / prompt.name}.md")
 
-    def _override(self, prompt: Prompt, folder: Path) -> None:
+    def _override(self, prompt: Prompt, where: str) -> None:
         replaced = self._prompts.get(prompt.name)
         if replaced is not None:
             more = sorted(set(prompt.variables) - set(replaced.variables))
             if more:
                 raise PromptError(
-                    f"{folder / prompt.name}.md uses {', '.join(more)}, which this prompt is not given; "
+                    f"{where} uses {', '.join(more)}, which this prompt is not given; "
                     f"its variables: {', '.join(replaced.variables) or 'none'}"
                 )
             # It may ignore some of what it is given.
@@ -267,11 +270,34 @@ class PromptLibrary:
             raise PromptError(f"no prompt {name!r}; the prompts: {', '.join(self.names) or 'none'}") from None
 
     def pins(self) -> dict[str, Pinned]:
-        """Name -> version and content hash, for the manifest."""
-        return {
-            name: Pinned(version=self._prompts[name].version, content_hash=self._prompts[name].content_hash)
-            for name in self.names
-        }
+        """Name -> version, content hash and the hash of its text (the same one), for the manifest."""
+        return {name: _pin(self._prompts[name]) for name in self.names}
+
+    def texts(self) -> dict[str, str]:
+        """SHA-256 -> text of every prompt."""
+        return {one.content_hash: one.text for one in self._prompts.values()}
+
+    def with_texts(self, texts: Mapping[str, str]) -> PromptLibrary:
+        """Another library in which some prompts have the given texts.
+
+        Args:
+            texts: by name; a name that this library does not have is a new prompt.
+
+        Raises:
+            PromptError: for a text that is no prompt, has another name, or uses what that prompt is not given.
+        """
+        other = copy(self)
+        other._prompts = dict(self._prompts)
+        for name, text in texts.items():
+            prompt = parse_prompt(text, where=f"the prompt {name!r}")
+            if prompt.name != name:
+                raise PromptError(f"the text for the prompt {name!r} says that its name is {prompt.name!r}")
+            other._override(prompt, f"the text given for the prompt {name!r}")
+        return other
+
+
+def _pin(prompt: Prompt) -> Pinned:
+    return Pinned(version=prompt.version, content_hash=prompt.content_hash, source=prompt.content_hash)
 
 
 def _in_folder(folder: Resource) -> list[Prompt]:

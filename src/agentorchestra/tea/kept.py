@@ -1,0 +1,108 @@
+"""Texts kept by hash: the prompts and the tools' modules a run was started with, and their way back into use.
+
+A run's manifest names them (`Pinned.source`), so that `resume --pin` and `replay --pin` can use what the run was
+started with after the files have changed, and a fork can carry a prompt of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import sys
+import types
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from agentorchestra.core.errors import PinError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.spec import Pinned
+from agentorchestra.tea.tool import Tool, tool
+
+
+def pin_of(component: Any) -> Pinned:
+    """The version and hash of a tool or environment, and the hash of its module's text where that can be kept."""
+    text = module_text(component) if isinstance(component, Tool) else ""
+    return Pinned(version=component.version, content_hash=component.content_hash, source=_hash(text) if text else "")
+
+
+@cache
+def _hash(text: str) -> str:
+    return sha256_text(text)
+
+
+def texts_of(tools: Iterable[Any]) -> dict[str, str]:
+    """SHA-256 -> text of the modules in which tools are defined."""
+    texts = (module_text(one) for one in tools if isinstance(one, Tool))
+    return {_hash(text): text for text in texts if text}
+
+
+def module_text(one: Tool[..., Any]) -> str:
+    """The text of the module that a tool is defined in, as it was imported.
+
+    Returns:
+        "" for a tool that its module does not name (a method's, one made inside a function or at a prompt): it could
+        not be found again in the text.
+    """
+    function = inspect.unwrap(one)
+    module = sys.modules.get(getattr(function, "__module__", "") or "")
+    if module is None or not any(value is one or value is function for value in vars(module).values()):
+        return ""
+    return _text_of(getattr(getattr(function, "__code__", None), "co_filename", ""), module.__name__)
+
+
+@cache
+def _text_of(file: str, module: str) -> str:
+    # linecache has read the file when the tool's source was hashed, which was when its module was imported.
+    return "".join(linecache.getlines(file, vars(sys.modules[module])))
+
+
+def pinned_tool(name: str, pin: Pinned, text: str, *, package: str = "") -> Tool[..., Any]:
+    """A tool from the kept text of its module, which is executed under a name of its own.
+
+    Args:
+        name: the tool's.
+        pin: what the manifest says of it.
+        text: the kept text.
+        package: for relative imports in it.
+
+    Raises:
+        PinError: if the text cannot be executed any more, or does not give that tool.
+    """
+    module_name = f"agentorchestra_pinned_{pin.source[:16]}"
+    module = sys.modules.get(module_name)
+    if module is None:
+        module = types.ModuleType(module_name)
+        file = f"<{module_name}>"
+        module.__file__, module.__package__ = file, package
+        # So that the source of its functions is found, of which their hash is made.
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        sys.modules[module_name] = module
+        try:
+            exec(compile(text, file, "exec", dont_inherit=True), vars(module))  # the user's own program, as it was
+        except BaseException as exc:
+            del sys.modules[module_name]
+            if not isinstance(exc, Exception | SystemExit):
+                raise
+            raise PinError(
+                f"the tool {name!r} as the run was started with cannot be loaded: {type(exc).__name__}: {exc}; "
+                "install what it needs, or resume without --pin"
+            ) from exc
+    found = _found(module, name)
+    if found is None or found.content_hash != pin.content_hash:
+        raise PinError(
+            f"the text kept for the tool {name!r} ({pin.source[:12]}) does not give the tool that the run was started "
+            f"with ({pin.content_hash[:12]}); resume without --pin"
+        )
+    return found
+
+
+def _found(module: types.ModuleType, name: str) -> Tool[..., Any] | None:
+    for value in list(vars(module).values()):
+        if isinstance(value, Tool) and value.name == name:
+            return value
+    function = getattr(module, name, None)
+    return tool(function) if inspect.isfunction(function) else None
+
+
+__all__ = ["module_text", "pin_of", "pinned_tool", "texts_of"]
