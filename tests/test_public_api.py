@@ -26,6 +26,7 @@ HEAVY_LIBRARIES = [
     "genai_prices",
     "jinja2",
     "openai",
+    "psycopg",
     "pydantic_ai",
     "pydantic_monty",
     "pypdf",

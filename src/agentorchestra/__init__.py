@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agentorchestra.core.settings import ModelProfile, Price, RoleSettings, Settings
     from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, Question, RunResult, RunStatus
     from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
-    from agentorchestra.runtime.store import MemoryStore, SqliteStore
+    from agentorchestra.runtime.store import MemoryStore, PostgresStore, SqliteStore
     from agentorchestra.tea.tool import Tool, ToolResult, tool
     from agentorchestra.workspace import ReplayReport, Workspace, open_workspace
 
@@ -36,7 +36,7 @@ _HOMES = {
     "core.settings": ("ModelProfile", "Price", "RoleSettings", "Settings"),
     "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunResult", "RunStatus"),
     "runtime.policy": ("AllowAll", "DefaultPolicy"),
-    "runtime.store": ("MemoryStore", "SqliteStore"),
+    "runtime.store": ("MemoryStore", "PostgresStore", "SqliteStore"),
     "tea.tool": ("Tool", "ToolResult", "tool"),
     "workspace": ("ReplayReport", "Workspace", "open_workspace"),
 }
@@ -61,6 +61,7 @@ __all__ = [
     "Mode",
     "ModelProfile",
     "Outcome",
+    "PostgresStore",
     "Price",
     "Question",
     "ReplayReport",

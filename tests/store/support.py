@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from agentorchestra.core.events import (
     Answered,
@@ -26,7 +26,8 @@ from agentorchestra.core.events import (
 )
 from agentorchestra.core.protocols import Owner
 from agentorchestra.core.spec import RunManifest
-from agentorchestra.runtime.store import SqliteStore
+from agentorchestra.runtime.store import PostgresStore, SqliteStore
+from agentorchestra.runtime.store.sql import SqlStore
 
 T = TypeVar("T")
 
@@ -104,6 +105,20 @@ class HeldStore(SqliteStore):
             hold.set()
         first.result(60)
         del self.batches[:-1]
+
+
+def kind_of(place: str) -> type[SqlStore]:
+    """The class of the store at a place: a folder, or `postgresql://...#schema`."""
+    return PostgresStore if place.startswith("postgresql://") else SqliteStore
+
+
+def store_at(place: str, kind: type[SqlStore] | None = None) -> SqlStore:
+    """The store at a place, or one of a class derived from its own."""
+    made: Any = kind or kind_of(place)
+    if not place.startswith("postgresql://"):
+        return cast("SqlStore", made(Path(place)))
+    url, _, schema = place.partition("#")
+    return cast("SqlStore", made(url, schema=schema))
 
 
 def python(program: str, *arguments: str | Path, **options: Any) -> subprocess.Popen[str]:

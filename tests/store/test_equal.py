@@ -7,15 +7,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.postgres import Postgres
 from tests.store.support import TS, done, manifest, owner
 
 from agentorchestra.core.errors import AgentOrchestraError
 from agentorchestra.core.events import NewEvent
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.store import MemoryStore, SqliteStore
+from agentorchestra.runtime.store import MemoryStore, PostgresStore, SqliteStore
 
 RUNS = st.sampled_from(["run_1", "run_2", "run_3"])
 EPOCHS = st.integers(0, 2)
@@ -89,10 +91,17 @@ async def play(store: Store, operations: list[tuple[Any, ...]]) -> list[Any]:
     return seen
 
 
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(OPERATION, max_size=15))
-def test_both_stores_do_the_same(operations: list[tuple[Any, ...]]) -> None:
+def test_every_store_does_the_same(database: str, server: Postgres, operations: list[tuple[Any, ...]]) -> None:
     operations = [("create", "run_1", []), *operations]
-    with tempfile.TemporaryDirectory() as folder:
-        expected = asyncio.run(play(MemoryStore(), operations))
-        assert asyncio.run(play(SqliteStore(Path(folder)), operations)) == expected
+    expected = asyncio.run(play(MemoryStore(), operations))
+    if database == "postgres":
+        # A new schema for each example would take most of the time.
+        if server.sql("select to_regclass('equal.runs')"):
+            server.sql("truncate equal.runs, equal.jobs, equal.events, equal.blobs")
+        assert asyncio.run(play(PostgresStore(server.url, schema="equal"), operations)) == expected
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            assert asyncio.run(play(SqliteStore(Path(folder)), operations)) == expected

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.store.support import completed, done, finish, manifest, python, told
+from tests.store.support import completed, done, finish, manifest, python, store_at, told
 
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.runtime.store import SqliteStore
@@ -18,16 +18,15 @@ import asyncio, os, resource, signal, sys
 from pathlib import Path
 from agentorchestra.core.errors import StoreFullError
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.store import SqliteStore
-from tests.store.support import completed, created, done, manifest, owner, told
-folder = Path(sys.argv[1])
+from tests.store.support import completed, created, done, kind_of, manifest, owner, store_at, told
+place = sys.argv[1]
 def say(*words):
     print(*words, flush=True)
 """
 
 
-async def make(folder: Path, *runs: str) -> None:
-    store = SqliteStore(folder)
+async def make(place: str, *runs: str) -> None:
+    store = store_at(place)
     await store.open()
     for run in runs:
         await store.create_run(run, manifest(), [])
@@ -45,13 +44,13 @@ def go(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-async def test_processes_that_open_a_new_workspace_at_once(tmp_path: Path) -> None:
+async def test_processes_that_open_a_new_workspace_at_once(place: str) -> None:
     program = (
         COMMON
         + """
-import agentorchestra.runtime.store.migrations, agentorchestra.runtime.store.sqlite
+import agentorchestra.runtime.store.migrations
 async def main():
-    store = SqliteStore(folder)
+    store = store_at(place)
     say("ready")
     sys.stdin.readline()
     await store.open()
@@ -60,27 +59,27 @@ async def main():
 asyncio.run(main())
 """
     )
-    processes = [python(program, tmp_path / "ws", f"run_{i}") for i in range(5)]
+    processes = [python(program, place, f"run_{i}") for i in range(5)]
     for process in processes:
         expect(process, "ready")
     for process in processes:
         go(process)
     for process in processes:
         finish(process)
-    store = SqliteStore(tmp_path / "ws")
+    store = store_at(place)
     await store.open()
     assert sorted(record.id for record in await store.list_runs()) == [f"run_{i}" for i in range(5)]
     await store.close()
 
 
-async def test_of_processes_that_claim_at_once_one_wins(tmp_path: Path) -> None:
+async def test_of_processes_that_claim_at_once_one_wins(place: str) -> None:
     runs = [f"run_{i}" for i in range(20)]
-    await make(tmp_path, *runs)
+    await make(place, *runs)
     program = (
         COMMON
         + """
 async def main():
-    store = SqliteStore(folder)
+    store = store_at(place)
     await store.open()
     say("ready")
     sys.stdin.readline()
@@ -92,7 +91,7 @@ async def main():
 asyncio.run(main())
 """
     )
-    processes = [python(program, tmp_path, *runs) for _ in range(4)]
+    processes = [python(program, place, *runs) for _ in range(4)]
     for process in processes:
         expect(process, "ready")
     for process in processes:
@@ -101,13 +100,13 @@ asyncio.run(main())
     assert sorted(won) == sorted([run, "1"] for run in runs)
 
 
-async def test_processes_write_at_once(tmp_path: Path) -> None:
-    await make(tmp_path, "run_0", "run_1", "run_2", "shared")
+async def test_processes_write_at_once(place: str) -> None:
+    await make(place, "run_0", "run_1", "run_2", "shared")
     program = (
         COMMON
         + """
 async def main():
-    store = SqliteStore(folder)
+    store = store_at(place)
     await store.open()
     say("ready")
     sys.stdin.readline()
@@ -118,14 +117,14 @@ async def main():
 asyncio.run(main())
 """
     )
-    processes = [python(program, tmp_path, f"run_{i}") for i in range(3)]
+    processes = [python(program, place, f"run_{i}") for i in range(3)]
     for process in processes:
         expect(process, "ready")
     for process in processes:
         go(process)
     for process in processes:
         finish(process)
-    store = SqliteStore(tmp_path)
+    store = store_at(place)
     await store.open()
     for i in range(3):
         events = await store.load(f"run_{i}")
@@ -138,16 +137,16 @@ asyncio.run(main())
     await store.close()
 
 
-async def test_changed_sees_another_process(tmp_path: Path) -> None:
-    await make(tmp_path, "run_1")
-    store = SqliteStore(tmp_path)
+async def test_changed_sees_another_process(place: str) -> None:
+    await make(place, "run_1")
+    store = store_at(place)
     await store.open()
     assert not await store.changed()
     program = (
         COMMON
         + """
 async def main():
-    store = SqliteStore(folder)
+    store = store_at(place)
     await store.open()
     await store.load("run_1")
     say("read")
@@ -157,7 +156,7 @@ async def main():
 asyncio.run(main())
 """
     )
-    process = python(program, tmp_path)
+    process = python(program, place)
     expect(process, "read")
     assert not await store.changed()
     go(process)
@@ -170,9 +169,9 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("acknowledged", [1, 17, 120])
-async def test_a_killed_process_keeps_what_was_acknowledged(tmp_path: Path, acknowledged: int) -> None:
+async def test_a_killed_process_keeps_what_was_acknowledged(place: str, acknowledged: int) -> None:
     """Three chains; killed while they write."""
-    await make(tmp_path, "run_1")
+    await make(place, "run_1")
     program = (
         COMMON
         + """
@@ -183,13 +182,13 @@ async def chain(store, branch):
         for seq in await done(store.append("run_1", 0, events)):
             say(branch, seq)
 async def main():
-    store = SqliteStore(folder)
+    store = store_at(place)
     await store.open()
     await asyncio.gather(*(chain(store, f"/{i}.x") for i in range(3)))
 asyncio.run(main())
 """
     )
-    process = python(program, tmp_path)
+    process = python(program, place)
     assert process.stdout is not None
     said = [process.stdout.readline() for _ in range(acknowledged)]
     process.send_signal(signal.SIGKILL)
@@ -202,7 +201,7 @@ asyncio.run(main())
     lines = [line.split() for line in ("".join(said) + out).splitlines(keepends=True) if line.endswith("\n")]
     told_ = {int(seq): branch for branch, seq in lines}
 
-    store = SqliteStore(tmp_path)
+    store = store_at(place)
     await store.open()
     events = await store.load("run_1")
     seqs = [event.seq for event in events]
@@ -225,18 +224,18 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize(("hook", "written"), [("before_commit", False), ("after_commit", True)])
-async def test_killed_at_the_commit(tmp_path: Path, hook: str, written: bool) -> None:
-    await make(tmp_path, "run_1", "run_2")
+async def test_killed_at_the_commit(place: str, hook: str, written: bool) -> None:
+    await make(place, "run_1", "run_2")
     program = (
         COMMON
         + """
-class Dying(SqliteStore):
+class Dying(kind_of(place)):
     def die(self, runs):
         if "run_2" in runs:
             os.kill(os.getpid(), signal.SIGKILL)
 setattr(Dying, sys.argv[2], Dying.die)
 async def main():
-    store = Dying(folder)
+    store = store_at(place, Dying)
     await store.open()
     for n in range(3):
         print(await done(store.append("run_1", 0, [completed(n)])), flush=True)
@@ -249,11 +248,11 @@ async def main():
 asyncio.run(main())
 """
     )
-    process = python(program, tmp_path, hook)
+    process = python(program, place, hook)
     out, err = process.communicate(timeout=100)
     assert (process.returncode, out, err) == (-signal.SIGKILL, "(1,)\n(2,)\n(3,)\n", "")
 
-    store = SqliteStore(tmp_path)
+    store = store_at(place)
     await store.open()
     assert [event.seq for event in await store.load("run_1")] == [1, 2, 3]
     record = await store.get_run("run_2")
@@ -266,30 +265,32 @@ asyncio.run(main())
     await store.close()
 
 
-async def test_a_process_that_does_not_close_ends_all_the_same(tmp_path: Path) -> None:
-    await make(tmp_path, "run_1")
+async def test_a_process_that_does_not_close_ends_all_the_same(place: str) -> None:
+    await make(place, "run_1")
     program = (
         COMMON
         + """
 async def main():
-    store = SqliteStore(folder)
+    store = store_at(place)
     await store.open()
     await done(store.append("run_1", 0, [completed(0)]))
     say(len(await store.load("run_1")))
 asyncio.run(main())
 """
     )
-    process = python(program, tmp_path)
+    process = python(program, place)
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "1\n")
 
 
 async def test_a_limit_of_the_system_is_a_full_disk(tmp_path: Path) -> None:
     """RLIMIT_FSIZE: the write itself fails, in the database's files and in those of blobs."""
-    await make(tmp_path, "run_1", "run_2")
+    await make(str(tmp_path), "run_1", "run_2")
     program = (
         COMMON
         + """
+from agentorchestra.runtime.store import SqliteStore
+folder = Path(place)
 async def main():
     store = SqliteStore(folder)
     await store.open()
@@ -338,16 +339,16 @@ asyncio.run(main())
 
 async def test_a_stopped_process_does_not_hold_the_log_of_others(tmp_path: Path) -> None:
     """Readers go on while another process is stopped inside its transaction; writers wait for it."""
-    await make(tmp_path, "run_1", "run_2")
+    await make(str(tmp_path), "run_1", "run_2")
     program = (
         COMMON
         + """
-class Stopping(SqliteStore):
+class Stopping(kind_of(place)):
     def before_commit(self, runs):
         say("inside")
         sys.stdin.readline()
 async def main():
-    store = Stopping(folder)
+    store = store_at(place, Stopping)
     await store.open()
     await done(store.append("run_2", 0, [completed(0)]))
     await store.close()

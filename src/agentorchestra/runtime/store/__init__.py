@@ -1,10 +1,13 @@
-"""The event store: one contract (`core.protocols.Store`), in a dictionary or in SQLite.
+"""The event store: one contract (`core.protocols.Store`), in a dictionary, in SQLite or in PostgreSQL.
 
 rows.py        an event as a row and back
 schema.py      the tables, shared by every database
 blobs.py       large bytes in files by hash
 sql.py         the store over SQLAlchemy Core: one writer thread with group commit, a few readers
 sqlite.py      what is SQLite's own
+postgres.py    what is PostgreSQL's own
+address.py     where a PostgreSQL is, and how that is shown
+patience.py    how long to wait for a database that is away
 memory.py      the same contract over dictionaries
 migrations/    Alembic's revisions
 """
@@ -16,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 from agentorchestra.runtime.store.memory import MemoryStore
 
 if TYPE_CHECKING:
+    from agentorchestra.runtime.store.postgres import PostgresStore
     from agentorchestra.runtime.store.sqlite import SqliteStore
 
-__all__ = ["MemoryStore", "SqliteStore"]
+__all__ = ["MemoryStore", "PostgresStore", "SqliteStore"]
 
 
 def __getattr__(name: str) -> Any:
@@ -27,4 +31,8 @@ def __getattr__(name: str) -> Any:
         from agentorchestra.runtime.store.sqlite import SqliteStore
 
         return SqliteStore
+    if name == "PostgresStore":
+        from agentorchestra.runtime.store.postgres import PostgresStore
+
+        return PostgresStore
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,8 +20,12 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.dialects.postgresql import TEXT
 
-REVISIONS = ("0001",)
+Key = Text().with_variant(TEXT(collation="C"), "postgresql")
+"""Text that is compared by its bytes, as SQLite does: the order does not depend on a server's language."""
+
+REVISIONS = ("0001", "0002")
 """Alembic's revisions, oldest first; the last one is what this version writes (tests compare with migrations/)."""
 
 metadata = MetaData(
@@ -36,20 +40,24 @@ metadata = MetaData(
 runs = Table(
     "runs",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("parent_run", Text),
+    Column("id", Key, primary_key=True),
+    Column("parent_run", Key),
     Column("fork_seq", BigInteger),
     Column("manifest", Text, nullable=False),
-    Column("status", Text, nullable=False),
+    Column("status", Key, nullable=False),
     Column("next_seq", BigInteger, nullable=False),
-    Column("created", Text, nullable=False),
+    Column("created", Key, nullable=False),
+    Column("session", Key),
+    # When a run that was made elsewhere came here, from a bundle or a file; NULL for runs made here.
+    Column("imported", Key),
 )
 Index("ix_runs_created", runs.c.created, runs.c.id)
+Index("ix_runs_session", runs.c.session, runs.c.created)
 
 jobs = Table(
     "jobs",
     metadata,
-    Column("run", Text, ForeignKey("runs.id"), primary_key=True),
+    Column("run", Key, ForeignKey("runs.id"), primary_key=True),
     Column("owner", Text),
     Column("epoch", BigInteger, nullable=False),
     Column("lease_until", Double),
@@ -58,16 +66,16 @@ jobs = Table(
 events = Table(
     "events",
     metadata,
-    Column("run", Text, ForeignKey("runs.id"), nullable=False),
+    Column("run", Key, ForeignKey("runs.id"), nullable=False),
     Column("seq", BigInteger, nullable=False),
-    Column("branch", Text, nullable=False),
+    Column("branch", Key, nullable=False),
     Column("n", BigInteger, nullable=False),
     Column("attempt", Integer, nullable=False),
-    Column("type", Text, nullable=False),
+    Column("type", Key, nullable=False),
     Column("v", Integer, nullable=False),
-    Column("ts", Text, nullable=False),
-    Column("span", Text),
-    Column("parent_span", Text),
+    Column("ts", Key, nullable=False),
+    Column("span", Key),
+    Column("parent_span", Key),
     Column("actor", Text, nullable=False),
     Column("body", Text, nullable=False),
     PrimaryKeyConstraint("run", "seq", name="pk_events"),
@@ -77,7 +85,7 @@ events = Table(
 blobs = Table(
     "blobs",
     metadata,
-    Column("sha256", Text, primary_key=True),
+    Column("sha256", Key, primary_key=True),
     Column("size", BigInteger, nullable=False),
     Column("media_type", Text, nullable=False),
     # NULL: the bytes are in a file.

@@ -1,6 +1,6 @@
 """The store over SQLAlchemy Core: one writer thread with group commit, a few readers.
 
-What differs between databases is in the methods at the end of `SqlStore`, which sqlite.py fills in.
+What differs between databases is in the methods at the end of `SqlStore`, which sqlite.py and postgres.py fill in.
 
     append ─┐                          stage files ─ BEGIN ─ UPDATE next_seq per run ─ INSERT all rows
     claim  ─┼─> queue ─> writer thread ─┘                     │ (an error: again, op by op, under savepoints)
@@ -17,21 +17,18 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
-    Executable,
     Insert,
     Table,
     bindparam,
-    exists,
-    func,
     insert,
     or_,
     select,
@@ -47,7 +44,8 @@ from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.protocols import Job, Owner, RunRecord
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.runtime.store import rows
-from agentorchestra.runtime.store.blobs import BlobFiles, no_blob, verified
+from agentorchestra.runtime.store.blobs import no_blob, verified
+from agentorchestra.runtime.store.patience import Patience
 from agentorchestra.runtime.store.rows import Row
 from agentorchestra.runtime.store.schema import blobs, events, jobs, runs
 
@@ -55,6 +53,9 @@ T = TypeVar("T")
 
 READERS = 4
 """Threads (and connections) for reading, whatever the number of runs."""
+
+_AT_ONCE = 500
+"""Blobs read by one query."""
 
 _BLOB_PREFIX = f'{{"{rows.BLOB_KEY}":"'
 
@@ -76,12 +77,19 @@ class Operation(Generic[T]):
         # Who awaits may be cancelled; what is queued is written all the same (the `interrupted` row relies on it).
         self.future.set_running_or_notify_cancel()
 
-    def stage(self, files: BlobFiles) -> None:
-        """Write the large bodies into files, before the transaction."""
-        self.large = tuple(row for row in self.new if row.large is not None)
-        for row in self.large:
-            data = row.to_blob()
-            files.write(row.sha256, data)
+
+class Errors:
+    """The driver's errors and SQLAlchemy's, by what they mean.
+
+    Attributes:
+        operational: errors of the disk, the lock or the connection: no use in trying again with less.
+        integrity: a row does not fit.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        driver = engine.dialect.loaded_dbapi
+        self.operational: tuple[type[Exception], ...] = (OperationalError, driver.OperationalError)
+        self.integrity: tuple[type[Exception], ...] = (IntegrityError, driver.IntegrityError)
 
 
 class Append(Operation[tuple[int, ...]]):
@@ -102,62 +110,57 @@ class Call(Operation[T]):
         self.call = call
 
 
-class Prepared:
-    """A statement compiled once: SQL and the order of its positional parameters."""
-
-    def __init__(self, statement: Executable, engine: Engine) -> None:
-        compiled = statement.compile(dialect=engine.dialect)  # type: ignore[attr-defined]
-        self.sql = str(compiled)
-        self.order: list[str] = list(compiled.positiontup)
-
-    def __call__(self, **values: Any) -> tuple[Any, ...]:
-        """The parameters in order."""
-        return tuple([values[name] for name in self.order])
-
-
-class Hot:
-    """The writer's hot path, compiled for its database and executed on the driver's cursor.
-
-    SQLAlchemy's own execution would double the cost of an event. The epoch is read in the same statement that draws the
-    sequence: SQLite's transactions exclude each other; a database whose do not has to lock the job's row there.
+@dataclass
+class Draw:
+    """Neighbouring appends of one run under one epoch, which draw their sequences together.
 
     Attributes:
-        operational: errors of the disk, the lock or the connection: no use in trying again with less.
-        integrity: a row does not fit.
+        members: their places in the batch.
+        k: how many sequences.
+        status: the last one that was set.
+        next_seq: the run's next sequence after the draw; None where the epoch does not hold.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        driver = engine.dialect.loaded_dbapi
-        self.operational: tuple[type[Exception], ...] = (OperationalError, driver.OperationalError)
-        self.integrity: tuple[type[Exception], ...] = (IntegrityError, driver.IntegrityError)
-        draw = (
-            update(runs)
-            .where(runs.c.id == bindparam("run"))
-            .values(
-                next_seq=runs.c.next_seq + bindparam("k"),
-                status=func.coalesce(bindparam("status"), runs.c.status),
-            )
-            .returning(runs.c.next_seq)
-        )
-        holds = exists().where(jobs.c.run == bindparam("run"), jobs.c.epoch == bindparam("epoch"))
-        self.draw = Prepared(draw.where(holds), engine)
-        self.draw_external = Prepared(draw, engine)
-        self.insert_events = Prepared(insert(events).values({c.name: bindparam(c.name) for c in events.c}), engine)
-        # Row.values gives tuples in this order, without a dictionary in between.
-        assert self.insert_events.order == [c.name for c in events.c]
+    run: str
+    epoch: int | None
+    members: list[int]
+    k: int = 0
+    status: str | None = None
+    next_seq: int | None = None
+
+
+class UnansweredError(Exception):
+    """The connection was lost while COMMIT was under way: whether it was carried out is to be looked up.
+
+    Attributes:
+        token: names the transaction to the database.
+        results: what its operations gave.
+    """
+
+    def __init__(self, token: str, results: list[Any]) -> None:
+        super().__init__(token)
+        self.token = token
+        self.results = results
 
 
 class SqlStore(ABC):
-    """`core.protocols.Store` over a database and a folder of files.
+    """`core.protocols.Store` over a database.
 
     Usable from any thread and from several event loops at once. Reads never see an append before it is durable.
 
     For tests of crashes, subclasses override `before_commit` and `after_commit`.
+
+    Attributes:
+        place: the store in words, for messages.
+        retry_s: how long writes and reads wait for a database that is away; 0: not at all.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = Path(folder).absolute()
-        self._files = BlobFiles(self.folder / "blobs")
+    retry_s = 0.0
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self._errors: Errors | None = None
+        self._away = False
         self._lock = threading.Lock()
         self._opening = threading.Lock()
         self._state = "new"
@@ -167,7 +170,6 @@ class SqlStore(ABC):
         self._write_engine: Engine | None = None
         self._read_engine: Engine | None = None
         self._connection: Connection | None = None
-        self._hot: Hot | None = None
         self._external = False
 
     # --- opening and closing ---------------------------------------------------------------------
@@ -182,7 +184,7 @@ class SqlStore(ABC):
             if self._state == "open":
                 return
             if self._state == "closed":
-                raise StoreError(f"the store of {self.folder} was closed; make a new one to open it again")
+                raise StoreError(f"the store of {self.place} was closed; make a new one to open it again")
         await _in_thread("store-opener", self._open)
 
     def _open(self) -> None:
@@ -192,11 +194,11 @@ class SqlStore(ABC):
             try:
                 self._write_engine = self._make_write_engine()
                 self._read_engine = self._make_read_engine()
+                self._errors = Errors(self._write_engine)
                 self._prepare()
-                self._hot = Hot(self._write_engine)
                 with self._lock:
                     if self._state == "closed":
-                        raise StoreError(f"the store of {self.folder} was closed while it was being opened")
+                        raise StoreError(f"the store of {self.place} was closed while it was being opened")
                     self._state = "open"
             except BaseException as exc:
                 # Whoever could not open it need not close it.
@@ -279,9 +281,9 @@ class SqlStore(ABC):
     def _check_open(self) -> None:
         if self._state != "open":
             raise StoreError(
-                f"the store of {self.folder} is closed"
+                f"the store of {self.place} is closed"
                 if self._state == "closed"
-                else f"the store of {self.folder} is not open; call `open` first"
+                else f"the store of {self.place} is not open; call `open` first"
             )
 
     def _write(self) -> None:
@@ -307,7 +309,7 @@ class SqlStore(ABC):
         staged: list[Operation[Any]] = []
         for operation in batch:
             try:
-                operation.stage(self._files)
+                self._stage(operation)
             except Exception as exc:
                 self._fail([operation], self._translate(exc))
             else:
@@ -318,14 +320,7 @@ class SqlStore(ABC):
     def _commit(self, batch: list[Operation[Any]]) -> None:
         touched = list(dict.fromkeys(op.run for op in batch if op.run is not None))
         try:
-            try:
-                results = self._transaction(batch, touched, self._apply_all)
-            except self._prepared().operational:
-                raise
-            except Exception:
-                # Something in the batch does not fit: a key that is there already, a value the database refuses. Find
-                # out whose it is, without touching the others.
-                results = self._transaction(batch, touched, self._apply_each)
+            results = self._written(batch, touched)
         except Exception as exc:
             error = self._translate(exc)
             if isinstance(error, StoreFullError) and len(batch) > 1:
@@ -346,6 +341,49 @@ class SqlStore(ABC):
             else:
                 operation.future.set_result(result)
 
+    def _written(self, batch: list[Operation[Any]], touched: list[str]) -> list[Any]:
+        """What the operations gave, once the transaction is durable; waits for a database that is away.
+
+        What waits stays what it is: an epoch that another process took over meanwhile fences it.
+        """
+        patience = Patience(0.0 if self._away else self.retry_s)
+        unanswered: UnansweredError | None = None
+        while True:
+            try:
+                if unanswered is not None and self._was_committed(unanswered.token, patience):
+                    results = unanswered.results
+                else:
+                    unanswered = None
+                    results = self._attempt(batch, touched)
+                if self._away or patience.began is not None:
+                    self._away = False
+                    self._say_back(patience)
+                return results
+            except Exception as exc:
+                if isinstance(exc, UnansweredError):
+                    unanswered = exc
+                elif not self._is_lost(exc):
+                    if self._is_conflict(exc) and patience.again():
+                        continue
+                    raise
+                cause = exc.__cause__ if isinstance(exc, UnansweredError) and exc.__cause__ is not None else exc
+                self._release()
+                if not patience.wait(lambda cause=cause: self._say_away(cause)):  # type: ignore[misc]
+                    self._away = self.retry_s > 0
+                    raise self._gone(cause) from cause
+
+    def _attempt(self, batch: list[Operation[Any]], touched: list[str]) -> list[Any]:
+        try:
+            return self._transaction(batch, touched, self._apply_all)
+        except UnansweredError:
+            raise
+        except self._kinds().operational:
+            raise
+        except Exception:
+            # Something in the batch does not fit: a key that is there already, a value the database refuses. Find
+            # out whose it is, without touching the others.
+            return self._transaction(batch, touched, self._apply_each)
+
     @staticmethod
     def _fail(batch: Sequence[Operation[Any]], error: AgentOrchestraError) -> None:
         for operation in batch:
@@ -361,30 +399,40 @@ class SqlStore(ABC):
         apply: Callable[[Connection, list[Operation[Any]]], list[Any]],
     ) -> list[Any]:
         self._check_place()
-        if self._connection is None:
-            assert self._write_engine is not None
-            self._connection = self._write_engine.connect()
-        connection = self._connection
+        connection = self._connected()
         transaction = connection.begin()
+        token: str | None = None
+        results: list[Any] = []
         try:
             results = apply(connection, batch)
             self.before_commit(touched)
+            token = self._token(connection)
             transaction.commit()
-        except BaseException:
+        except BaseException as exc:
             try:
                 transaction.rollback()
                 # After a COMMIT that failed SQLAlchemy holds the transaction for ended; the driver may not.
                 connection.connection.rollback()
             except Exception:
                 self._release()  # the next transaction gets a new connection
+            if token is not None and self._is_lost(exc):
+                raise UnansweredError(token, results) from exc
             raise
         return results
+
+    def _connected(self) -> Connection:
+        """The writer's connection, made anew where it was lost."""
+        if self._connection is None:
+            assert self._write_engine is not None
+            self._connection = self._write_engine.connect()
+        return self._connection
 
     def _release(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.invalidate()
-            connection.close()
+            with suppress(Exception):  # a connection that broke may not even close
+                connection.invalidate()
+                connection.close()
 
     def _apply_all(self, connection: Connection, batch: list[Operation[Any]]) -> list[Any]:
         """The whole batch in order, appends that follow each other together; an exception undoes everything."""
@@ -409,7 +457,7 @@ class SqlStore(ABC):
             savepoint = connection.begin_nested()
             try:
                 result = self._apply_all(connection, [operation])[0]
-            except self._prepared().operational:
+            except self._kinds().operational:
                 raise
             except Exception as exc:
                 savepoint.rollback()
@@ -428,46 +476,38 @@ class SqlStore(ABC):
             return exc
 
     def _apply_appends(self, connection: Connection, appends: list[Append]) -> list[Any]:
-        hot = self._prepared()
-        # Per run in order; neighbours with the same epoch draw their sequences together.
-        groups: list[list[int]] = []
-        last: dict[str, list[int]] = {}
+        draws: list[Draw] = []
+        last: dict[str, Draw] = {}
         for i, append in enumerate(appends):
-            group = last.get(append.id)
-            if group is not None and appends[group[0]].epoch == append.epoch:
-                group.append(i)
-            else:
-                last[append.id] = group = [i]
-                groups.append(group)
+            draw = last.get(append.id)
+            if draw is None or draw.epoch != append.epoch:
+                last[append.id] = draw = Draw(append.id, append.epoch, [])
+                draws.append(draw)
+            draw.members.append(i)
+            draw.k += len(append.new)
+            if append.status is not None:
+                draw.status = append.status.value
+        self._draw(connection, draws)
         results: list[Any] = [None] * len(appends)
         values: list[tuple[Any, ...]] = []
         large: list[Row] = []
-        with closing(connection.connection.cursor()) as cursor:
-            for group in groups:
-                members = [appends[i] for i in group]
-                run, epoch = members[0].id, members[0].epoch
-                k = sum(len(append.new) for append in members)
-                status = next((a.status.value for a in reversed(members) if a.status is not None), None)
-                if epoch is None:
-                    cursor.execute(hot.draw_external.sql, hot.draw_external(run=run, k=k, status=status))
-                else:
-                    cursor.execute(hot.draw.sql, hot.draw(run=run, k=k, status=status, epoch=epoch))
-                drawn = cursor.fetchone()
-                if drawn is None:
-                    for i in group:
-                        results[i] = self._not_drawn(connection, run, epoch)
-                    continue
-                seq = drawn[0] - k
-                for i, append in zip(group, members, strict=True):
-                    first = seq
-                    for row in append.new:
-                        values.append(row.values(run, seq))
-                        seq += 1
-                    results[i] = tuple(range(first, seq))
-                    large += append.large
-            self._insert_large(connection, large)
-            if values:
-                cursor.executemany(hot.insert_events.sql, values)
+        for draw in draws:
+            if draw.next_seq is None:
+                for i in draw.members:
+                    results[i] = self._not_drawn(connection, draw.run, draw.epoch)
+                continue
+            seq = draw.next_seq - draw.k
+            for i in draw.members:
+                append = appends[i]
+                first = seq
+                for row in append.new:
+                    values.append(row.values(draw.run, seq))
+                    seq += 1
+                results[i] = tuple(range(first, seq))
+                large += append.large
+        self._insert_large(connection, large)
+        if values:
+            self._insert_events(connection, values)
         return results
 
     def _insert_large(self, connection: Connection, large: Sequence[Row]) -> None:
@@ -476,7 +516,12 @@ class SqlStore(ABC):
         connection.execute(
             self._insert_missing(blobs),
             [
-                {"sha256": row.sha256, "size": len(row.large or b""), "media_type": rows.BODY_MEDIA_TYPE, "data": None}
+                {
+                    "sha256": row.sha256,
+                    "size": len(row.large or b""),
+                    "media_type": rows.BODY_MEDIA_TYPE,
+                    "data": row.large if self.keeps_large else None,
+                }
                 for row in large
             ],
         )
@@ -489,7 +534,7 @@ class SqlStore(ABC):
 
     def _refused(self, connection: Connection, operation: Operation[Any], exc: Exception) -> Exception:
         """Why the database refused a single operation."""
-        if isinstance(exc, self._prepared().integrity) and operation.run is not None:
+        if isinstance(exc, self._kinds().integrity) and operation.run is not None:
             first = connection.execute(select(runs.c.next_seq).where(runs.c.id == operation.run)).scalar() or 1
             seen: set[tuple[str, int, int, str]] = set()
             for seq, row in enumerate(operation.new, first):
@@ -523,17 +568,16 @@ class SqlStore(ABC):
             "status": RunStatus.CREATED.value,
             "next_seq": 1 + len(new),
             "created": rows.stamp(manifest.created),
+            "session": manifest.session,
         }
 
         def create(connection: Connection, operation: Call[None]) -> None:
-            if connection.execute(self._insert_missing(runs), record).rowcount == 0:
+            if connection.execute(self._insert_missing(runs).returning(runs.c.id), record).first() is None:
                 raise rows.existing_run(run)
             connection.execute(insert(jobs), {"run": run, "owner": None, "epoch": 0, "lease_until": None})
             self._insert_large(connection, operation.large)
             if new:
-                connection.exec_driver_sql(
-                    self._prepared().insert_events.sql, [row.values(run, seq) for seq, row in enumerate(new, 1)]
-                )
+                self._insert_events(connection, [row.values(run, seq) for seq, row in enumerate(new, 1)])
 
         await self._do(Call(run, create, new))
 
@@ -594,12 +638,13 @@ class SqlStore(ABC):
         await self._do(Call(run, give_back))
 
     async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
-        """See `Store.put_blob`. Small ones lie in the table, large ones in a file."""
+        """See `Store.put_blob`. Where the database does not keep large ones, they lie in files."""
+        inline = self.keeps_large or len(data) <= rows.INLINE_BYTES
 
         def stage() -> str:
             sha256 = hashlib.sha256(data).hexdigest()
-            if len(data) > rows.INLINE_BYTES:
-                self._files.write(sha256, data)
+            if not inline:
+                self._keep_bytes(sha256, data)
             return sha256
 
         sha256 = await self._in_pool(stage)
@@ -607,7 +652,7 @@ class SqlStore(ABC):
             "sha256": sha256,
             "size": len(data),
             "media_type": media_type,
-            "data": data if len(data) <= rows.INLINE_BYTES else None,
+            "data": data if inline else None,
         }
 
         def keep(connection: Connection, _operation: Call[None]) -> None:
@@ -619,9 +664,9 @@ class SqlStore(ABC):
     async def _do(self, operation: Operation[T]) -> T:
         return await asyncio.wrap_future(self._put(operation))
 
-    def _prepared(self) -> Hot:
-        assert self._hot is not None
-        return self._hot
+    def _kinds(self) -> Errors:
+        assert self._errors is not None
+        return self._errors
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -640,15 +685,14 @@ class SqlStore(ABC):
             found = connection.execute(statement).all()
             if not found and connection.execute(select(runs.c.id).where(runs.c.id == run)).first() is None:
                 raise rows.unknown_run(run)
-            return [rows.event_of(values, self._body(values[-1])) for values in found]
+            named = [_blob_named(values[-1]) for values in found]
+            large = self._large(connection, [one for one in named if one is not None])
+            return [
+                rows.event_of(values, json.loads(values[-1]) if sha256 is None else rows.body_of(large(sha256)))
+                for values, sha256 in zip(found, named, strict=True)
+            ]
 
         return await self._read(read)
-
-    def _body(self, text: str) -> dict[str, Any]:
-        body: dict[str, Any] = json.loads(text)
-        if text.startswith(_BLOB_PREFIX):
-            return rows.body_of(self._files.read(body[rows.BLOB_KEY]))
-        return body
 
     async def get_run(self, run: str) -> RunRecord | None:
         """See `Store.get_run`."""
@@ -691,7 +735,7 @@ class SqlStore(ABC):
             if found is None:
                 raise no_blob(sha256)
             if found.data is None:
-                return self._files.read(sha256)
+                return self._bytes_of(sha256)
             return verified(sha256, bytes(found.data), "the table `blobs`")
 
         return await self._read(read)
@@ -706,10 +750,21 @@ class SqlStore(ABC):
         return await self._do(Call(None, lambda connection, _operation: self._changed(connection))) or told
 
     async def _read(self, read: Callable[[Connection], T]) -> T:
-        def task() -> T:
+        def once() -> T:
             assert self._read_engine is not None
             with self._read_engine.connect() as connection:
                 return read(connection)
+
+        def task() -> T:
+            patience = Patience(0.0 if self._away else self.retry_s)
+            while True:
+                try:
+                    return once()
+                except Exception as exc:
+                    if not self._is_lost(exc):
+                        raise
+                    if not patience.wait(lambda: None):
+                        raise self._gone(exc) from exc
 
         return await self._in_pool(task)
 
@@ -749,6 +804,78 @@ class SqlStore(ABC):
     def _check_place(self) -> None:  # noqa: B027  # only a database that is a file can vanish
         """Raise if the database is no longer where it was opened; before every transaction."""
 
+    def _stage(self, operation: Operation[Any]) -> None:
+        """Put references in the place of large bodies, and their bytes where they are kept, before the transaction."""
+        operation.large = tuple(row for row in operation.new if row.large is not None)
+        for row in operation.large:
+            data = row.to_blob()
+            if not self.keeps_large:
+                self._keep_bytes(row.sha256, data)
+
+    keeps_large = True
+    """Whether the table `blobs` holds all bytes; else `_keep_bytes` and `_bytes_of` hold the large ones."""
+
+    def _keep_bytes(self, sha256: str, data: bytes) -> None:
+        """Keep large bytes durably, before the row that names them is written."""
+        raise NotImplementedError
+
+    def _bytes_of(self, sha256: str) -> bytes:
+        """Large bytes whose row has none."""
+        raise no_blob(sha256)
+
+    def _large(self, connection: Connection, named: list[str]) -> Callable[[str], bytes]:
+        """The bytes of the large bodies with these hashes."""
+        if not self.keeps_large:
+            return self._bytes_of
+        held: dict[str, bytes] = {}
+        for start in range(0, len(named), _AT_ONCE):
+            part = set(named[start : start + _AT_ONCE])
+            found = connection.execute(select(blobs.c.sha256, blobs.c.data).where(blobs.c.sha256.in_(part)))
+            held |= {sha256: bytes(data) for sha256, data in found}
+
+        def read(sha256: str) -> bytes:
+            if sha256 not in held:
+                raise no_blob(sha256)
+            return verified(sha256, held[sha256], "the table `blobs`")
+
+        return read
+
+    @abstractmethod
+    def _draw(self, connection: Connection, draws: list[Draw]) -> None:
+        """Draw the sequences, in order, of those whose epoch holds until the transaction ends; sets `next_seq`."""
+
+    @abstractmethod
+    def _insert_events(self, connection: Connection, values: list[tuple[Any, ...]]) -> None:
+        """Insert rows in the order of `schema.events`' columns."""
+
+    # A database on another machine can be away, and can take back what it was told (deadlocks); a file cannot.
+
+    def _is_lost(self, exc: BaseException) -> bool:
+        """Whether an error says that the connection is lost or cannot be made: it may come back."""
+        return False
+
+    def _is_conflict(self, exc: BaseException) -> bool:
+        """Whether the database took the transaction back because of another one: the same again may work."""
+        return False
+
+    def _token(self, connection: Connection) -> str | None:
+        """A name by which `_was_committed` can find this transaction later, None if it wrote nothing."""
+        return None
+
+    def _was_committed(self, token: str, patience: Patience) -> bool:
+        """Whether a transaction whose COMMIT was not answered was carried out."""
+        raise NotImplementedError
+
+    def _gone(self, exc: BaseException) -> AgentOrchestraError:
+        """The error when the database stayed away for too long."""
+        return self._translate(exc)
+
+    def _say_away(self, exc: BaseException) -> None:  # noqa: B027  # only who waits has something to say
+        """Tell whoever reads the program's messages that writes are waiting."""
+
+    def _say_back(self, patience: Patience) -> None:  # noqa: B027
+        """Tell them that it goes on."""
+
     @abstractmethod
     def _changed(self, connection: Connection) -> bool:
         """Whether others committed since this connection was asked last; called in the writer's thread."""
@@ -766,6 +893,14 @@ class SqlStore(ABC):
         """The package's error for any other."""
 
 
+def _blob_named(text: str) -> str | None:
+    """The hash that a stored body stands for, None for a body that stands for itself."""
+    if not text.startswith(_BLOB_PREFIX):
+        return None
+    sha256: str = json.loads(text)[rows.BLOB_KEY]
+    return sha256
+
+
 def _record(found: Result[Any]) -> RunRecord:
     return RunRecord(
         id=found.id,
@@ -775,6 +910,7 @@ def _record(found: Result[Any]) -> RunRecord:
         created=datetime.fromisoformat(found.created),
         parent_run=found.parent_run,
         fork_seq=found.fork_seq,
+        imported=None if found.imported is None else datetime.fromisoformat(found.imported),
     )
 
 

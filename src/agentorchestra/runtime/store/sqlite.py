@@ -6,10 +6,28 @@ import errno
 import os
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Double, Engine, Insert, Table, create_engine, event, literal_column
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    Engine,
+    Executable,
+    Insert,
+    Table,
+    bindparam,
+    create_engine,
+    event,
+    exists,
+    func,
+    insert,
+    literal_column,
+    update,
+)
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
 
@@ -21,9 +39,9 @@ from agentorchestra.core.errors import (
     WorkspaceNewerError,
     WorkspaceNotWritableError,
 )
-from agentorchestra.runtime.store.blobs import FULL_ERRNOS, sync_folder
-from agentorchestra.runtime.store.schema import REVISIONS, metadata
-from agentorchestra.runtime.store.sql import READERS, SqlStore
+from agentorchestra.runtime.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
+from agentorchestra.runtime.store.schema import REVISIONS, events, jobs, metadata, runs
+from agentorchestra.runtime.store.sql import READERS, Draw, SqlStore
 
 DATABASE = "workspace.db"
 
@@ -39,6 +57,44 @@ _FULL_CODES = frozenset(
 )
 
 
+class Prepared:
+    """A statement compiled once: SQL and the order of its positional parameters."""
+
+    def __init__(self, statement: Executable, engine: Engine) -> None:
+        compiled = statement.compile(dialect=engine.dialect)  # type: ignore[attr-defined]
+        self.sql = str(compiled)
+        self.order: list[str] = list(compiled.positiontup)
+
+    def __call__(self, **values: Any) -> tuple[Any, ...]:
+        """The parameters in order."""
+        return tuple([values[name] for name in self.order])
+
+
+class Hot:
+    """The writer's hot path, executed on the driver's cursor: SQLAlchemy's own would double the cost of an event.
+
+    The epoch is read in the same statement that draws the sequence: SQLite's transactions exclude each other.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        draw = (
+            update(runs)
+            .where(runs.c.id == bindparam("run"))
+            .values(
+                next_seq=runs.c.next_seq + bindparam("k"),
+                status=func.coalesce(bindparam("status"), runs.c.status),
+            )
+            .returning(runs.c.next_seq)
+        )
+        holds = exists().where(jobs.c.run == bindparam("run"), jobs.c.epoch == bindparam("epoch"))
+        self.draw = Prepared(draw.where(holds), engine)
+        self.draw_external = Prepared(draw, engine)
+        columns: dict[str, Any] = {column.name: bindparam(column.name) for column in events.c}
+        self.insert_events = Prepared(insert(events).values(columns), engine)
+        # Row.values gives tuples in this order, without a dictionary in between.
+        assert self.insert_events.order == [c.name for c in events.c]
+
+
 class SqliteStore(SqlStore):
     """The store in a folder; several processes may use one folder at once.
 
@@ -48,9 +104,14 @@ class SqliteStore(SqlStore):
             with StoreFullError.
     """
 
+    keeps_large = False
+
     def __init__(self, folder: Path, *, max_bytes: int | None = None) -> None:
-        super().__init__(folder)
+        self.folder = Path(folder).absolute()
+        super().__init__(str(self.folder))
         self.max_bytes = max_bytes
+        self._files = BlobFiles(self.folder / "blobs")
+        self._hot: Hot | None = None
         self.database = self.folder / DATABASE
         self._version = 0
         self._inode = 0
@@ -133,6 +194,7 @@ class SqliteStore(SqlStore):
         # The writer's connection, from now on: what others commit after this line is news to it.
         self._connection = self._write_engine.connect()
         self._changed(self._connection)
+        self._hot = Hot(self._write_engine)
         self._inode = self.database.stat().st_ino
 
     def _prepare_folder(self) -> None:
@@ -214,6 +276,30 @@ class SqliteStore(SqlStore):
         if found != self._inode:
             raise self._not_writable(f"{self.database.name} was removed or replaced while it was open")
 
+    def _keep_bytes(self, sha256: str, data: bytes) -> None:
+        self._files.write(sha256, data)
+
+    def _bytes_of(self, sha256: str) -> bytes:
+        return self._files.read(sha256)
+
+    def _draw(self, connection: Connection, draws: list[Draw]) -> None:
+        hot = self._hot
+        assert hot is not None
+        with closing(connection.connection.cursor()) as cursor:
+            for draw in draws:
+                if draw.epoch is None:
+                    values = hot.draw_external(run=draw.run, k=draw.k, status=draw.status)
+                    cursor.execute(hot.draw_external.sql, values)
+                else:
+                    cursor.execute(hot.draw.sql, hot.draw(run=draw.run, k=draw.k, status=draw.status, epoch=draw.epoch))
+                drawn = cursor.fetchone()
+                draw.next_seq = None if drawn is None else drawn[0]
+
+    def _insert_events(self, connection: Connection, values: list[tuple[Any, ...]]) -> None:
+        assert self._hot is not None
+        with closing(connection.connection.cursor()) as cursor:
+            cursor.executemany(self._hot.insert_events.sql, values)
+
     def _changed(self, connection: Connection) -> bool:
         # Past SQLAlchemy, which would begin a transaction, and so wait for a writer in another process.
         raw = connection.connection.driver_connection
@@ -228,7 +314,7 @@ class SqliteStore(SqlStore):
         return literal_column("((julianday('now') - 2440587.5) * 86400.0)", Double)
 
     def _insert_missing(self, table: Table) -> Insert:
-        return insert(table).on_conflict_do_nothing()
+        return sqlite.insert(table).on_conflict_do_nothing()
 
     # --- errors ----------------------------------------------------------------------------------
 

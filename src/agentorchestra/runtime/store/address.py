@@ -1,0 +1,95 @@
+"""Where a PostgreSQL database is, and how that is shown: never with its password."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import quote
+
+from agentorchestra.core.errors import MissingExtraError, SettingsError
+
+SCHEMES = ("postgresql://", "postgres://")
+
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}")
+_OWN_CHARACTERS = "/.-_~"
+
+
+class Address:
+    """A database's address, as `database` in the settings gives it.
+
+    Attributes:
+        url: what the driver connects to.
+        shown: without the password.
+        password: the one in the address, "" where it comes from elsewhere.
+        name: of the database.
+
+    Raises:
+        SettingsError: if it is none.
+        MissingExtraError: if the driver is not installed.
+    """
+
+    def __init__(self, url: str) -> None:
+        if not url.startswith(SCHEMES):
+            # Whatever stands there may hold a password: only the scheme is repeated.
+            scheme = url.partition(":")[0][:20] if ":" in url else ""
+            raise SettingsError(
+                f"database begins with {scheme!r}; give an address of PostgreSQL, postgresql://user@host:5432/name, "
+                "or leave it out for SQLite in the workspace's folder"
+            )
+        driver = load_driver()
+        try:
+            parts: dict[str, Any] = driver.conninfo.conninfo_to_dict(url)
+        except driver.ProgrammingError:
+            # The driver's own words repeat parts of the address.
+            raise SettingsError(
+                "database is no address that PostgreSQL's driver can read; write postgresql://user@host:5432/name, "
+                "special characters of user and password as %XX"
+            ) from None
+        self.url = url
+        self.password = str(parts.get("password") or "")
+        self.name = str(parts.get("dbname") or parts.get("user") or "")
+        self.shown = _shown(parts)
+
+
+def _shown(parts: dict[str, Any]) -> str:
+    host, port, name = (str(parts.get(key) or "") for key in ("host", "port", "dbname"))
+    user = quote(str(parts.get("user") or ""), safe=_OWN_CHARACTERS)
+    if host.startswith("/"):  # a socket
+        where, last = "", f"?host={quote(host, safe=_OWN_CHARACTERS)}" + (f"&port={port}" if port else "")
+    else:
+        where, last = host + (f":{port}" if port else ""), ""
+    return f"postgresql://{user}{'@' if user else ''}{where}/{quote(name, safe=_OWN_CHARACTERS)}{last}"
+
+
+def check_schema(schema: str) -> str:
+    """The name if it can be that of a schema without quoting it everywhere.
+
+    Raises:
+        SettingsError: if not.
+    """
+    if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
+        raise SettingsError(
+            f"database_schema is {schema!r}; a schema's name has small letters, digits and underscores, at most 48, "
+            "and begins with neither a digit nor pg_"
+        )
+    return schema
+
+
+def load_driver() -> Any:
+    """The module `psycopg`.
+
+    Raises:
+        MissingExtraError: if it is not installed.
+    """
+    try:
+        import psycopg
+        import psycopg.conninfo
+    except ImportError as exc:
+        raise MissingExtraError(
+            f"a database on PostgreSQL needs the extra postgres ({exc}); install it with "
+            "`pip install 'agentorchestra[postgres]'`, or leave `database` out for SQLite"
+        ) from None
+    return psycopg
+
+
+__all__ = ["SCHEMES", "Address", "check_schema", "load_driver"]

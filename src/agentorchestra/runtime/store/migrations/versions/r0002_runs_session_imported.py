@@ -1,0 +1,35 @@
+"""Runs: the session as a column of its own (it was in the manifest only), and whether they came from a bundle."""
+
+from __future__ import annotations
+
+import json
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects.postgresql import TEXT
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+KEY = sa.Text().with_variant(TEXT(collation="C"), "postgresql")
+
+
+def upgrade() -> None:
+    """Add the columns and fill in the sessions."""
+    op.add_column("runs", sa.Column("session", KEY))
+    op.add_column("runs", sa.Column("imported", KEY))
+    op.create_index("ix_runs_session", "runs", ["session", "created"])
+    connection = op.get_bind()
+    runs = sa.table("runs", sa.column("id"), sa.column("manifest"), sa.column("session"))
+    set_session = sa.update(runs).where(runs.c.id == sa.bindparam("run")).values(session=sa.bindparam("name"))
+    found = connection.execute(sa.select(runs.c.id, runs.c.manifest).where(runs.c.manifest.like('%"session":"%')))
+    named = [{"run": run, "name": json.loads(manifest).get("session")} for run, manifest in found]
+    if named:
+        connection.execute(set_session, named)
+
+
+def downgrade() -> None:
+    """The manifest still has the sessions; which runs were imported would be lost."""
+    raise NotImplementedError("an earlier format cannot say which runs were imported; restore the backup instead")
