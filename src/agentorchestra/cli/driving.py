@@ -99,6 +99,7 @@ async def drive(
     as_json: bool,
     ask: bool,
     budget: Budget | None = None,
+    pin: bool = False,
 ) -> RunResult:
     """Drive a run in this process to its end, or to where it waits; Ctrl-C cancels it and gives its result.
 
@@ -110,6 +111,7 @@ async def drive(
         as_json: no progress.
         ask: whether questions may be asked at the terminal.
         budget: other limits from here on.
+        pin: with the prompts and tools as the run was started with.
 
     Raises:
         UsageError: for input that is refused before anything is done.
@@ -124,7 +126,7 @@ async def drive(
             workspace.watch(run_id) as queue,
             display.following(queue) if display is not None else nullcontext(),
         ):
-            work = asyncio.create_task(workspace.resume(run_id, budget=budget))
+            work = asyncio.create_task(workspace.resume(run_id, budget=budget, pin=pin))
             with stop.aimed_at(work):
                 await asyncio.wait([work])
             if display is not None and not work.cancelled():

@@ -28,6 +28,8 @@ COMMANDS: dict[str, Entry] = {
     "deny": Entry("answer", "deny", "Refuse what a run asks permission for, and go on with it."),
     "resume": Entry("resume", "resume", "Go on with a run that stopped before its end."),
     "replay": Entry("replay", "replay", "Check that today's code and prompts repeat a recorded run."),
+    "fork": Entry("fork", "fork", "Go on from any event of a run, with another model or prompt."),
+    "compare": Entry("compare", "compare", "Show where two runs first differ, and how each goes on."),
     "cancel": Entry("cancel", "cancel", "Stop a run, wherever it is driven."),
     "tell": Entry("tell", "tell", "Add to the task of a run; it is read at the next step."),
     "new": Entry("new", "new", "Write a tool, an agent or a system to begin with, and its test."),

@@ -124,6 +124,15 @@ def unsafe_option(function: F) -> F:
     )(function)
 
 
+def pin_option(function: F) -> F:
+    """`--pin`."""
+    return click.option(
+        "--pin",
+        is_flag=True,
+        help="Use the prompts and tools as the run was started with, where they have changed since.",
+    )(function)
+
+
 def warn_unsafe() -> None:
     """Say in red what `--unsafe-local` means."""
     say("WARNING: --unsafe-local: programs that models write run without a sandbox and may do what you may", red=True)
@@ -158,6 +167,7 @@ __all__ = [
     "Pair",
     "budget_options",
     "json_option",
+    "pin_option",
     "run_argument",
     "unsafe_option",
     "warn_unsafe",

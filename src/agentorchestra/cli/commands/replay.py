@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from agentorchestra.cli.driving import Stop, run_async
-from agentorchestra.cli.options import json_option, run_argument, workspace_option
+from agentorchestra.cli.options import json_option, pin_option, run_argument, workspace_option
 from agentorchestra.cli.output import emit, emit_json, plural
 from agentorchestra.cli.workspaces import opened_run
 
@@ -18,22 +18,25 @@ from agentorchestra.cli.workspaces import opened_run
 Examples:
   agentorchestra replay last
   agentorchestra replay run_01K9 --json
+  agentorchestra replay last --pin
 
 \b
 Exit codes: 0 identical, 1 diverged, 2 wrong usage.""",
 )
 @run_argument
+@pin_option
 @json_option("one object")
 @workspace_option
-def replay(run: str, as_json: bool, folder: Path) -> int:
+def replay(run: str, pin: bool, as_json: bool, folder: Path) -> int:
     """Run today's code and prompts against the recording of RUN, and say whether they ask for the same.
 
-    No model is asked and nothing is done: what the log holds is given back. The first difference is named.
+    No model is asked and nothing is done: what the log holds is given back. The first difference is named. With
+    --pin the prompts and tools are the ones the run was started with, so that only the rest of the code is tried.
     """
 
     async def work(stop: Stop) -> int:
         async with opened_run(folder, run, app=True) as (workspace, record):
-            report = await workspace.replay(record.id)
+            report = await workspace.replay(record.id, pin=pin)
         if as_json:
             emit_json({"identical": True, **report.model_dump(mode="json")})
         else:

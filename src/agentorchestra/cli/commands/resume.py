@@ -10,6 +10,7 @@ from agentorchestra.cli.driving import Stop, drive, run_async
 from agentorchestra.cli.options import (
     budget_options,
     json_option,
+    pin_option,
     run_argument,
     unsafe_option,
     warn_unsafe,
@@ -27,17 +28,25 @@ Examples:
   agentorchestra resume last
   agentorchestra resume run_01K9 --budget-usd 2
   agentorchestra resume last --timeout-s 600 --json
+  agentorchestra resume last --pin
 
 \b
 Exit codes: as for `agentorchestra run`.""",
 )
 @run_argument
 @budget_options
+@pin_option
 @unsafe_option
 @json_option("one object with the result")
 @workspace_option
 def resume(
-    run: str, budget_usd: float | None, timeout_s: float | None, unsafe_local: bool, as_json: bool, folder: Path
+    run: str,
+    budget_usd: float | None,
+    timeout_s: float | None,
+    pin: bool,
+    unsafe_local: bool,
+    as_json: bool,
+    folder: Path,
 ) -> int:
     """Go on with RUN where it stopped: after Ctrl-C, a crash, a failure, or with a larger budget.
 
@@ -57,6 +66,7 @@ def resume(
                 as_json=as_json,
                 ask=record.manifest.on_ask != "deny",
                 budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
+                pin=pin,
             )
         return print_result(result, folder, as_json=as_json)
 

@@ -140,7 +140,8 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
     if manifest.labels:
         lines.append("labels: " + ", ".join(f"{name}={value}" for name, value in manifest.labels.items()))
     if record.parent_run:
-        lines.append(f"forked from {record.parent_run} at event {record.fork_seq}")
+        changed = ", ".join(manifest.overrides) or "nothing"
+        lines.append(f"forked from {record.parent_run} at event {record.fork_seq} (changed: {changed})")
     return lines
 
 

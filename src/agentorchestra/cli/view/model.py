@@ -322,8 +322,30 @@ class RunView:
                 given = ", ".join(f"{name} {value:g}" for name, value in limits.items())
                 self.notes.append(Note(event.ts, "info", f"the budget is now: {given}"))
                 self._supersede()
+            case "forked":
+                self._inherit()
+                self.notes.append(
+                    Note(
+                        event.ts,
+                        "info",
+                        f"forked from {body['run']} at event {body['seq']}: what stands before was done and paid by it",
+                    )
+                )
             case _:
                 pass
+
+    def _inherit(self) -> None:
+        """Everything so far was another run's: it stays to be read, and costs nothing here."""
+        self._stop_driving(None)
+        self._active = 0.0
+        self.status, self.ended = RunStatus.CREATED, None
+        self.charges.clear()
+        if self.manifest is not None:
+            self.budget = self.manifest.budget
+        for agent in [self.root, *self.agents.values()]:
+            agent.usage = Usage()
+        for key in [key for key in self.spans if key not in self.ledger.records]:
+            del self.spans[key]
 
     def _stop_driving(self, until: datetime | None) -> None:
         if self._driving is not None and until is not None:

@@ -1,0 +1,72 @@
+"""`agentorchestra compare`: where two runs first differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.options import WORDS, json_option, workspace_option
+from agentorchestra.cli.output import clean, dollars, emit, emit_json, number, one_line, plural
+from agentorchestra.cli.workspaces import find_run, opened_run
+from agentorchestra.runtime.compare import Comparison, Side
+
+
+@click.command(
+    short_help="Show where two runs first differ, and how each goes on.",
+    epilog="""\b
+Examples:
+  agentorchestra compare run_01K9 last
+  agentorchestra compare run_01K9 run_01KA --json
+
+\b
+Exit codes: 0 the runs are equal effect by effect, 1 they differ, 2 wrong usage.""",
+)
+@click.argument("first", metavar="RUN", type=WORDS)
+@click.argument("second", metavar="RUN", type=WORDS)
+@json_option("one object")
+@workspace_option
+def compare(first: str, second: str, as_json: bool, folder: Path) -> int:
+    """Show the first effect in which two runs differ, as asked or as answered, and how each goes on from there.
+
+    Effects are matched by key, so it does not matter which of two agents at work at the same time wrote first.
+    """
+
+    async def work(stop: Stop) -> int:
+        async with opened_run(folder, first) as (workspace, record):
+            other = await find_run(workspace, second)
+            found = await workspace.compare(record.id, other.id)
+        if as_json:
+            emit_json(found.model_dump(mode="json"))
+        else:
+            emit(clean("\n".join(_lines(found))))
+        return 0 if found.difference is None else 1
+
+    return run_async(work)
+
+
+def _lines(found: Comparison) -> Iterator[str]:
+    if found.relation:
+        yield found.relation
+    if found.difference is None:
+        yield f"equal: {plural(found.common, 'effect')} of {found.first.run_id} and {found.second.run_id}"
+        return
+    yield f"{plural(found.common, 'effect')} alike, then at {found.difference.key}: {found.difference.what}"
+    yield from (f"    {line}" for line in found.difference.lines)
+    for side in (found.first, found.second):
+        yield ""
+        yield from _side(side)
+
+
+def _side(side: Side) -> Iterator[str]:
+    yield (
+        f"{side.run_id}  {side.status.value}  {side.system}, {side.model}; "
+        f"{plural(side.usage.requests, 'request')}, {number(side.usage.tokens)} tokens, {dollars(side.usage.cost_usd)}"
+    )
+    for step in side.continuation:
+        asked = f"({one_line(step.asked, 60)})" if step.asked else ""
+        yield f"  {step.key}  {step.what}{asked}  {step.status}: {one_line(step.result, 100)}"
+    if side.answer:
+        yield f"  answer: {one_line(side.answer, 300)}"

@@ -1,0 +1,139 @@
+"""`agentorchestra fork`: a new run from any event of another one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentorchestra.cli.driving import Stop, drive, run_async
+from agentorchestra.cli.options import (
+    WORDS,
+    Pair,
+    budget_options,
+    json_option,
+    run_argument,
+    unsafe_option,
+    warn_unsafe,
+    workspace_option,
+)
+from agentorchestra.cli.output import command, emit_json, print_result, say
+from agentorchestra.cli.workspaces import opened_run
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import ForkError
+
+_CHANGES = ("prompt:NAME=FILE", "outcome:KEY=JSON", "role:NAME=MODEL")
+
+
+@click.command(
+    short_help="Go on from any event of a run, with another model or prompt.",
+    epilog="""\b
+Examples:
+  agentorchestra fork last --at 40
+  agentorchestra fork last --at "/1.react#5" --model openai:gpt-5
+  agentorchestra fork run_01K9 --at 40 --set prompt:react=my-react.md
+  agentorchestra fork last --at "/1.react#4" --set 'outcome:/1.react#4="42"'
+
+\b
+Exit codes: as for `agentorchestra run`.""",
+)
+@run_argument
+@click.option(
+    "--at",
+    metavar="EVENT",
+    type=WORDS,
+    required=True,
+    help='The last event both runs have: its number, the key of an effect (its outcome), or "end". '
+    "`agentorchestra show RUN` lists the keys, `--json` the numbers.",
+)
+@click.option("--model", metavar="NAME", type=WORDS, help="Another model, for every role not named with --set.")
+@click.option(
+    "--set",
+    "changes",
+    metavar="WHAT=VALUE",
+    multiple=True,
+    type=Pair("what=value"),
+    help=f"What differs from there on: {', '.join(_CHANGES)}.",
+)
+@budget_options
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", type=Pair("name=value"), help="For your order.")
+@click.option("--no-resume", is_flag=True, help="Only make the fork; `agentorchestra resume` drives it later.")
+@unsafe_option
+@json_option("one object with the result")
+@workspace_option
+def fork(
+    run: str,
+    at: str,
+    model: str | None,
+    changes: tuple[tuple[str, str], ...],
+    budget_usd: float | None,
+    timeout_s: float | None,
+    labels: tuple[tuple[str, str], ...],
+    no_resume: bool,
+    unsafe_local: bool,
+    as_json: bool,
+    folder: Path,
+) -> int:
+    """Make a new run with the log of RUN up to EVENT, and drive it on from there.
+
+    What was recorded up to the event is neither asked nor paid again; from there on everything is live, with what
+    was changed. RUN itself stays as it is. `agentorchestra compare RUN FORK` shows where they part.
+    """
+    chosen = _changes(changes)
+
+    async def work(stop: Stop) -> int:
+        if unsafe_local:
+            warn_unsafe()
+        async with opened_run(folder, run, app=True, unsafe_local=unsafe_local) as (workspace, record):
+            new = await workspace.fork(
+                record.id,
+                at=None if at.strip() == "end" else at,
+                model=model,
+                budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
+                labels=dict(labels),
+                prompts=chosen["prompts"],
+                outcomes=chosen["outcomes"],
+                roles=chosen["roles"],
+            )
+            if no_resume:
+                if as_json:
+                    emit_json({"run_id": new, "parent_run": record.id})
+                else:
+                    say(f"run {new}, forked from {record.id}; to drive it: {command('resume', new, folder)}")
+                return 0
+            if not as_json:
+                say(f"run {new}, forked from {record.id}")
+            asks = record.manifest.on_ask != "deny"
+            result = await drive(workspace, new, stop, folder=folder, as_json=as_json, ask=asks)
+        return print_result(result, folder, as_json=as_json)
+
+    return run_async(work)
+
+
+def _changes(given: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
+    """The arguments of `Workspace.fork`.
+
+    Raises:
+        ForkError: for what cannot be changed.
+    """
+    found: dict[str, dict[str, Any]] = {"prompts": {}, "outcomes": {}, "roles": {}}
+    for what, value in given:
+        kind, _, name = what.partition(":")
+        place = found.get(f"{kind}s")
+        if place is None or not name:
+            raise ForkError(f"--set {what}=... cannot be changed in a fork; what can: {', '.join(_CHANGES)}")
+        if name in place:
+            raise ForkError(f"--set {what} is given twice; give it once")
+        place[name] = _outcome(name, value) if kind == "outcome" else value
+    return found
+
+
+def _outcome(key: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as exc:
+        raise ForkError(
+            f"the outcome for {key} is not JSON ({exc}); a text needs quotes: outcome:KEY='\"...\"'"
+        ) from None
