@@ -33,7 +33,6 @@ from agentorchestra.core.errors import (
     AppError,
     BudgetError,
     EmptyTaskError,
-    FencedError,
     FileInputError,
     OutputError,
     PinError,
@@ -46,7 +45,16 @@ from agentorchestra.core.errors import (
     WorkspaceNotWritableError,
     WorkspaceStateError,
 )
-from agentorchestra.core.events import Answered, BudgetRaised, Event, RunCreated, RunEnded, Told, new_event
+from agentorchestra.core.events import (
+    Answered,
+    BudgetRaised,
+    Event,
+    PauseRequested,
+    RunCreated,
+    RunEnded,
+    Told,
+    new_event,
+)
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
@@ -75,6 +83,7 @@ from agentorchestra.runtime.run import Asker, Run, Services, current_budget, mak
 from agentorchestra.runtime.sandbox import Sandbox
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
+from agentorchestra.runtime.waiting import GOES_ON, end_undriven, requested
 
 if TYPE_CHECKING:
     from agentorchestra.tea.prompts import PromptLibrary
@@ -522,7 +531,10 @@ class Workspace(Generic[Deps]):
                 self.engine.attach(run)
                 # What came while the log was read: nobody else looks for it, and a request to stop may be the last.
                 await self.engine.poke(run_id)
-                if any(e.type == "cancel_requested" and e.seq >= record.next_seq for e in events):
+                since = {e.type for e in events if e.seq >= record.next_seq}
+                if "pause_requested" in since:
+                    run.pause()
+                if "cancel_requested" in since:
                     driving = asyncio.current_task()
                     assert driving is not None
                     driving.cancel()
@@ -533,7 +545,15 @@ class Workspace(Generic[Deps]):
                 if result.status is not RunStatus.WAITING or not await self._answered_since(run):
                     return result
 
-        return self._typed(await self.engine.submit(run_id, drive), output_type)
+        result = await self.engine.submit(run_id, drive)
+        if result.status is RunStatus.WAITING:
+            # What came while the job ended found nobody who would hear it.
+            asked = await requested(self.store, run_id)
+            if asked is not None:
+                await end_undriven(self.store, self.engine, self._clock, run_id, asked)
+            if (await self._record(run_id)).status in (RunStatus.PAUSED, RunStatus.CANCELLED):
+                result = await self.result(run_id)
+        return self._typed(result, output_type)
 
     async def _answered_since(self, run: Run) -> bool:
         # From the log alone: the run's own ledger may have taken the answer in while siblings were at work.
@@ -805,22 +825,26 @@ class Workspace(Generic[Deps]):
         if record.status in FINAL:
             return
         await self.engine.cancel(run_id, reason=self._redact(reason), by=by)
-        if run_id in self.engine.driving:
-            return
-        try:
-            epoch = await self.engine.claim(run_id)
-        except FencedError:
-            return  # its driver has the request in its log and stops
-        run = Run(
-            self._services(None, self._base_equipment()),
-            run_id,
-            record.manifest,
-            await self.store.load(run_id),
-            epoch=epoch,
-        )
-        ended = RunEnded(status=RunStatus.CANCELLED, active_s=round(run.active_s(), 3), error="cancelled on request")
-        await wait_for(run.append(run.body(ended), status=RunStatus.CANCELLED))
-        await self.store.release(run_id, epoch)
+        if run_id not in self.engine.driving:
+            await end_undriven(self.store, self.engine, self._clock, run_id, RunStatus.CANCELLED)
+
+    async def pause(self, run_id: str, *, reason: str = "", by: str = "") -> RunStatus:
+        """Stop a run before its next effect, wherever it is driven; `resume` goes on.
+
+        What is under way ends and is recorded: nothing is interrupted or paid twice. A run nobody drives is paused at
+        once. A run that is over, paused or was stopped otherwise stays as it is.
+
+        Returns:
+            Its status now: `running` where its driver was asked and what is under way has not ended yet.
+        """
+        self._need_open()
+        if (await self._record(run_id)).status in GOES_ON:
+            event = new_event(PauseRequested(reason=self._redact(reason), by=by), ts=self._clock.now(), actor=by)
+            await wait_for(self.store.append(run_id, None, [event]))
+            await self.engine.poke(run_id)
+            if run_id not in self.engine.driving:
+                await end_undriven(self.store, self.engine, self._clock, run_id, RunStatus.PAUSED)
+        return (await self._record(run_id)).status
 
     async def questions(self, run_id: str) -> tuple[Question, ...]:
         """The open questions of a run, oldest first."""

@@ -3,6 +3,7 @@
 History of the formats (a line each, newest last):
 
 - all types, v1: first version.
+- run_ended, v1: `until`, where a timer is waited for; pause_requested, v1: first version.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ class DrivingStarted(Body):
 
 
 class RunEnded(Body):
-    """The job ended with this status (`waiting`, `paused` and `failed` may be driven again)."""
+    """The job ended with this status (`waiting`, `paused` and `failed` may be driven again).
+
+    `waiting_for` are the keys of questions and timers; `until` is the time at which the first timer is due.
+    """
 
     type: ClassVar[str] = "run_ended"
     status: str
@@ -64,6 +68,7 @@ class RunEnded(Body):
     error: str | None = None
     error_type: str | None = None
     waiting_for: list[str] = []
+    until: datetime | None = None
 
 
 class EffectStarted(Body):
@@ -193,6 +198,15 @@ class CancelRequested(Body):
     by: str = ""
 
 
+class PauseRequested(Body):
+    """External: stop before the next effect; what is under way ends and is recorded."""
+
+    type: ClassVar[str] = "pause_requested"
+    external: ClassVar[bool] = True
+    reason: str = ""
+    by: str = ""
+
+
 BODIES: dict[str, type[Body]] = {
     cls.type: cls
     for cls in (
@@ -210,6 +224,7 @@ BODIES: dict[str, type[Body]] = {
         Answered,
         Told,
         CancelRequested,
+        PauseRequested,
     )
 }
 

@@ -56,14 +56,27 @@ class AskHumanHandler(BaseHandler):
         )
         if run.services.asker is not None:
             async with run.asking:  # one question at a time
-                answer = await run.services.asker(question)
+                answer = await self._asked(run, question)
             if answer is not None:
                 if isinstance(answer, str) and question.kind == "question":
                     run.user_content.append(answer)
                 return Outcome(value=answer, trust=Trust.USER)
-        if run.manifest.on_ask == "deny":
+        if run.manifest.on_ask == "deny" and not run.pausing:
             return failed("denied", "nobody can be asked in this run (--on-ask deny)")
         raise SuspendedError(f"waits for an answer: {question.question}", waiting_for=(key,))
+
+    async def _asked(self, run: Run, question: Question) -> str | bool | None:
+        """What is answered in place; a pause leaves the question open."""
+        assert run.services.asker is not None
+        asking = asyncio.ensure_future(run.services.asker(question))
+        pause = asyncio.create_task(run.pause_asked.wait())
+        try:
+            await asyncio.wait({asking, pause}, return_when=asyncio.FIRST_COMPLETED)
+            return asking.result() if asking.done() else None
+        finally:
+            for one in (asking, pause):
+                one.cancel()
+            await asyncio.gather(asking, pause, return_exceptions=True)
 
 
 class SendMessageHandler(BaseHandler):

@@ -61,6 +61,7 @@ class Ledger:
         self.answers: dict[str, Answered] = {}
         self.told: list[tuple[int, Told]] = []
         self.cancel_requested = False
+        self.pause_requested = False
         self.attempts: dict[EffectKey, int] = {}
         self.spent: list[tuple[EffectKey, Usage]] = []
         self.possibly_paid: list[tuple[EffectKey, Bound]] = []
@@ -141,8 +142,10 @@ class Ledger:
             self.told.append((event.seq, Told.model_validate(body)))
         elif event.type == "cancel_requested":
             self.cancel_requested = True
+        elif event.type == "pause_requested":
+            self.pause_requested = True
         elif event.type in ("driving_started", "run_ended"):
-            self.cancel_requested = False
+            self.cancel_requested = self.pause_requested = False
         elif event.type == "budget_raised":
             self.supersede_limited()
         elif event.type == "forked":
@@ -155,7 +158,7 @@ class Ledger:
         self.possibly_paid.clear()
         self.decisions.clear()
         self.usage_by_model.clear()
-        self.cancel_requested = False
+        self.cancel_requested = self.pause_requested = False
         for key in [k for k, r in self.records.items() if r.outcome is None and r.mode is not Mode.COMPOSITE]:
             del self.records[key]
 

@@ -142,6 +142,11 @@ class MailRoom:
         if waiter in self._waiters:
             self._wake(waiter, "timeout")
 
+    def suspend(self) -> None:
+        """Nobody goes on waiting in this process: the job ends, a resume waits again."""
+        for waiter in list(self._waiters):
+            self._wake(waiter, "suspended")
+
     def check(self) -> None:
         """Wake somebody if nobody can act: the outermost waiter hears `all_waiting`."""
         if self.tokens > 0:
@@ -151,8 +156,7 @@ class MailRoom:
         if not waiting or timers:
             return
         if self.suspended:
-            for waiter in list(waiting):
-                self._wake(waiter, "suspended")
+            self.suspend()
             return
         self._wake(min(waiting, key=lambda one: _order(one.branch)), "all_waiting")
 

@@ -50,6 +50,8 @@ from agentorchestra.runtime.parallel import ReplayEnd
 from agentorchestra.runtime.policy import links_in
 from agentorchestra.runtime.redact import Redactor
 
+PAUSED = "paused; `agentorchestra resume` goes on from here"
+
 Asker = Callable[[Question], Awaitable[str | bool | None]]
 """Answers a question in place (a terminal); None leaves it open."""
 
@@ -133,6 +135,7 @@ class Run:
         self.environments: dict[tuple[str, str], LiveEnvironment] = {}
         self.using: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self.asking = asyncio.Lock()
+        self.pause_asked = asyncio.Event()
         self.user_content: list[str] = self._own_words()
         self.visited: set[EffectKey] = set()
         self.longest_decision_s = 0.0
@@ -155,6 +158,16 @@ class Run:
     def replaying(self) -> bool:
         """Whether nothing may be executed or written."""
         return self.mode == "replay"
+
+    @property
+    def pausing(self) -> bool:
+        """Whether no further effect may begin."""
+        return self.pause_asked.is_set()
+
+    def pause(self) -> None:
+        """Begin no further effect; whoever only waits stops waiting."""
+        self.pause_asked.set()
+        self.mail.suspend()
 
     def active_s(self) -> float:
         """Seconds this run has been driven, over all its jobs."""
@@ -222,8 +235,10 @@ class Run:
             if event.seq <= self.ledger.last_seq or event.body is None:
                 continue
             stop = stop or event.type == "cancel_requested"  # once: a second cancellation would end the clearing up
-            if event.type in ("answered", "told", "cancel_requested"):
+            if event.type in ("answered", "told", "cancel_requested", "pause_requested"):
                 self.ledger.apply(event)
+                if event.type == "pause_requested":
+                    self.pause()
                 self.user_content = self._own_words()
         return stop
 
@@ -274,6 +289,8 @@ class Run:
                 error, error_type = f"the system failed: {type(exc).__name__}: {exc}", type(exc).__name__
         except SuspendedError as exc:
             status, waiting, error = RunStatus.WAITING, list(exc.waiting_for), str(exc)
+            if self.pausing:
+                status, error = RunStatus.PAUSED, PAUSED
         except BudgetExhaustedError as exc:
             status, error = RunStatus.BUDGET_EXHAUSTED, str(exc)
             if exc.resource == "active_s":
@@ -448,7 +465,7 @@ def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -
         model=manifest.model,
         duration_s=ended.active_s,
         artifacts=tuple(artifacts),
-        questions=run.questions() if ended.status == RunStatus.WAITING else (),
+        questions=run.questions() if ended.status in (RunStatus.WAITING, RunStatus.PAUSED) else (),
         error=ended.error,
         error_type=ended.error_type,
         steps=run.steps,

@@ -578,6 +578,7 @@ class Session(Generic[Deps]):
                     return entered
             raise ReplayEnd(str(key))
 
+        self._pause_before(key, effect)
         attempt = run.ledger.attempts.get(key, 0) + 1
         if effect.invalid is not None:
             status: OutcomeStatus = "skipped" if skipped else "mistake"
@@ -611,6 +612,7 @@ class Session(Generic[Deps]):
 
         # mark
         try:
+            self._pause_before(key, effect)  # it may have queued for the budget
             if mode is not Mode.PURE:
                 encoded = run.ledger.codec.encode(effect)
                 body = EffectStarted.written(encoded, effect.fingerprint, bound, self._batch)
@@ -633,6 +635,10 @@ class Session(Generic[Deps]):
             raise
 
         return await self._act(key, effect, mode, handler, base, attempt, hold, decision)
+
+    def _pause_before(self, key: EffectKey, effect: Effect) -> None:
+        if self.run.pausing:
+            raise SuspendedError(f"paused before {effect.name} at {key}")
 
     async def _act(
         self,
@@ -800,7 +806,8 @@ class Session(Generic[Deps]):
             question = str(details.pop("question", ""))
             reason = question
         else:
-            verdict = run.policy.decide(effect, run.view())
+            view = run.view()
+            verdict = run.policy.decide(effect, view)
             if verdict.action == "allow":
                 return None
             reason = verdict.reason
