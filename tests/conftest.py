@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.postgres import Postgres, postgres
 
 # A shell that starts the tests in the background lets them ignore Ctrl-C, and every process they start inherits that:
 # tests that interrupt a process would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Postgres]:
+    """A PostgreSQL for all tests of this process; those that stop it have one of their own."""
+    with postgres() as made:
+        yield made
+
+
+@pytest.fixture
+def schema() -> str:
+    """One that no other test uses."""
+    return f"ws_{next(_NUMBERS)}"

@@ -134,7 +134,7 @@ class Workspace(Generic[Deps]):
         models: clients by name, besides those of the settings (scripted models in tests).
         policy: replaces the default policy.
         settings: replaces what `agentorchestra.toml` says.
-        store: replaces the SQLite store (`MemoryStore()` for runs that need not survive).
+        store: replaces the store of the settings, SQLite by default (`MemoryStore()` for runs that need not survive).
         handlers: replaces or wraps handlers, by kind.
         asker: answers questions in place.
         sandbox: where code that a model wrote runs, in place of what the settings name.
@@ -207,7 +207,7 @@ class Workspace(Generic[Deps]):
         if self._open:
             return
         from agentorchestra.models.manager import ModelManager
-        from agentorchestra.runtime.store import SqliteStore
+        from agentorchestra.runtime.store.choose import store_for
         from agentorchestra.tea.interpreter import Interpreter, MontyInterpreter
         from agentorchestra.tea.prompts import PromptLibrary
         from agentorchestra.tea.threads import Threads
@@ -217,7 +217,7 @@ class Workspace(Generic[Deps]):
         self.settings = self._given_settings or load_settings(self.folder)
         if self.app is None and self.settings.app is not None:
             self.app = self.settings.app
-        self.store: Store = self._given_store or SqliteStore(self.folder, max_bytes=self.settings.max_bytes)
+        self.store: Store = self._given_store or store_for(self.settings, self.folder)
         await self.store.open()
         self.engine = LocalEngine(self.store, lease_s=self.settings.lease_s, clock=self._clock)
         self.models = ModelManager(self.settings, self._environ, extra=self._models)
@@ -1184,7 +1184,8 @@ class Workspace(Generic[Deps]):
 
     def _secrets(self) -> dict[str, str]:
         named = {name: self._environ[name] for name in self.settings.secrets if name in self._environ}
-        return {**self.models.secrets(), **named}
+        # A tool that prints its environment would show the database's password.
+        return {**self.models.secrets(), **named, **getattr(self.store, "secrets", {})}
 
     def _redact(self, text: str) -> str:
         return str(self._redactor().text(text))

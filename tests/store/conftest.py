@@ -1,31 +1,14 @@
 from __future__ import annotations
 
-import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from tests.postgres import Postgres, postgres
 from tests.store.support import HeldStore
 
 from agentorchestra.core.protocols import Store
 from agentorchestra.runtime.store import MemoryStore, PostgresStore, SqliteStore
-
-_NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[Postgres]:
-    """A PostgreSQL for all tests of this process."""
-    with postgres() as made:
-        yield made
-
-
-@pytest.fixture
-def schema() -> str:
-    """One that no other test uses."""
-    return f"ws_{next(_NUMBERS)}"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

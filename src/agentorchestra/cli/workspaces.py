@@ -11,7 +11,7 @@ from agentorchestra.core.errors import UnknownRunError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.runtime.engine import is_dead
-from agentorchestra.workspace import Workspace, load_app, open_workspace
+from agentorchestra.workspace import Workspace, load_app, load_settings, open_workspace
 
 LAST = "last"
 _PREFIX = "run_"
@@ -21,6 +21,8 @@ def exists(folder: Path) -> bool:
     """Whether there is a workspace: opening one would make it."""
     from agentorchestra.runtime.store.sqlite import DATABASE
 
+    if load_settings(folder).database is not None:
+        return True  # whether it holds anything, only the database can say
     try:
         return (folder / DATABASE).exists()
     except OSError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from agentorchestra.core.budget import Budget
 
@@ -96,6 +96,8 @@ class PolicySettings(BaseModel):
         allowed_hosts: hosts that may be read whatever the address came from.
         allow: component names that need no question.
         deny: component names that are refused.
+        undeclared: what holds for tools that do not say what they touch (`@tool` without `effect=`): `allow`, or `ask`
+            as for one that sends. Tools whose description comes from outside are asked about in any case.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -103,6 +105,7 @@ class PolicySettings(BaseModel):
     allowed_hosts: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    undeclared: Literal["allow", "ask"] = "allow"
 
 
 class SandboxSettings(BaseModel):
@@ -151,7 +154,11 @@ class Settings(BaseModel):
         finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
         action: how agents act: `tools`, or `code`: a program in each step, in which the tools are functions.
         sandbox: where code that a model wrote runs.
-        max_bytes: quota of the workspace's database, None for no limit but the disk.
+        max_bytes: quota of the workspace's database, None for no limit but the disk; of SQLite only.
+        database: the address of a PostgreSQL database, `postgresql://user@host:5432/name`, that holds the log instead
+            of a file in the folder. It may hold a password, so it is never shown as it stands.
+        database_schema: the workspace's own schema there.
+        database_retry_s: how long writes and reads wait for a database that is away.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
     """
 
@@ -174,6 +181,9 @@ class Settings(BaseModel):
     sandbox: SandboxSettings = SandboxSettings()
     secrets: tuple[str, ...] = ()
     max_bytes: int | None = Field(default=None, gt=0)
+    database: SecretStr | None = None
+    database_schema: str = "agentorchestra"
+    database_retry_s: float = Field(default=120.0, ge=0)
     tool_timeout_s: float = Field(default=120.0, gt=0)
     max_result_chars: int = Field(default=20_000, ge=200)
     lease_s: float = Field(default=30.0, gt=0)

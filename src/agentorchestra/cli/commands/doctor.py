@@ -66,10 +66,10 @@ Exit codes: 0, also with warnings; 1 if anything failed.""",
 def doctor(as_json: bool, folder: Path) -> int:
     """Check this installation and the workspace, one line each, with what to do about what is wrong.
 
-    Looks at Python, SQLite, the workspace's folder and format, the settings, your application, disk space, the
-    interpreter for snippets, the sandbox, the PDF reader, the models and whether their keys are set, names in the
+    Looks at Python, SQLite, the workspace's folder, database and format, the settings, your application, disk space,
+    the interpreter for snippets, the sandbox, the PDF reader, the models and whether their keys are set, names in the
     policy that nothing has, and the prompts. Nothing is
-    written, no server is contacted, and no key is printed.
+    written, no server but that of `database` is contacted, and no key or password is printed.
     """
     checks = list(examine(folder))
     failed = any(one.status == "fail" for one in checks)
@@ -94,7 +94,7 @@ def examine(folder: Path) -> list[Check]:
     checks: list[Callable[[], list[Check]]] = [
         _python,
         _sqlite,
-        lambda: _workspace(folder),
+        lambda: _workspace(folder, settings),
         lambda: [about_settings],
         lambda: about_app,
         lambda: _disk(folder),
@@ -144,7 +144,7 @@ def _sqlite() -> list[Check]:
     return checks
 
 
-def _workspace(folder: Path) -> list[Check]:
+def _workspace(folder: Path, settings: Settings | None) -> list[Check]:
     from agentorchestra.runtime.store.schema import REVISIONS
     from agentorchestra.runtime.store.sqlite import DATABASE
 
@@ -154,6 +154,8 @@ def _workspace(folder: Path) -> list[Check]:
         parent = _existing(folder)
         if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
             return [Check(name, "fail", f"{folder} does not exist and {parent} cannot be written", choose)]
+        if settings is not None and settings.database is not None:
+            return _database(folder, settings)
         return [Check(name, "ok", f"{folder} does not exist yet; the first run makes it")]
     if not folder.is_dir():
         return [Check(name, "fail", f"{folder} is a file, not a folder", choose)]
@@ -163,6 +165,8 @@ def _workspace(folder: Path) -> list[Check]:
     except OSError as exc:
         return [Check(name, "fail", f"{folder} cannot be written: {exc.strerror}", f"make it writable, or {choose}")]
     database = folder / DATABASE
+    if settings is not None and settings.database is not None:
+        return _database(folder, settings)
     if not database.exists():
         return [Check(name, "ok", f"{folder} is writable and empty; the first run makes its log")]
     if not os.access(database, os.R_OK | os.W_OK):
@@ -181,7 +185,37 @@ def _workspace(folder: Path) -> list[Check]:
     detail = f"{folder} is writable, format {revision}, {count} runs"
     if revision != REVISIONS[-1]:
         return [Check(name, "warn", detail, f"the next command brings it to {REVISIONS[-1]}; keep a backup")]
-    return [Check(name, "ok", detail)]
+    return [Check(name, "ok", f"{detail}, SQLite")]
+
+
+def _database(folder: Path, settings: Settings) -> list[Check]:
+    """The log in PostgreSQL; the folder keeps files only."""
+    from agentorchestra.runtime.store.postgres import PostgresStore
+    from agentorchestra.runtime.store.schema import REVISIONS
+    from agentorchestra.runtime.store.sqlite import DATABASE
+
+    assert settings.database is not None
+    checks = [Check("workspace", "ok", f"{folder} keeps files; the log is in the database")]
+    if (folder / DATABASE).exists():
+        hint = "runs in it are not seen while `database` is set"
+        checks = [Check("workspace", "warn", f"{folder} also has a {DATABASE}", hint)]
+    try:
+        store = PostgresStore(settings.database.get_secret_value(), schema=settings.database_schema)
+        found = store.examine()
+    except AgentOrchestraError as exc:
+        return [*checks, Check("database", "fail", one_line(str(exc), 2000))]
+    detail = f"PostgreSQL {found.version}, {store.place}"
+    if found.revision is None:
+        checks.append(Check("database", "ok", f"{detail}: empty; the first run makes its tables"))
+    elif found.revision != REVISIONS[-1]:
+        hint = f"the next command brings it to {REVISIONS[-1]}; keep a backup"
+        checks.append(Check("database", "warn", f"{detail}: format {found.revision}, {found.runs} runs", hint))
+    else:
+        checks.append(Check("database", "ok", f"{detail}: format {found.revision}, {found.runs} runs"))
+    if not found.durable:
+        hint = "a crash of its machine loses what was acknowledged; set fsync = on"
+        checks.append(Check("database", "warn", "the server runs with fsync = off", hint))
+    return checks
 
 
 def _settings(folder: Path) -> tuple[Settings | None, Check]:

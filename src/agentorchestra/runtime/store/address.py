@@ -53,6 +53,7 @@ class Address:
 
 def _shown(parts: dict[str, Any]) -> str:
     host, port, name = (str(parts.get(key) or "") for key in ("host", "port", "dbname"))
+    port = port if port.strip(",") else ""  # several hosts without a port each
     user = quote(str(parts.get("user") or ""), safe=_OWN_CHARACTERS)
     if host.startswith("/"):  # a socket
         where, last = "", f"?host={quote(host, safe=_OWN_CHARACTERS)}" + (f"&port={port}" if port else "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Double, Engine, Insert, Table, create_engine, literal_column
@@ -77,6 +78,23 @@ _LOST = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "53300")
 """SQLSTATEs: the connection, a shutdown, a start, an idle session, a transaction that took too long, too many."""
 
 _log = logging.getLogger("agentorchestra.store")
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a database holds.
+
+    Attributes:
+        version: of the server.
+        revision: the workspace's format, None where there is none yet.
+        runs: how many.
+        durable: whether the server syncs what it acknowledges.
+    """
+
+    version: int
+    revision: str | None
+    runs: int
+    durable: bool
 
 
 class PostgresStore(SqlStore):
@@ -171,6 +189,8 @@ class PostgresStore(SqlStore):
         connection = self._connection = self._write_engine.connect()
         raw = connection.connection.driver_connection
         assert raw is not None
+        if raw.info.password:  # also from PGPASSWORD or .pgpass
+            self.secrets["database"] = raw.info.password
         if raw.info.server_version < _OLDEST:
             raise StoreError(
                 f"{self.address.shown} is PostgreSQL {raw.info.server_version // 10000}, which is too old; "
@@ -216,6 +236,27 @@ class PostgresStore(SqlStore):
         if revision == REVISIONS[-1] and missing:
             raise self._corrupt(f"the tables {', '.join(sorted(missing))} are missing")
         return str(revision)
+
+    def examine(self) -> Examined:
+        """What is there, without changing anything; for `doctor`.
+
+        Raises:
+            StoreError: as `open`.
+        """
+        try:
+            engine = self._make_read_engine()
+            try:
+                with engine.connect() as connection:
+                    raw = connection.connection.driver_connection
+                    assert raw is not None
+                    revision = self._revision(connection)
+                    count = connection.exec_driver_sql("SELECT count(*) FROM runs").scalar() if revision else 0
+                    fsync = connection.exec_driver_sql("SHOW fsync").scalar()
+                    return Examined(raw.info.server_version // 10000, revision, int(count or 0), fsync == "on")
+            finally:
+                engine.dispose()
+        except Exception as exc:
+            raise self._translate(exc) from exc
 
     # --- the hot path ----------------------------------------------------------------------------
 
@@ -399,9 +440,10 @@ def _reason(exc: BaseException) -> str:
     diag = getattr(cause, "diag", None)
     said = getattr(diag, "message_primary", None) or str(cause)
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    # Several addresses of one host fail with a line each; the last one is as good as any.
-    text = lines[-1] if lines else type(cause).__name__
-    return text.removeprefix("- ")[:300]
+    # Several addresses of one host fail with a line each, and advice below; the last one is as good as any.
+    failed = [line for line in lines if "failed:" in line]
+    text = failed[-1] if failed else lines[0] if lines else type(cause).__name__
+    return text.removeprefix("- ").removeprefix("connection failed: ")[:300]
 
 
 __all__ = ["RETRY_S", "SCHEMA", "PostgresStore"]

@@ -153,12 +153,14 @@ class SqlStore(ABC):
     Attributes:
         place: the store in words, for messages.
         retry_s: how long writes and reads wait for a database that is away; 0: not at all.
+        secrets: what must not reach the log, by name.
     """
 
     retry_s = 0.0
 
     def __init__(self, place: str) -> None:
         self.place = place
+        self.secrets: dict[str, str] = {}
         self._errors: Errors | None = None
         self._away = False
         self._lock = threading.Lock()

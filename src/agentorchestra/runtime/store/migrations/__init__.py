@@ -6,6 +6,7 @@ revisions make with the tables.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from agentorchestra.runtime.store.schema import REVISIONS, metadata
+
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def script_directory() -> ScriptDirectory:
@@ -30,7 +33,8 @@ def upgrade(connection: Connection) -> None:
     def steps(revision: Any, _context: Any) -> Sequence[Any]:
         return script._upgrade_revs(REVISIONS[-1], revision)
 
-    with EnvironmentContext(Config(), script, fn=steps) as environment:
+    # `alembic.op` is one for the whole process: two stores that are opened at once would write into one database.
+    with _ONE_AT_A_TIME, EnvironmentContext(Config(), script, fn=steps) as environment:
         # SQLite's DDL is transactional; Alembic only doubts it because of how sqlite3 used to begin transactions.
         environment.configure(connection=connection, target_metadata=metadata, transactional_ddl=True)
         with environment.begin_transaction():

@@ -1,0 +1,115 @@
+"""The command line over a workspace whose log is in PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tests.cli.support import APP_SETTINGS, LEASE, QUESTION, Folder
+from tests.postgres import PASSWORD, USER, Postgres
+
+
+@pytest.fixture
+def remote(folder: Folder, server: Postgres, schema: str) -> Folder:
+    """The log in a schema of its own; the password comes from the environment."""
+    folder.with_app(f'database = "{server.tcp(password=None)}"\ndatabase_schema = "{schema}"\n{APP_SETTINGS}')
+    folder.environment["PGPASSWORD"] = PASSWORD
+    return folder
+
+
+def test_from_a_question_to_its_answer(remote: Folder, server: Postgres, schema: str) -> None:
+    assert remote.run("runs", "--json").json == []
+    asked = remote.run("run", "PLAN ask", "--json")
+    assert (asked.code, asked.json["status"]) == (3, "waiting"), asked.err
+    run = asked.json["run_id"]
+    assert [one["run_id"] for one in remote.run("runs", "--json").json] == [run]
+    answered = remote.run("answer", run, "green", "--json")
+    assert answered.json["answer"] == "The tools said: green", answered.err
+    assert "green" in remote.run("show", "last").out
+    assert remote.run("replay", "last").code == 0
+    remote.assert_readable(run)
+    # The folder keeps files only.
+    assert not (remote.workspace / "workspace.db").exists()
+    assert remote.workspace.stat().st_mode & 0o777 == 0o700
+    assert server.sql(f"select count(*), min(status) from {schema}.runs") == "1|completed"
+
+
+def test_files_are_read_again_by_the_next_process(remote: Folder) -> None:
+    remote.write("lease.txt", LEASE)
+    done = remote.run("run", QUESTION, "-f", "lease.txt", "--model", "offline", "--system", "agentorchestra", "--json")
+    assert "three months" in done.json["answer"], done.err
+
+
+def test_the_address_from_the_environment_wins(folder: Folder, server: Postgres, schema: str) -> None:
+    folder.write("agentorchestra.toml", 'database = "postgresql://nobody@127.0.0.1:9/nothing"\n')
+    folder.environment["AGENTORCHESTRA_DATABASE"] = server.url
+    folder.environment["AGENTORCHESTRA_DATABASE_SCHEMA"] = schema
+    assert folder.run("run", QUESTION, "-f", "lease.txt").code == 0
+    assert server.sql(f"select count(*) from {schema}.runs") == "1"
+
+
+def test_the_password_is_nowhere_in_the_log(remote: Folder, server: Postgres, schema: str) -> None:
+    assert remote.run("run", f"PLAN escape {PASSWORD}", "--json").code == 0
+    shown = remote.run("show", "last", "--json").out
+    assert PASSWORD not in shown and "secret:database" in shown
+    assert server.sql(f"select count(*) from {schema}.runs where manifest like '%staple%'") == "0"
+    assert server.sql(f"select count(*) from {schema}.events where body like '%staple%'") == "0"
+
+
+def test_doctor_says_which_store(remote: Folder, server: Postgres, schema: str) -> None:
+    def checks() -> dict[str, tuple[str, str]]:
+        done = remote.run("doctor", "--json")
+        assert PASSWORD not in done.out
+        return {one["name"]: (one["status"], f"{one['detail']}; {one['hint']}") for one in done.json["checks"]}
+
+    shown = f"postgresql://{USER}@127.0.0.1:{server.port}/agentorchestra, schema {schema}"
+    version = f"PostgreSQL {server.sql('show server_version').partition('.')[0]}"
+    status, said = checks()["database"]
+    assert (status, said) == ("ok", f"{version}, {shown}: empty; the first run makes its tables; ")
+    assert server.sql(f"select to_regnamespace('{schema}')") == ""
+    remote.run("run", "PLAN escape")
+    assert checks()["database"][1].startswith(f"{version}, {shown}: format ")
+    assert checks()["database"][1].endswith(", 1 runs; ")
+    with closing(sqlite3.connect(remote.workspace / "workspace.db")) as left:
+        left.execute("CREATE TABLE runs (id)")
+    assert checks()["workspace"] == (
+        "warn",
+        f"{remote.workspace.name} also has a workspace.db; runs in it are not seen while `database` is set",
+    )
+    remote.environment["PGPASSWORD"] = "wrong-staple"
+    status, said = checks()["database"]
+    assert status == "fail" and "does not let this user in" in said and "staple" not in said
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("postgresql://me:staple@127.0.0.1:9/log", "cannot connect to the database postgresql://me@127.0.0.1:9/log ("),
+        ("mysql://me:staple@db/log", "database begins with 'mysql'; give an address of PostgreSQL"),
+        ("postgresql://me:sta%ple@db/log", "database is no address that PostgreSQL's driver can read"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_one_sentence(folder: Folder, address: str, sentence: str) -> None:
+    folder.environment["AGENTORCHESTRA_DATABASE"] = address
+    for words in (("run", QUESTION, "-f", "lease.txt"), ("runs",), ("show", "last"), ("resume", "last")):
+        done = folder.run(*words)
+        assert done.code in (1, 2)
+        assert done.error.startswith(sentence)
+        assert "staple" not in done.err + done.out and "sta%ple" not in done.err + done.out
+
+
+def test_a_quota_belongs_to_sqlite(remote: Folder) -> None:
+    remote.environment["AGENTORCHESTRA_MAX_BYTES"] = "1000000"
+    done = remote.run("runs")
+    assert done.code == 2
+    assert "max_bytes = 1000000 limits the workspace's own database file; with `database` leave it out" in done.error
+
+
+def test_doctor_without_the_database_still_looks_at_the_rest(folder: Folder) -> None:
+    folder.environment["AGENTORCHESTRA_DATABASE"] = "postgresql://me@127.0.0.1:9/log"
+    done = folder.run("doctor", "--json")
+    assert done.code == 1
+    assert {one["name"]: one["status"] for one in json.loads(done.out)["checks"]}["database"] == "fail"
