@@ -280,7 +280,7 @@ async def test_a_workspace_of_a_later_version(tmp_path: Path) -> None:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     sentence = (
         f"^the workspace {re.escape(str(tmp_path))} was written by a later version of agentorchestra "
-        r"\(format '9999', this version knows up to '0001'\); upgrade, or choose another --workspace$"
+        r"\(format '9999', this version knows up to '0002'\); upgrade, or choose another --workspace$"
     )
     await refused(tmp_path, WorkspaceNewerError, sentence)
 
@@ -600,14 +600,14 @@ async def fill(store: SqliteStore, run: str, size: int = 8000) -> tuple[list[int
 
 
 async def test_a_full_database_says_so_and_stays_usable(tmp_path: Path) -> None:
-    store = HeldStore(tmp_path, max_bytes=1_000_000)
+    store = HeldStore(tmp_path, max_bytes=1_020_000)
     await store.open()
     await store.create_run("run_1", manifest(), [])
     await store.create_run("run_2", manifest(), [])
     drawn, error = await fill(store, "run_1")
     assert str(error) == (
         f"no space left for the log in the workspace {tmp_path} (database or disk is full); nothing of this step was "
-        "recorded. Free space there, or raise its limit of 1000000 bytes, then resume the run"
+        "recorded. Free space there, or raise its limit of 1020000 bytes, then resume the run"
     )
     assert len(drawn) > 50
     events = await store.load("run_1")

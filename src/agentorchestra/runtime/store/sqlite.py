@@ -189,7 +189,10 @@ class SqliteStore(SqlStore):
 
             with self._write_engine.begin() as connection:
                 # Another process may have been first.
-                if self._revision(connection) != REVISIONS[-1]:
+                revision = self._revision(connection)
+                if revision is not None and revision != REVISIONS[-1]:
+                    self._back_up(revision)
+                if revision != REVISIONS[-1]:
                     upgrade(connection)
         # The writer's connection, from now on: what others commit after this line is news to it.
         self._connection = self._write_engine.connect()
@@ -244,6 +247,25 @@ class SqliteStore(SqlStore):
                 if exc.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(0.005)
+
+    def _back_up(self, revision: str) -> None:
+        """Keep the database as it is beside itself, before it is changed; the write lock is held."""
+        path = self.database.with_name(f"{DATABASE}.{revision}.bak")
+        temporary = path.with_suffix(".tmp")
+        temporary.unlink(missing_ok=True)
+        os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        try:
+            temporary.chmod(0o600)
+            with closing(self._connect_reader()) as source, closing(sqlite3.connect(temporary)) as target:
+                source.backup(target)
+                target.execute("PRAGMA journal_mode = DELETE").fetchone()  # one file, whole by itself
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(self.folder)
 
     def _revision(self, connection: Connection) -> str | None:
         """The revision of the database, None for an empty one."""

@@ -26,12 +26,12 @@ def script_directory() -> ScriptDirectory:
     return ScriptDirectory(str(Path(__file__).parent))
 
 
-def upgrade(connection: Connection) -> None:
-    """Bring the database to the latest revision inside the transaction of `connection`."""
+def upgrade(connection: Connection, to: str = REVISIONS[-1]) -> None:
+    """Bring the database to a revision, the latest one by default, inside the transaction of `connection`."""
     script = script_directory()
 
     def steps(revision: Any, _context: Any) -> Sequence[Any]:
-        return script._upgrade_revs(REVISIONS[-1], revision)
+        return script._upgrade_revs(to, revision)
 
     # `alembic.op` is one for the whole process: two stores that are opened at once would write into one database.
     with _ONE_AT_A_TIME, EnvironmentContext(Config(), script, fn=steps) as environment:
