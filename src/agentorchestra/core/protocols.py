@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -18,6 +18,7 @@ from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, O
 from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunManifest, RunStatus
 
 DepsT_co = TypeVar("DepsT_co", covariant=True)
@@ -235,7 +236,12 @@ class Owner(BaseModel):
 
 
 class RunRecord(BaseModel):
-    """A row of `runs`."""
+    """A row of `runs`.
+
+    Attributes:
+        imported: when it came from elsewhere (a bundle, a file of events), None for a run made here. What such a run
+            names (an application, tools, texts of modules) is another's: reading and replaying it executes none of it.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -246,6 +252,7 @@ class RunRecord(BaseModel):
     created: datetime
     parent_run: str | None = None
     fork_seq: int | None = None
+    imported: datetime | None = None
 
 
 class Job(BaseModel):
@@ -257,6 +264,13 @@ class Job(BaseModel):
     owner: Owner | None
     epoch: int
     lease_until: datetime | None
+
+
+class BlobInfo(NamedTuple):
+    """What is known of a blob without reading it; `size` in bytes."""
+
+    size: int
+    media_type: str
 
 
 @runtime_checkable
@@ -282,6 +296,20 @@ class Store(Protocol):
         """A new run with its first events, status `created`, epoch 0."""
         ...
 
+    async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
+        """A run that was made elsewhere, with its rows as they are there; nobody drives it.
+
+        Args:
+            record: its row; `imported` says when it came.
+            events: its whole log, in order and without gaps.
+            epoch: the last one it was driven under.
+
+        Raises:
+            StoreError: if there is a run of this id already, or the events are not one whole log.
+            DuplicateEventError: if a key stands twice among them.
+        """
+        ...
+
     def append(
         self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
     ) -> Future[tuple[int, ...]]:
@@ -301,6 +329,19 @@ class Store(Protocol):
 
     async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
         """The events with after < seq <= upto, in order, blobs resolved."""
+        ...
+
+    async def query(
+        self, wanted: LogQuery, *, after: tuple[str, int] | None = None, limit: int = 1000, newest: bool = False
+    ) -> list[Event]:
+        """Events of any runs, by run id (which is by creation) and sequence, blobs resolved.
+
+        Args:
+            wanted: which ones; at most 500 runs by name.
+            after: run and sequence of the last event of the page before.
+            limit: at most this many.
+            newest: the last ones instead of the first ones (still in order).
+        """
         ...
 
     async def get_run(self, run: str) -> RunRecord | None:
@@ -341,6 +382,10 @@ class Store(Protocol):
         Raises:
             StoreError: if there is no such blob or it does not match its hash.
         """
+        ...
+
+    async def find_blobs(self, names: Sequence[str]) -> dict[str, BlobInfo]:
+        """Those of these hashes that are blobs, without reading their bytes."""
         ...
 
     async def changed(self) -> bool:
@@ -418,6 +463,7 @@ class Environment(Protocol):
 
 __all__ = [
     "Attempt",
+    "BlobInfo",
     "EffectKind",
     "Engine",
     "Environment",

@@ -13,7 +13,8 @@ from typing import Any
 
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.events import Event, NewEvent
-from agentorchestra.core.protocols import Job, Owner, RunRecord
+from agentorchestra.core.protocols import BlobInfo, Job, Owner, RunRecord
+from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.runtime.store import rows
 from agentorchestra.runtime.store.blobs import no_blob
@@ -35,6 +36,7 @@ class _Run:
         self.owner: Owner | None = None
         self.epoch = 0
         self.lease_until: datetime | None = None
+        self.imported: datetime | None = None
 
     def add(self, new: Sequence[Row]) -> tuple[int, ...]:
         first = len(self.events) + 1
@@ -58,6 +60,7 @@ class _Run:
             created=datetime.fromisoformat(self.created),
             parent_run=manifest.parent_run,
             fork_seq=manifest.fork_seq,
+            imported=self.imported,
         )
 
 
@@ -69,6 +72,7 @@ class MemoryStore:
         self._state = "new"
         self._runs: dict[str, _Run] = {}
         self._blobs: dict[str, bytes] = {}
+        self._media_types: dict[str, str] = {}
         self._external = 0
         self._seen = 0
 
@@ -92,6 +96,17 @@ class MemoryStore:
             new = _Run(run, manifest)
             new.add(rows.encode_append(0, events, None))
             self._runs[run] = new
+
+    async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
+        """See `Store.import_run`."""
+        with self._use():
+            if record.id in self._runs:
+                raise rows.existing_run(record.id)
+            new = _Run(record.id, record.manifest)
+            new.add(rows.encode_import(record, events))
+            new.created = rows.stamp(record.created)
+            new.status, new.epoch, new.imported = record.status, epoch, record.imported
+            self._runs[record.id] = new
 
     def append(
         self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
@@ -119,10 +134,26 @@ class MemoryStore:
         """See `Store.load`."""
         with self._use():
             part = self._run(run).events[max(after, 0) : None if upto is None else max(upto, 0)]
-        return [
-            rows.event_of(row, json.loads(row[-1]) if isinstance(row[-1], str) else rows.body_of(row[-1]))
-            for row in part
+        return [_event(row) for row in part]
+
+    async def query(
+        self, wanted: LogQuery, *, after: tuple[str, int] | None = None, limit: int = 1000, newest: bool = False
+    ) -> list[Event]:
+        """See `Store.query`."""
+        with self._use():
+            logs = [(run, list(self._runs[run].events)) for run in sorted(self._runs) if self._fits(run, wanted)]
+        found = [
+            event
+            for run, log in logs
+            for event in map(_event, log)
+            if (after is None or (run, event.seq) > after) and wanted.matches(event)
         ]
+        return found[-limit:] if newest else found[:limit]
+
+    def _fits(self, run: str, wanted: LogQuery) -> bool:
+        if wanted.runs is not None and run not in wanted.runs:
+            return False
+        return wanted.session is None or self._runs[run].record().manifest.session == wanted.session
 
     async def get_run(self, run: str) -> RunRecord | None:
         """See `Store.get_run`."""
@@ -188,6 +219,7 @@ class MemoryStore:
         sha256 = hashlib.sha256(data).hexdigest()
         with self._use():
             self._blobs.setdefault(sha256, bytes(data))
+            self._media_types.setdefault(sha256, media_type)
         return sha256
 
     async def get_blob(self, sha256: str) -> bytes:
@@ -197,6 +229,13 @@ class MemoryStore:
                 return self._blobs[sha256]
             except KeyError:
                 raise no_blob(sha256) from None
+
+    async def find_blobs(self, names: Sequence[str]) -> dict[str, BlobInfo]:
+        """See `Store.find_blobs`."""
+        with self._use():
+            return {
+                name: BlobInfo(len(self._blobs[name]), self._media_types[name]) for name in names if name in self._blobs
+            }
 
     async def changed(self) -> bool:
         """Whether something was appended without an epoch since the last call."""
@@ -218,3 +257,7 @@ class MemoryStore:
             return self._runs[run]
         except KeyError:
             raise rows.unknown_run(run) from None
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    return rows.event_of(row, json.loads(row[-1]) if isinstance(row[-1], str) else rows.body_of(row[-1]))

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentorchestra.core.errors import DuplicateEventError, FencedError, StoreError, UnknownRunError
 from agentorchestra.core.events import BODIES, Event, NewEvent
-from agentorchestra.core.protocols import Owner
+from agentorchestra.core.protocols import Owner, RunRecord
 from agentorchestra.core.spec import RunManifest, RunStatus
 
 INLINE_BYTES = 16 * 1024
@@ -168,6 +168,25 @@ def encode_append(epoch: int | None, events: Sequence[NewEvent], status: RunStat
             raise StoreError(
                 f"the status {status.value!r} can be set only by the process that drives the run; claim it first"
             )
+    return tuple(Row(event) for event in events)
+
+
+def encode_import(record: RunRecord, events: Sequence[Event]) -> tuple[Row, ...]:
+    """The rows of a run that was made elsewhere.
+
+    Raises:
+        StoreError: if the events are not its whole log in order, or a body is not JSON.
+    """
+    for seq, event in enumerate(events, 1):
+        if event.seq != seq or event.run != record.id:
+            raise StoreError(
+                f"run {record.id!r} cannot be imported: event {seq} is number {event.seq} of {event.run!r}; "
+                "give its whole log in order"
+            )
+    if record.next_seq != len(events) + 1:
+        raise StoreError(
+            f"run {record.id!r} cannot be imported: it has {record.next_seq - 1} events, not {len(events)}"
+        )
     return tuple(Row(event) for event in events)
 
 

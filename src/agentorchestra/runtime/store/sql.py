@@ -41,13 +41,15 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from agentorchestra.core.errors import AgentOrchestraError, StoreError, StoreFullError
 from agentorchestra.core.events import Event, NewEvent
-from agentorchestra.core.protocols import Job, Owner, RunRecord
+from agentorchestra.core.protocols import BlobInfo, Job, Owner, RunRecord
+from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.runtime.store import rows
 from agentorchestra.runtime.store.blobs import no_blob, verified
 from agentorchestra.runtime.store.patience import Patience
 from agentorchestra.runtime.store.rows import Row
 from agentorchestra.runtime.store.schema import blobs, events, jobs, runs
+from agentorchestra.runtime.store.selecting import selected
 
 T = TypeVar("T")
 
@@ -562,21 +564,39 @@ class SqlStore(ABC):
     async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
         """See `Store.create_run`."""
         new = rows.encode_append(0, events, None)
-        record = {
+        record = RunRecord(
+            id=run,
+            status=RunStatus.CREATED,
+            manifest=manifest,
+            next_seq=1 + len(new),
+            created=manifest.created,
+            parent_run=manifest.parent_run,
+            fork_seq=manifest.fork_seq,
+        )
+        await self._add_run(record, new, epoch=0)
+
+    async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
+        """See `Store.import_run`."""
+        await self._add_run(record, rows.encode_import(record, events), epoch=epoch)
+
+    async def _add_run(self, record: RunRecord, new: tuple[Row, ...], *, epoch: int) -> None:
+        run = record.id
+        values = {
             "id": run,
-            "parent_run": manifest.parent_run,
-            "fork_seq": manifest.fork_seq,
-            "manifest": rows.manifest_json(manifest),
-            "status": RunStatus.CREATED.value,
-            "next_seq": 1 + len(new),
-            "created": rows.stamp(manifest.created),
-            "session": manifest.session,
+            "parent_run": record.parent_run,
+            "fork_seq": record.fork_seq,
+            "manifest": rows.manifest_json(record.manifest),
+            "status": record.status.value,
+            "next_seq": record.next_seq,
+            "created": rows.stamp(record.created),
+            "session": record.manifest.session,
+            "imported": None if record.imported is None else rows.stamp(record.imported),
         }
 
         def create(connection: Connection, operation: Call[None]) -> None:
-            if connection.execute(self._insert_missing(runs).returning(runs.c.id), record).first() is None:
+            if connection.execute(self._insert_missing(runs).returning(runs.c.id), values).first() is None:
                 raise rows.existing_run(run)
-            connection.execute(insert(jobs), {"run": run, "owner": None, "epoch": 0, "lease_until": None})
+            connection.execute(insert(jobs), {"run": run, "owner": None, "epoch": epoch, "lease_until": None})
             self._insert_large(connection, operation.large)
             if new:
                 self._insert_events(connection, [row.values(run, seq) for seq, row in enumerate(new, 1)])
@@ -687,12 +707,27 @@ class SqlStore(ABC):
             found = connection.execute(statement).all()
             if not found and connection.execute(select(runs.c.id).where(runs.c.id == run)).first() is None:
                 raise rows.unknown_run(run)
-            named = [_blob_named(values[-1]) for values in found]
-            large = self._large(connection, [one for one in named if one is not None])
-            return [
-                rows.event_of(values, json.loads(values[-1]) if sha256 is None else rows.body_of(large(sha256)))
-                for values, sha256 in zip(found, named, strict=True)
-            ]
+            return self._events(connection, found)
+
+        return await self._read(read)
+
+    def _events(self, connection: Connection, found: Sequence[Result[Any]]) -> list[Event]:
+        named = [_blob_named(values[-1]) for values in found]
+        large = self._large(connection, [one for one in named if one is not None])
+        return [
+            rows.event_of(values, json.loads(values[-1]) if sha256 is None else rows.body_of(large(sha256)))
+            for values, sha256 in zip(found, named, strict=True)
+        ]
+
+    async def query(
+        self, wanted: LogQuery, *, after: tuple[str, int] | None = None, limit: int = 1000, newest: bool = False
+    ) -> list[Event]:
+        """See `Store.query`."""
+        statement = selected(wanted, after=after, limit=limit, newest=newest)
+
+        def read(connection: Connection) -> list[Event]:
+            found = connection.execute(statement).all()
+            return self._events(connection, found[::-1] if newest else found)
 
         return await self._read(read)
 
@@ -739,6 +774,19 @@ class SqlStore(ABC):
             if found.data is None:
                 return self._bytes_of(sha256)
             return verified(sha256, bytes(found.data), "the table `blobs`")
+
+        return await self._read(read)
+
+    async def find_blobs(self, names: Sequence[str]) -> dict[str, BlobInfo]:
+        """See `Store.find_blobs`."""
+
+        def read(connection: Connection) -> dict[str, BlobInfo]:
+            held: dict[str, BlobInfo] = {}
+            for start in range(0, len(names), _AT_ONCE):
+                part = names[start : start + _AT_ONCE]
+                statement = select(blobs.c.sha256, blobs.c.size, blobs.c.media_type).where(blobs.c.sha256.in_(part))
+                held |= {sha256: BlobInfo(size, kind) for sha256, size, kind in connection.execute(statement)}
+            return held
 
         return await self._read(read)
 

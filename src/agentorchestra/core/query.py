@@ -1,0 +1,75 @@
+"""What is looked for in the log: the queries of the paper's tracer (000, app. C.1.1) by session, task, record, index.
+
+A task is a run; a record is an effect, whose id is its key; the index is the event's place in its run's log.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict
+
+from agentorchestra.core.events import Event
+from agentorchestra.core.ids import EffectKey
+
+
+class LogQuery(BaseModel):
+    """Which events are wanted; what is left out does not narrow.
+
+    Attributes:
+        runs: of these runs.
+        session: of runs of this session.
+        record: the key of an effect (`/1.react#3`), or a branch with everything below it (`/1.react`, `/1`).
+        first, last: indices in the run's log, both inclusive.
+        types: `started`, `completed`, ...
+        actor: the agent or process that wrote it.
+        since: not before this time.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    runs: tuple[str, ...] | None = None
+    session: str | None = None
+    record: str | None = None
+    first: int | None = None
+    last: int | None = None
+    types: tuple[str, ...] = ()
+    actor: str | None = None
+    since: datetime | None = None
+
+    @property
+    def key(self) -> EffectKey | None:
+        """The effect that `record` names; None for a branch, or without one."""
+        if self.record is None:
+            return None
+        try:
+            return EffectKey.parse(self.record)
+        except ValueError:
+            return None
+
+    @property
+    def beginnings(self) -> tuple[str, ...]:
+        """What the branches below the one of `record` begin with: `/1.react` also stands for `/1.react/0.worker`."""
+        branch = (self.record or "").rstrip("/")
+        return (f"{branch}/", f"{branch}.") if branch else ("/",)
+
+    def matches(self, event: Event) -> bool:
+        """Whether an event of a fitting run and session is wanted."""
+        key = self.key
+        if key is not None:
+            fits = (event.branch, event.n) == key
+        elif self.record is not None:
+            fits = event.branch == self.record or event.branch.startswith(self.beginnings)
+        else:
+            fits = True
+        return (
+            fits
+            and (self.first is None or event.seq >= self.first)
+            and (self.last is None or event.seq <= self.last)
+            and (not self.types or event.type in self.types)
+            and (self.actor is None or event.actor == self.actor)
+            and (self.since is None or event.ts >= self.since)
+        )
+
+
+__all__ = ["LogQuery"]
