@@ -225,6 +225,26 @@ async def test_a_run_is_cancelled_and_goes_on_after_a_resume(tmp_path: Path) -> 
         assert (await web.post(f"/runs/{run_id}/cancel"))["status"] == "completed"
 
 
+async def test_a_run_is_paused_and_goes_on_only_by_a_resume(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        run_id = await web.submit("PLAN both")
+        await web.gate.reached()
+        await web.asked(run_id)
+        assert (await web.post(f"/runs/{run_id}/pause", {"reason": "lunch"}))["status"] == "running"
+        web.gate.open.set()
+        found = await web.until(run_id, "paused")
+        (question,) = found["questions"]
+        assert (await web.post(f"/runs/{run_id}/pause"))["status"] == "paused"
+        answered = await web.post(f"/runs/{run_id}/answer", {"answer": "blue"})
+        assert (answered["question"], answered["status"]) == (question["key"], "paused")
+        await web.post(f"/runs/{run_id}/resume")
+        found = await web.until(run_id, "completed")
+        assert found["result"]["answer"] == "The tools said: blue | the gate is open"
+        refused = await web.post(f"/runs/{run_id}/pause", status=409)
+        assert refused["error"] == f"run {run_id} is not under way (completed): there is nothing to pause"
+        await web.post("/runs/run_x/pause", status=404)
+
+
 async def test_a_resume_brings_another_budget(tmp_path: Path) -> None:
     async with served(tmp_path) as web:
         run_id = await web.submit("6 * 7?", budget={"tokens": 10})

@@ -30,6 +30,7 @@ COMMANDS: dict[str, Entry] = {
     "replay": Entry("replay", "replay", "Check that today's code and prompts repeat a recorded run."),
     "fork": Entry("fork", "fork", "Go on from any event of a run, with another model or prompt."),
     "compare": Entry("compare", "compare", "Show where two runs first differ, and how each goes on."),
+    "pause": Entry("pause", "pause", "Stop a run before its next step; resume goes on."),
     "cancel": Entry("cancel", "cancel", "Stop a run, wherever it is driven."),
     "tell": Entry("tell", "tell", "Add to the task of a run; it is read at the next step."),
     "new": Entry("new", "new", "Write a tool, an agent or a system to begin with, and its test."),
@@ -91,7 +92,7 @@ Examples:
 
 \b
 Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 any other end (partial,
-blocked, waiting, out of budget or time), 130 cancelled.
+blocked, waiting, paused, out of budget or time), 130 cancelled.
 
 \b
 AGENTORCHESTRA_WORKSPACE names the workspace, AGENTORCHESTRA_DEBUG=1 shows tracebacks.""",

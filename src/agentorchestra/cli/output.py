@@ -179,7 +179,8 @@ def _print_next(result: RunResult, folder: Path, *, as_json: bool) -> None:
         if not result.questions:
             say(f"the run waits: {result.error or 'nothing is open'}")
         return
-    trouble = _trouble(result)
+    print_questions(result.questions, result.run_id, folder)
+    trouble = "" if result.status is RunStatus.PAUSED else _trouble(result)
     if trouble:
         say(f"error: {one_line(trouble, 2000)}")
     if result.status not in FINAL and not as_json:

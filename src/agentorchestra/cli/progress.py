@@ -51,6 +51,9 @@ class Progress:
             case "cancel_requested":
                 reason = f": {one_line(str(body['reason']))}" if body.get("reason") else ""
                 return f"  asked to stop{reason}"
+            case "pause_requested":
+                reason = f": {one_line(str(body['reason']))}" if body.get("reason") else ""
+                return f"  asked to pause{reason}"
             case _:
                 return None
 

@@ -30,13 +30,15 @@ from agentorchestra.core.errors import (
     WorkspaceStateError,
 )
 from agentorchestra.core.protocols import RunRecord
-from agentorchestra.core.spec import FINAL, Question
+from agentorchestra.core.spec import FINAL, Question, RunStatus
 from agentorchestra.runtime.engine import is_dead
+from agentorchestra.runtime.waiting import GOES_ON
 from agentorchestra.web.bodies import (
     AnswerBody,
     ApproveBody,
     CancelBody,
     DenyBody,
+    PauseBody,
     ResumeBody,
     SentFile,
     Submission,
@@ -136,6 +138,7 @@ class WebApp:
             Route("/runs/{run_id}/approve", self._approve, methods=["POST"]),
             Route("/runs/{run_id}/deny", self._deny, methods=["POST"]),
             Route("/runs/{run_id}/tell", self._tell, methods=["POST"]),
+            Route("/runs/{run_id}/pause", self._pause, methods=["POST"]),
             Route("/runs/{run_id}/cancel", self._cancel, methods=["POST"]),
             Route("/runs/{run_id}/resume", self._resume, methods=["POST"]),
         ]
@@ -237,6 +240,16 @@ class WebApp:
                 f"run {record.id} is over ({record.status.value}) and reads nothing; start a new run", status=409
             )
         await self._ws.tell(record.id, body.text, by=_BY)
+        return JSONResponse(await self._brief(record.id), status_code=202)
+
+    async def _pause(self, request: Request) -> Response:
+        body = await read_body(request, PauseBody, self._max_body_bytes)
+        record = await self._record(request)
+        if record.status is not RunStatus.PAUSED and record.status not in GOES_ON:
+            raise HttpRequestError(
+                f"run {record.id} is not under way ({record.status.value}): there is nothing to pause", status=409
+            )
+        await self._ws.pause(record.id, reason=body.reason, by=_BY)
         return JSONResponse(await self._brief(record.id), status_code=202)
 
     async def _cancel(self, request: Request) -> Response:

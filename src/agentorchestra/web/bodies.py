@@ -109,6 +109,12 @@ class CancelBody(_Body):
     reason: str = ""
 
 
+class PauseBody(_Body):
+    """POST /runs/{id}/pause."""
+
+    reason: str = ""
+
+
 class ResumeBody(_Body):
     """POST /runs/{id}/resume."""
 
@@ -161,6 +167,7 @@ __all__ = [
     "CancelBody",
     "DenyBody",
     "Limits",
+    "PauseBody",
     "ResumeBody",
     "Submission",
     "TellBody",

@@ -63,6 +63,8 @@ class Driver:
         """Take up the answer to a question that was just recorded, unless the run's driver does it by itself."""
         if run_id in self._tasks:
             self._answered.add(run_id)
+        elif await self._stopped(run_id):
+            return
         elif run_id not in self._ws.engine.driving:
             try:
                 await self.begin(run_id)
@@ -112,10 +114,16 @@ class Driver:
             events = await self._ws.events(run_id)
             if any(one.type == "completed" and (one.branch, str(one.n)) == (branch, number) for one in events):
                 return
+            if await self._stopped(run_id):
+                return
             try:
                 return await self.begin(run_id)
             except FencedError:
                 continue
+
+    async def _stopped(self, run_id: str) -> bool:
+        """Whether somebody stopped the run: an answer does not start it again, only a resume does."""
+        return (await self._ws.result(run_id)).status in (RunStatus.PAUSED, RunStatus.CANCELLED)
 
     def _over(self, run_id: str, task: asyncio.Task[None]) -> None:
         if self._tasks.get(run_id) is task:

@@ -15,7 +15,7 @@ from agentorchestra.cli.options import WORDS, json_option, run_argument, workspa
 from agentorchestra.cli.output import command, print_result, say
 from agentorchestra.cli.workspaces import opened_run
 from agentorchestra.core.errors import FencedError
-from agentorchestra.core.spec import Question, RunResult
+from agentorchestra.core.spec import Question, RunResult, RunStatus
 from agentorchestra.workspace import Workspace
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,7 +57,8 @@ Examples:
 def answer(run: str, text: str, question: str | None, no_resume: bool, as_json: bool, folder: Path) -> int:
     """Answer the open question of RUN with TEXT, then go on with the run here.
 
-    If another process drives the run, the answer is handed to it. `agentorchestra show RUN` lists the open questions.
+    If another process drives the run, the answer is handed to it; a run that was paused or cancelled stays so until it
+    is resumed. `agentorchestra show RUN` lists the open questions.
     """
     return _settle(
         run,
@@ -135,7 +136,8 @@ def _settle(
             if not as_json:
                 say(f"recorded for {record.id} {settled.key}")
             result, driven_here = None, False
-            if not no_resume:
+            stopped = await _stopped(workspace, record.id)
+            if not no_resume and stopped is None:
                 result = await _go_on(
                     workspace, record.id, settled, stop, folder=folder, as_json=as_json, ask=record.manifest.on_ask
                 )
@@ -144,8 +146,9 @@ def _settle(
                 result = await workspace.result(record.id)
         if driven_here:
             return print_result(result, folder, as_json=as_json)
-        if no_resume:
-            say(f"to go on: {command('resume', record.id, folder)}")
+        if no_resume or stopped is not None:
+            so = "" if stopped is None else f"the run stays {stopped.value}; "
+            say(f"{so}to go on: {command('resume', record.id, folder)}")
         else:
             say(f"another process drives the run and goes on with it: {command('show', record.id, folder)}")
         if as_json:
@@ -174,9 +177,19 @@ async def _go_on(
             if not isinstance(exc.__cause__, FencedError):
                 raise
         # It may be just about to stop and wait for this very answer: then the run is driven here after all.
-        if await _taken_up(workspace, run_id, settled) or asyncio.get_running_loop().time() > deadline:
+        if (
+            await _stopped(workspace, run_id) is not None
+            or await _taken_up(workspace, run_id, settled)
+            or asyncio.get_running_loop().time() > deadline
+        ):
             return None
         await asyncio.sleep(0.2)
+
+
+async def _stopped(workspace: Workspace[Any], run_id: str) -> RunStatus | None:
+    """The status of a run that somebody stopped: an answer does not start it again, only a resume does."""
+    status = (await workspace.result(run_id)).status
+    return status if status in (RunStatus.PAUSED, RunStatus.CANCELLED) else None
 
 
 async def _taken_up(workspace: Workspace[Any], run_id: str, settled: Question) -> bool:

@@ -53,7 +53,7 @@ Examples:
 
 \b
 Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 any other end (partial,
-blocked, waiting, out of budget or time), 130 cancelled.""",
+blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 )
 @click.argument("task", metavar="TASK", type=WORDS)
 @click.option(

@@ -314,6 +314,9 @@ class RunView:
             case "cancel_requested":
                 reason = f": {body['reason']}" if body.get("reason") else ""
                 self.notes.append(Note(event.ts, "warning", f"asked to stop{reason}"))
+            case "pause_requested":
+                reason = f": {body['reason']}" if body.get("reason") else ""
+                self.notes.append(Note(event.ts, "info", f"asked to pause{reason}"))
             case "budget_exhausted":
                 self.notes.append(Note(event.ts, "warning", str(body["message"])))
             case "budget_raised":

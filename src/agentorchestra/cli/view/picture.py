@@ -26,6 +26,7 @@ _STYLES = {
     "completed": "green",
     "running": "cyan",
     "waiting": "yellow",
+    "paused": "yellow",
     "partial": "yellow",
     "blocked": "yellow",
     "cancelled": "yellow",
@@ -195,7 +196,7 @@ def _foot(view: RunView) -> list[Line]:
         Line(_NOTE, Text(f"{note.level}: {one_line(note.text, 500)}", style=_STYLES.get(note.level, "")))
         for note in view.notes[-_NOTES:]
     ]
-    if view.status is RunStatus.WAITING:
+    if view.status in (RunStatus.WAITING, RunStatus.PAUSED):
         lines += [
             Line(_NOTE, Text(f"? {one_line(question.question, 500)}", style="bold yellow"))
             for question in view.questions
