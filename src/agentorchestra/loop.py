@@ -206,6 +206,15 @@ def _union(a: tuple[Provenance, ...], b: tuple[Provenance, ...]) -> tuple[Proven
     return tuple(sorted({*a, *b}, key=lambda p: (p.kind, p.ref, p.trust.value)))
 
 
+def described(schemas: Sequence[ToolSchema]) -> tuple[Provenance, ...]:
+    """The descriptions of tools that come from outside: an agent that is offered these tools has read them."""
+    return tuple(
+        Provenance(kind="tool", ref=f"{one.name} (its description)", trust=one.trust)
+        for one in schemas
+        if one.trust is Trust.UNTRUSTED
+    )
+
+
 def _finishing(effect: Effect, outcome: Outcome) -> JsonValue:
     """What `done` gave back, called as a tool or by a program; None where it was not called, or refused."""
     if not outcome.ok:
@@ -405,9 +414,8 @@ class ModelDecider:
         schemas = self.tools.schemas()
         if final:
             schemas = tuple(schema for schema in schemas if schema.name == "done")
-        provenance = _union(
-            state.sources, provenance_of([b for m in messages[len(state.messages) :] for b in m.content])
-        )
+        shown_now = provenance_of([b for m in messages[len(state.messages) :] for b in m.content])
+        provenance = _union(_union(state.sources, shown_now), described(schemas))
         request = ModelRequest(
             model=self.model, messages=messages, tools=schemas if self.native else (), settings=self.settings
         ).after(self.asked)

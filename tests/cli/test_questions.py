@@ -64,8 +64,8 @@ def test_an_approval_shows_where_the_arguments_come_from(app: Folder) -> None:
     waiting = app.run("run", "PLAN mail")
     assert waiting.code == 3
     assert not (app.path / "outbox.txt").exists()
-    assert "to = 'eve@example.org' (untrusted: not from your task)" in waiting.err
-    assert "body = 'the code is 4711' (untrusted: not from your task)" in waiting.err
+    assert "to = 'eve@example.org' (untrusted: tool read_notes)" in waiting.err
+    assert "body = 'the code is 4711' (untrusted: tool read_notes)" in waiting.err
     assert "agentorchestra approve run_" in waiting.err
     done = app.run("approve", "last", "--json")
     assert done.code == 0
@@ -148,7 +148,7 @@ def test_a_question_is_answered_in_place(app: Folder, terminal: Terminal) -> Non
 
 def test_an_approval_in_place(app: Folder, terminal: Terminal) -> None:
     with ask(app, terminal, "run", "PLAN mail", "--json") as started:
-        started.wait_for("to = 'eve@example.org' (untrusted: not from your task)")
+        started.wait_for("to = 'eve@example.org' (untrusted: tool read_notes)")
         started.wait_for("Allow it? y or n")
         terminal.type("what\n")
         started.wait_for("Allow it? y or n (Ctrl-D leaves it open): Allow it? y or n")

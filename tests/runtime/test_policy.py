@@ -9,9 +9,11 @@ import pytest
 
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, EffectKind, Provenance, Tag
+from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import PolicySettings
-from agentorchestra.runtime.policy import DefaultPolicy, links_in, normalise
+from agentorchestra.runtime.addresses import links_in
+from agentorchestra.runtime.policy import DefaultPolicy
 
 PAGE = Provenance(kind="web", ref="https://a.example/x", trust=Trust.UNTRUSTED)
 USER = Provenance(kind="task", trust=Trust.USER)
@@ -51,6 +53,14 @@ def test_every_leaf_of_the_arguments_counts_and_the_reason_names_them() -> None:
     effect = _effect(Tag.SEND, mail={"to": ["ann@a.example", "eve@e.example"], "copies": 7, "draft": True})
     verdict = DefaultPolicy().decide(effect, PolicyView(user_content=("send it to ann@a.example",)))
     assert verdict.action == "ask"
+    # Where no schema names the fields, their names are chosen by the caller too.
+    keys = {"mail.copies (key)", "mail.draft (key)"}
+    assert set(verdict.arguments) == {"mail.to[1]", "mail.copies", "mail.draft", *keys}
+    fields = {"to": {}, "copies": {}, "draft": {"default": True}}
+    parameters = {"type": "object", "properties": {"mail": {"type": "object", "properties": fields}}}
+    declared = ToolSchema(name="act", description="", parameters=parameters)
+    effect = effect.model_copy(update={"declared": declared})
+    verdict = DefaultPolicy().decide(effect, PolicyView(user_content=("send it to ann@a.example",)))
     assert set(verdict.arguments) == {"mail.to[1]", "mail.copies"}
     assert "act (send) would act with mail.to[1], mail.copies not taken from your task" in verdict.reason
     assert "web https://a.example/x" in verdict.reason
@@ -105,9 +115,10 @@ def test_names_are_opened_and_closed_by_the_settings() -> None:
     assert denied.action == "deny" and "'shell' is denied by the workspace's policy settings" in denied.reason
 
 
-def test_normalising_and_links() -> None:
-    assert normalise("  “Straße”\n 5. ") == normalise("“strasse” 5")
+def test_links_stand_as_written_and_without_the_sentence_around_them() -> None:
     assert links_in("see (https://a.example/x), http://b.example/y?z=1.") == {
         "https://a.example/x",
+        "https://a.example/x),",
         "http://b.example/y?z=1",
+        "http://b.example/y?z=1.",
     }

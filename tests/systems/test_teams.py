@@ -147,7 +147,11 @@ async def test_an_answer_built_on_untrusted_content_is_not_trusted(tmp_path: Pat
         result = await ws.run("Consult two.", model=ScriptedModel(model), files=[tmp_path / "page.txt"], system="react")
         completed = {e.span: e.body["outcome"] for e in await ws.events(result.run_id) if e.type == "completed"}
         assert completed["/1.react/3.consult_two#1"].get("trust", "untrusted") == "untrusted"
-        assert completed["/1.react/3.consult_two#2"]["trust"] == "agent"  # its caller had seen no file
+        # Its caller had seen no file, but the name of one.
+        assert completed["/1.react/3.consult_two#2"].get("trust", "untrusted") == "untrusted"
+        alone = await ws.run("Consult two.", model=ScriptedModel(model), system="react")
+        completed = {e.span: e.body["outcome"] for e in await ws.events(alone.run_id) if e.type == "completed"}
+        assert completed["/1.react/3.consult_two#2"]["trust"] == "agent"
         assert completed["/1.react#2"]["trust"] == "agent"  # a model that saw the user's words only
 
 

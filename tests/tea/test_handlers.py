@@ -199,7 +199,9 @@ async def test_blocks_sources_and_artifacts(tmp_path: Path) -> None:
         ("pure", Trust.SYSTEM, Trust.AGENT),
         ("pure", Trust.USER, Trust.AGENT),
         ("pure", Trust.UNTRUSTED, Trust.UNTRUSTED),
-        ("execute", Trust.USER, Trust.AGENT),
+        ("execute", Trust.USER, Trust.UNTRUSTED),  # what it ran may have read anything
+        (("pure", "execute"), Trust.USER, Trust.AGENT),
+        ("send", Trust.USER, Trust.UNTRUSTED),  # a server's answer, its errors
         ("write", Trust.UNTRUSTED, Trust.UNTRUSTED),
         ("read", Trust.USER, Trust.UNTRUSTED),
         (("read", "network"), Trust.USER, Trust.UNTRUSTED),

@@ -74,12 +74,14 @@ class Delegate:
         tools: what it gets: names of the run's tools.
         models: names a call may choose from; fewer than two offer no choice.
         effect_of: makes the InvokeAgent effect.
+        trust: of its description, which may hold those of tools.
     """
 
     agent: Agent
     tools: tuple[str, ...]
     models: tuple[str, ...]
     effect_of: Callable[..., Effect]
+    trust: Trust = Trust.SYSTEM
 
     @property
     def schema(self) -> ToolSchema:
@@ -110,6 +112,7 @@ class Delegate:
                 "required": ["task"],
                 "additionalProperties": False,
             },
+            trust=self.trust,
         )
 
     def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:

@@ -27,6 +27,7 @@ from agentorchestra.loop import (
     Parts,
     Seen,
     State,
+    described,
     environment_state,
     inbox,
     linear,
@@ -90,10 +91,12 @@ class Kit:
                 continue
             held = session.capabilities
             tools = tuple(tool for tool in wanted if held is None or tool in held)
+            trust = Trust.SYSTEM
             if agent.tools is None:
                 # What the user's tools are for nobody else can say: without it no planner would know when to ask.
                 agent = replace(agent, description=f"{agent.description} It can: {self._abilities(tools)}.")
-            found.append(Delegate(agent, tools, self.choices, agent_effect))
+                trust = lowest(*(self.tools[name].schema.trust for name in tools if name in self.tools))
+            found.append(Delegate(agent, tools, self.choices, agent_effect, trust))
         return found
 
     def _abilities(self, tools: Sequence[str]) -> str:
@@ -213,6 +216,7 @@ def build_agent(
         rendered = f"{rendered}\n\n{acting}"
     top = is_top(session)
     told, sources = _told(spec, session, kit, top)
+    session.sight.know((*sources, *described(toolset.schemas())))
     state = State(
         messages=(system_message(rendered), Message(role="user", content=told)),
         max_steps=spec.max_steps,
@@ -297,7 +301,9 @@ def _told(
     # Without a source: what an agent is told is its order, whoever gives it, and never shown as material.
     order = TextBlock(text=text, trust=trust)
     origin = Provenance(kind="task" if top else "agent", ref="" if top else "caller", trust=trust)
-    return (*before, order, *spec.context), (origin, *provenance_of([*before, *spec.context]))
+    # Whoever gives a file its name writes into the prompt of everybody who is told of it.
+    named = (Provenance(kind="file", ref="names", trust=Trust.UNTRUSTED),) if manifest.files else ()
+    return (*before, order, *spec.context), (origin, *named, *provenance_of([*before, *spec.context]))
 
 
 async def ask_model(
@@ -463,7 +469,7 @@ def agent_effect(
         mode=Mode.COMPOSITE,
         role=session.role,
         purpose="agent",
-        provenance=() if session.parent is None else _one_each((*provenance, *told)),
+        provenance=() if session.parent is None else _one_each((*provenance, *told, *provenance_of(spec.context))),
     )
 
 

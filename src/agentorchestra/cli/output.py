@@ -207,18 +207,13 @@ def print_questions(questions: tuple[Question, ...], run_id: str, folder: Path) 
 
 
 def argument_lines(question: Question) -> list[str]:
-    """The arguments of what is to be allowed, each with where it came from."""
-    from agentorchestra.runtime.policy import leaves
+    """The arguments of what is to be allowed, each with its trust and where it came from."""
+    from agentorchestra.runtime.arguments import argument_rows
 
-    arguments = question.details.get("arguments")
-    trust = question.details.get("trust")
-    levels = trust if isinstance(trust, dict) else {}
-    lines = []
-    for path, text in leaves(arguments if isinstance(arguments, dict) else {}):
-        level = levels.get(path)
-        origin = f"{level}: not from your task" if level else "not in doubt"
-        lines.append(f"{path} = {one_line(text, 300)!r} ({origin})")
-    return lines
+    return [
+        f"{path} = {value}" + (f" ({trust}: {origin})" if trust else "")
+        for path, value, trust, origin in argument_rows(question.details)
+    ]
 
 
 __all__ = [

@@ -13,7 +13,7 @@ from agentorchestra.core.budget import Bound, Usage
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.frozen import Frozen
 from agentorchestra.core.ids import canonical_json, sha256_json
-from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolSchema
 
 
 class EffectKind(StrEnum):
@@ -106,6 +106,7 @@ class Effect(Frozen):
         world: which of rival worlds the instance lives in.
         invalid: a sentence when the call is a mistake: it is recorded and answered, never executed.
         timeout_s: time limit of the execution.
+        declared: the schema the arguments were checked against, for policy; it is neither compared nor stored.
     """
 
     kind: EffectKind
@@ -122,6 +123,7 @@ class Effect(Frozen):
     world: str = "main"
     invalid: str | None = None
     timeout_s: float | None = None
+    declared: ToolSchema | None = None
 
     @property
     def name(self) -> str:

@@ -89,11 +89,17 @@ def user(text: str, *, trust: Trust = Trust.USER, source: Source | None = None) 
 
 
 class ToolSchema(Frozen):
-    """A tool as a model sees it: name, description and a JSON schema of its arguments."""
+    """A tool as a model sees it: name, description and a JSON schema of its arguments.
+
+    Attributes:
+        trust: of these words. `untrusted` where they come from outside (another server, a file): whoever is offered the
+            tool has read them, as it reads a page.
+    """
 
     name: str
     description: str
     parameters: dict[str, Any]
+    trust: Trust = Trust.SYSTEM
 
     @cached_property
     def digest(self) -> str:

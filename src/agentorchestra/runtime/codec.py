@@ -92,7 +92,8 @@ class EffectCodec:
         if request.tools:
             stored["tools"] = [tool.digest for tool in request.tools]
         if new:
-            stored["schemas"] = {digest: tool.model_dump(mode="json") for digest, tool in new.items()}
+            dumped = {digest: tool.model_dump(mode="json", exclude_defaults=True) for digest, tool in new.items()}
+            stored["schemas"] = dumped
         settings = request.settings.model_dump(mode="json", exclude_defaults=True)
         if settings:
             stored["settings"] = settings

@@ -1,74 +1,31 @@
-"""The shipped default policy (docs/door.md, "Policy and trust").
+"""The shipped default policy (docs/door.md, "Policy and trust"; docs/security.md).
 
 Allowed whatever their trust: reading, sandboxed execution without network, writing inside the run's folder. Asked when
 an argument does not stem from the user: sending, spending, writing outside, network from code. A network read is
 allowed if its address stands verbatim in the user's content, in a received link or search result, or its host is
-allowed; a composed address asks, since it can carry data out.
+allowed; a composed address asks, since it can carry data out, and so does what else would go with a request.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
-
-from pydantic import JsonValue
+from urllib.parse import unquote
 
 from agentorchestra.core.content import Trust
-from agentorchestra.core.effects import Effect, EffectKind, Tag
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Tag
 from agentorchestra.core.policy import PolicyView, Verdict
 from agentorchestra.core.settings import PolicySettings
+from agentorchestra.runtime.addresses import host_of, is_word, links_in, may_address, same_place, words_as_addresses
+from agentorchestra.runtime.arguments import Leaf, harmless, leaves_of, shown_text
+from agentorchestra.runtime.words import Words, words_of
 
-URL = re.compile(r"\b(?:https?|ftp|file)://[^\s<>\"'`\\]+", re.IGNORECASE)
-_HOST = re.compile(
-    r"(?://)?(?:[\w.~%-]+@)?(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?(?:[/?#]\S*)?|//\S+|\d+(?:\.\d+){3}\S*", re.IGNORECASE
-)
-_TRAILING = ".,;:!?)]}'\""
 _ALLOWED = Verdict()
 _JUDGED = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE, EffectKind.WRITE_MEMORY})
-
-
-def normalise(text: str) -> str:
-    """Text for comparison: NFKC, case folded, white space and surrounding punctuation dropped."""
-    text = unicodedata.normalize("NFKC", text).casefold()
-    return re.sub(r"\s+", " ", text).strip(" .,;:!?\"'()[]{}")
-
-
-def links_in(text: str) -> set[str]:
-    """The addresses that stand verbatim in a text."""
-    return {match.group().rstrip(_TRAILING) for match in URL.finditer(text)}
-
-
-def _stands_in(wanted: str, content: str) -> bool:
-    """Whether a value stands in a text as a whole: 10 does not stand in 100, nor B in Bob."""
-    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", content) is not None
-
-
-def addresses(text: str) -> set[str]:
-    """What a value of an argument may address: links, and names of hosts without a scheme."""
-    found = links_in(text)
-    bare = text.strip()
-    if not found and _HOST.fullmatch(bare):
-        found.add(bare)
-    return found
-
-
-def leaves(value: JsonValue, path: str = "") -> Iterator[tuple[str, str]]:
-    """(path, text) of every string and number inside an argument."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if not str(key).isidentifier():  # names of fields are the tool's, other keys are the caller's data
-                yield f"{path} key", str(key)
-            yield from leaves(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from leaves(item, f"{path}[{index}]")
-    elif isinstance(value, str):
-        yield path, value
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield path, str(value)
+_LONGEST_PATH = 4096
+_ELSEWHERE = re.compile(r"~|[$%]\w|\$\{|[A-Za-z]:[\\/]|\\\\")
+"""How a path begins that a tool may take to be outside: a home folder, a variable, a drive, a server."""
 
 
 class DefaultPolicy:
@@ -89,76 +46,141 @@ class DefaultPolicy:
             return Verdict(action="deny", reason=f"{effect.name!r} is denied by the workspace's policy settings")
         if effect.kind not in _JUDGED or effect.name in self._settings.allow:
             return _ALLOWED
-        outside = list(self._outside(effect)) if Tag.WRITE in effect.tags else []
         network_code = Tag.NETWORK in effect.tags and bool({Tag.EXECUTE, Tag.WRITE} & effect.tags)
-        sensitive = bool({Tag.SEND, Tag.SPEND} & effect.tags) or network_code or bool(outside)
-        if sensitive:
-            return self._sensitive(effect, view)
+        sensitive = bool({Tag.SEND, Tag.SPEND} & effect.tags) or network_code or self._undeclared(effect)
+        if not sensitive and not effect.tags & {Tag.WRITE, Tag.NETWORK}:
+            return _ALLOWED
+        leaves = leaves_of(effect)
+        if sensitive or (Tag.WRITE in effect.tags and any(self._outside(leaves))):
+            return _sensitive(effect, leaves, words_of(view.user_content), view)
         if Tag.NETWORK in effect.tags:
-            return self._network_read(effect, view)
+            return self._network_read(effect, leaves, view)
         return _ALLOWED
 
-    def _outside(self, effect: Effect) -> Iterator[str]:
-        for path, text in leaves(dict(effect.arguments)):
-            if "://" in text or "\n" in text or len(text) > 4096:
-                continue
-            candidate = Path(text)
-            if not candidate.is_absolute() and ".." not in candidate.parts and not text.startswith("~"):
-                continue
-            if self._folder is not None and candidate.is_absolute():
-                try:
-                    if candidate.resolve().is_relative_to(self._folder.resolve()):
-                        continue
-                except OSError:
-                    pass  # not a path this machine can resolve: treat it as outside
-            yield path
+    def _undeclared(self, effect: Effect) -> bool:
+        """Whether a tool that does not say what it touches has to be taken for one that sends."""
+        if effect.kind is not EffectKind.INVOKE_TOOL or effect.tags or effect.mode in (Mode.PURE, Mode.COMPOSITE):
+            return False
+        foreign = effect.declared is not None and effect.declared.trust is Trust.UNTRUSTED
+        return foreign or self._settings.undeclared == "ask"
 
-    def _sensitive(self, effect: Effect, view: PolicyView) -> Verdict:
-        known = [normalise(text) for text in view.user_content]
-        inherited = effect.lowest_trust
-        doubtful: dict[str, Trust] = {}
-        for path, text in leaves(dict(effect.arguments)):
-            wanted = normalise(text)
-            if wanted and inherited is Trust.UNTRUSTED and not any(_stands_in(wanted, content) for content in known):
-                doubtful[path] = inherited
-        if not doubtful:
-            return Verdict()
-        tags = ", ".join(sorted(tag.value for tag in effect.tags))
-        names = ", ".join(doubtful)
-        sources = sorted({f"{p.kind} {p.ref}".strip() for p in effect.provenance if p.trust is Trust.UNTRUSTED})
-        return Verdict(
-            action="ask",
-            reason=(
-                f"{effect.name} ({tags}) would act with {names} not taken from your task "
-                f"but possibly from {', '.join(sources[:3]) or 'untrusted content'}"
-            ),
-            arguments=doubtful,
-        )
+    def _outside(self, leaves: list[Leaf]) -> Iterator[str]:
+        for leaf in leaves:
+            text = leaf.value.strip() if isinstance(leaf.value, str) else ""
+            if text and self._leads_outside(text):
+                yield leaf.path
 
-    def _network_read(self, effect: Effect, view: PolicyView) -> Verdict:
+    def _leads_outside(self, text: str) -> bool:
+        if text.lower().startswith("file:"):
+            text = unquote(text[5:]).replace("//", "/")
+        elif "://" in text:
+            return False
+        if len(text) > _LONGEST_PATH or ("\n" in text and re.search(r"[ \t]", text)):
+            return False  # no path: a text
+        path = Path(text)
+        if ".." in path.parts or _ELSEWHERE.match(text):
+            return True
+        if self._folder is None:
+            return path.is_absolute()
+        try:
+            # A relative path lies in the run's folder, unless a link on its way leads out of it.
+            return not (self._folder / path).resolve().is_relative_to(self._folder.resolve())
+        except (OSError, ValueError, RuntimeError):
+            return path.is_absolute()  # not a path this machine can resolve
+
+    def _network_read(self, effect: Effect, leaves: list[Leaf], view: PolicyView) -> Verdict:
         allowed = {host.casefold() for host in (*self._settings.allowed_hosts, *view.allowed_hosts)}
-        known: set[str] | None = None
-        # An address without a scheme is known if it stands as it is in the user's words.
-        named = view.user_content
-        for path, text in leaves(dict(effect.arguments)):
-            for address in addresses(text):
-                whole = address if "://" in address else f"https://{address.removeprefix('//')}"
-                host = (urlsplit(whole).hostname or "").casefold()
-                if host in allowed:
-                    continue
-                if known is None:
-                    known = {link for content in view.user_content for link in links_in(content)} | view.links()
-                bare = "" if "://" in address else normalise(address.removeprefix("//"))
-                if address not in known and not (bare and any(_stands_in(bare, normalise(one)) for one in named)):
-                    return Verdict(
-                        action="ask",
-                        reason=(
-                            f"{effect.name} would read {address}, which stands neither in your task nor in a received "
-                            "link or search result (a composed address can carry data out)"
-                        ),
-                        arguments={path: effect.lowest_trust},
-                    )
-        return Verdict()
+        seen_untrusted = effect.lowest_trust is Trust.UNTRUSTED
+        words = words_of(view.user_content)
+        free = [leaf for leaf in leaves if not leaf.default and not leaf.choice]
+        places = [leaf for leaf in free if isinstance(leaf.value, str) and may_address(leaf.value)]
+        if not places:
+            # An address may be put together from words, where there are several.
+            loose = [leaf for leaf in free if isinstance(leaf.value, str) and is_word(leaf.value)]
+            loose = [leaf for leaf in loose if not words.hold(leaf.value)]
+            return _composed(effect, loose) if seen_untrusted and len(loose) > 1 else _ALLOWED
+        named = words_as_addresses(view.user_content) | {link for text in view.user_content for link in links_in(text)}
+        received: frozenset[str] | None = None
+        trusted_place = True
+        for leaf in places:
+            address = str(leaf.value).strip(" \t\r\n")
+            if host_of(address) in allowed:
+                continue
+            if same_place(address, named):
+                continue
+            trusted_place = False
+            received = view.links() if received is None else received
+            if not same_place(address, received):
+                return Verdict(
+                    action="ask",
+                    reason=(
+                        f"{effect.name} would read {harmless(address, 200)}, which stands neither in your task nor in "
+                        "a received link or search result (a composed address can carry data out)"
+                    ),
+                    arguments={leaf.path: effect.lowest_trust},
+                )
+        if not seen_untrusted or all(host_of(str(leaf.value)) in allowed for leaf in places):
+            return _ALLOWED
+        others = [leaf for leaf in free if leaf not in places and not words.hold(leaf.value)]
+        if trusted_place:  # how much is to be read of it, and the like
+            others = [leaf for leaf in others if isinstance(leaf.value, str)]
+        return _composed(effect, others) if others else _ALLOWED
+
+
+def _composed(effect: Effect, leaves: list[Leaf]) -> Verdict:
+    names = ", ".join(harmless(leaf.path, 60) for leaf in leaves[:5])
+    return Verdict(
+        action="ask",
+        reason=(
+            f"{effect.name} would read from the network with {names} not taken from your task "
+            "(what goes with a request can carry data out)"
+        ),
+        arguments={leaf.path: effect.lowest_trust for leaf in leaves},
+    )
+
+
+def _sensitive(effect: Effect, leaves: list[Leaf], words: Words, view: PolicyView) -> Verdict:
+    inherited = effect.lowest_trust
+    if inherited is not Trust.UNTRUSTED:
+        return _ALLOWED
+    doubtful: dict[str, Trust] = {}
+    meant = False
+    for leaf in leaves:
+        if leaf.default:
+            continue
+        if of_user(leaf, words, view.user_content):
+            meant = True
+        else:
+            doubtful[leaf.path] = inherited
+    if meant and not doubtful:
+        return _ALLOWED
+    tags = ", ".join(sorted(tag.value for tag in effect.tags)) or "it does not say what it touches"
+    listed = [harmless(path, 60) for path in doubtful]
+    names = ", ".join(listed[:5]) + (f" and {len(listed) - 5} more" if len(listed) > 5 else "")
+    what = f"with {names} not taken from your task but" if doubtful else "although nothing in your task names it,"
+    return Verdict(
+        action="ask",
+        reason=f"{effect.name} ({tags}) would act {what} possibly from {named_sources(effect)}",
+        arguments=doubtful,
+    )
+
+
+def of_user(leaf: Leaf, words: Words, content: tuple[str, ...]) -> bool:
+    """Whether a value stands in the user's words. A yes or no stands nowhere."""
+    if isinstance(leaf.value, bool):
+        return False
+    if words.hold(leaf.value):
+        return True
+    text = leaf.value if isinstance(leaf.value, str) else ""
+    return "://" in text and same_place(text, words_as_addresses(content))
+
+
+def named_sources(effect: Effect, most: int = 3) -> str:
+    """The untrusted sources in view, for a sentence."""
+    sources = sorted({f"{p.kind} {p.ref}".strip() for p in effect.provenance if p.trust is Trust.UNTRUSTED})
+    shown = ", ".join(harmless(one, 120) for one in sources[:most])
+    more = f" and {len(sources) - most} more" if len(sources) > most else ""
+    return f"{shown}{more}" if shown else "untrusted content"
 
 
 class AllowAll:
@@ -167,3 +189,6 @@ class AllowAll:
     def decide(self, effect: Effect, view: PolicyView) -> Verdict:
         """Allow."""
         return _ALLOWED
+
+
+__all__ = ["AllowAll", "DefaultPolicy", "links_in", "named_sources", "of_user", "shown_text"]

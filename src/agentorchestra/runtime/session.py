@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import JsonValue
 
 from agentorchestra.core.budget import Budget, Usage
-from agentorchestra.core.content import MediaBlock, lowest
+from agentorchestra.core.content import MediaBlock, Trust, lowest
 from agentorchestra.core.effects import (
     BESIDE,
     OF_MODELS,
@@ -50,12 +50,14 @@ from agentorchestra.core.ids import EffectKey, derived_id, derived_random, sha25
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunManifest, RunStatus, first_names
 from agentorchestra.core.vectors import unpack
+from agentorchestra.runtime.approvals import refused_before, same_call
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.ledger import Record, within
 from agentorchestra.runtime.mail import Mail
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd, in_parallel
 from agentorchestra.runtime.run import Run, observe, wait_for
+from agentorchestra.runtime.sight import Sight, origins
 from agentorchestra.runtime.vars import PRIVATE, Vars
 
 Deps = TypeVar("Deps")
@@ -66,6 +68,9 @@ _LAZY = frozenset({EffectKind.RECEIVE})
 """Kinds whose record need not be awaited: it is committed before any row that comes after it."""
 
 _COMMON_TOOLS = frozenset({"done"})
+
+_OF_THE_DOOR = frozenset({"approval", "uncertain"})
+"""Segments of branches on which the door itself asks."""
 
 MOST_TEXTS, MOST_CHARS = 256, 200_000
 """Texts that are embedded by one effect."""
@@ -151,7 +156,7 @@ class Session(Generic[Deps]):
         self.partial: JsonValue = None
         self.failed_attempts = Usage()
         self.raised: BaseException | None = None
-        self.seen_trust = lowest(*(one.trust for one in provenance))
+        self.sight: Sight = Sight(provenance, parent.sight if parent is not None else None)
         self.spawned: dict[EffectKey, Spawned] = {}
         self.result_chars: int | None = None  # the longest result this agent's window has room for
         self.own_tools: dict[str, Any] = {}  # tools made for this agent alone (`done` with its answer's schema)
@@ -465,7 +470,7 @@ class Session(Generic[Deps]):
             raise
         finally:
             self._busy = False
-        self._absorb(outcome)
+        self._absorb(effect, outcome)
         return outcome
 
     async def perform_all(self, effects: Sequence[Effect]) -> list[Outcome]:
@@ -500,19 +505,24 @@ class Session(Generic[Deps]):
             _, error = await in_parallel([partial(chain, indices) for indices in chains.values()], self.run.mail)
         finally:
             self._busy = False
-        for outcome in results:
+        for effect, outcome in zip(effects, results, strict=True):
             if outcome is not None:
-                self._absorb(outcome)
+                self._absorb(effect, outcome)
         if error is not None:
             self.raised = error
             raise error
         return [outcome for outcome in results if outcome is not None]
 
-    def _absorb(self, outcome: Outcome) -> None:
+    def _absorb(self, effect: Effect, outcome: Outcome) -> None:
         self._vars.writes.update(outcome.writes)
-        self.seen_trust = lowest(self.seen_trust, outcome.trust)
+        self.sight.take(effect, outcome, tuple(self.mail(outcome)) if effect.kind is EffectKind.WAIT else ())
         if outcome.ended_at is not None and outcome.ended_at > self._now:
             self._now = outcome.ended_at
+
+    @property
+    def seen_trust(self) -> Trust:
+        """The lowest trust of anything this branch has seen."""
+        return self.sight.trust
 
     @property
     def asked(self) -> int:
@@ -553,7 +563,7 @@ class Session(Generic[Deps]):
         if not effect.content_hash:
             # Every effect names the code that executes it; a component without a hash of its own is its handler.
             effect = effect.model_copy(update={"content_hash": source_hash(type(handler))})
-        effect = run.redactor.effect(handler.redact(effect))
+        effect = self.sight.of(run.redactor.effect(handler.redact(effect)))
         mode = handler.mode(effect)
         run.visited.add(key)
         if run.replaying:
@@ -582,12 +592,14 @@ class Session(Generic[Deps]):
         attempt = run.ledger.attempts.get(key, 0) + 1
         if effect.invalid is not None:
             status: OutcomeStatus = "skipped" if skipped else "mistake"
-            return await self._record(key, effect, Mode.PURE, failed(status, effect.invalid), attempt)
+            said = failed(status, effect.invalid, trust=lowest(Trust.AGENT, effect.lowest_trust))
+            return await self._record(key, effect, Mode.PURE, said, attempt)
         refusal = self._refused(effect)
         if refusal is None and (record is None or not record.started):
             refusal = await self._judge(key, effect, base)
         if refusal is not None:
-            return await self._record(key, effect, Mode.PURE, failed("denied", refusal), attempt)
+            denied = failed("denied", refusal, trust=lowest(Trust.AGENT, effect.lowest_trust))
+            return await self._record(key, effect, Mode.PURE, denied, attempt)
 
         # a crash left the mark of an effect that must not be repeated
         if record is not None and record.started and mode is Mode.ONCE:
@@ -803,6 +815,7 @@ class Session(Generic[Deps]):
         if asked is not None:
             # The call was put to a human: only the answer decides, whatever policy would say by now.
             details = dict(asked.effect.get("arguments", {}))
+            same_call(key, details, effect)
             question = str(details.pop("question", ""))
             reason = question
         else:
@@ -813,11 +826,14 @@ class Session(Generic[Deps]):
             reason = verdict.reason
             if verdict.action == "deny":
                 return f"denied: {reason}"
+            if refused_before(run.ledger, effect):
+                return "denied: the user has refused this very call before in this run"
             question = f"Allow {effect.name}? {reason}"
             details = {
                 "component": effect.component,
                 "arguments": effect.arguments,
                 "trust": {name: trust.value for name, trust in verdict.arguments.items()},
+                "origins": origins(effect, verdict.arguments, self.sight, view.user_content, tuple(run.files)),
             }
         answer = await self._ask_door(key, question, details, base, "approval")
         if answer.ok and answer.value is True:
@@ -949,6 +965,7 @@ class Session(Generic[Deps]):
             for index in range(count)
         ]
         for rival in rivals:
+            rival.sight.adopt(self.sight)
             rival._chance = EffectKey(rival.branch, 0)  # rivals that draw the same numbers would all be alike
         return rivals
 
@@ -973,6 +990,7 @@ class Session(Generic[Deps]):
             one = one.parent
         for session in reversed(chain):
             self._vars.writes.update(session.vars.writes)
+            self.sight.adopt(session.sight)
         self._now = max(self._now, candidate.now)
 
     def _spawn(self, key: EffectKey, effect: Effect, handler: Any, child: Session[Any]) -> Outcome:
@@ -1172,11 +1190,12 @@ def _in_parts(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _segment(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:40] or "x"
+    segment = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:40] or "x"
+    return f"{segment}_" if segment in _OF_THE_DOOR else segment  # no component takes the place of a question
 
 
 def _handle(key: EffectKey, effect: Effect) -> Outcome:
-    return Outcome(value={"key": str(key), "actor": str(effect.arguments.get("name", ""))})
+    return Outcome(value={"key": str(key), "actor": str(effect.arguments.get("name", ""))}, trust=Trust.SYSTEM)
 
 
 __all__ = ["Session", "Spawned", "Vars"]

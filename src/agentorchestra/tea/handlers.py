@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pydantic_core import PydanticSerializationError
 
 from agentorchestra.core.budget import NO_COST, NO_USAGE, Bound, Usage
-from agentorchestra.core.content import Trust, lowest
+from agentorchestra.core.content import MediaBlock, TextBlock, Trust, lowest
 from agentorchestra.core.effects import (
     Effect,
     EffectKind,
@@ -27,7 +27,6 @@ from agentorchestra.tea.threads import NotStartedError, StillRunningError, Threa
 from agentorchestra.tea.tool import Tool, ToolResult
 
 _LONGEST_MESSAGE = 500
-_OUTSIDE = frozenset({Tag.READ, Tag.NETWORK})
 
 
 def effect_for(
@@ -70,6 +69,7 @@ def effect_for(
         instance=f"tool:{tool.name}" if tool.traits.sequential else None,
         invalid=problem,
         timeout_s=timeout,
+        declared=tool.schema,
     )
 
 
@@ -206,7 +206,7 @@ class ToolHandler:
         if tool.traits.cut:
             value, whole = await cut_result(value, tool.name, ctx, max_chars=self._max_chars)
             artifacts = artifacts + whole
-        return Outcome(value=value, usage=usage, artifacts=artifacts, trust=trust)
+        return Outcome(value=value, usage=usage, artifacts=artifacts, trust=lowest(trust, *_trusts(result.content)))
 
 
 class _Stopped(Exception):
@@ -216,12 +216,18 @@ class _Stopped(Exception):
 def _trust(tool: Tool, effect: Effect) -> Trust:
     """What comes from outside is untrusted; what is computed is as trusted as what led to the call, at most `agent`.
 
-    A tool that does not say what it touches, and one that performs effects, may bring anything from outside.
+    Only a tool that says it is pure computes. Any other may bring something from outside: what it read, the words of a
+    server that refused a mail, the name of a file that is there already.
     """
-    declared = bool(tool.tags) or tool.mode is Mode.PURE
-    if tool.tags & _OUTSIDE or tool.mode is Mode.COMPOSITE or not declared:
-        return Trust.UNTRUSTED
-    return lowest(effect.lowest_trust, Trust.AGENT)
+    pure = tool.mode is Mode.PURE and Tag.READ not in tool.tags
+    return lowest(effect.lowest_trust, Trust.AGENT) if pure else Trust.UNTRUSTED
+
+
+def _trusts(content: Any) -> Iterator[Trust]:
+    """The trust of the blocks of a result: the whole is trusted no further than any part of it."""
+    for one in content if isinstance(content, list | tuple) else [content]:
+        if isinstance(one, TextBlock | MediaBlock):
+            yield one.trust
 
 
 def _message(exc: BaseException) -> str:

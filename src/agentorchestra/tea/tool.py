@@ -34,7 +34,7 @@ from typing import Any, Concatenate, Generic, Literal, overload
 from typing_extensions import ParamSpec, TypeVar
 
 from agentorchestra.core.budget import NO_COST, Bound
-from agentorchestra.core.content import Source, Trust
+from agentorchestra.core.content import Source, Trust, lowest
 from agentorchestra.core.effects import ArtifactRef, Mode, Tag
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.ids import sha256_json
@@ -349,6 +349,7 @@ def tool_from_schema(
     takes_context: bool = False,
     source: str = "",
     traits: Traits | None = None,
+    trust: Trust = Trust.UNTRUSTED,
 ) -> Tool[..., Any]:
     """A tool whose schema comes from elsewhere: another protocol, a file, a run's output type.
 
@@ -360,6 +361,8 @@ def tool_from_schema(
         takes_context: whether the function takes the context as `ctx`.
         source: what the content hash is made of besides the schema; the function's source by default.
         traits: the rest; its tags and mode are replaced by what `effect` says.
+        trust: of the schema's words. They are untrusted unless you say otherwise: whoever is offered the tool reads
+            them. `Trust.SYSTEM` is for words of your own.
 
     Raises:
         ToolDefinitionError: for a name or effect that is not allowed, or a schema that is not an object's.
@@ -369,6 +372,7 @@ def tool_from_schema(
         raise ToolDefinitionError(f"the schema of tool {name!r} is not an object's: its type must be 'object'")
     tags, mode = _mode(name, effect, idempotent)
     arguments = SchemaArguments(schema.parameters, check, "ctx" if takes_context else None)
+    schema = schema.model_copy(update={"trust": lowest(trust, schema.trust)})
     return Tool(function, schema, arguments, replace(traits or Traits(), tags=tags, mode=mode), source=source)
 
 

@@ -133,6 +133,7 @@ class AgentToolset:
                 provenance=provenance,
                 instance=found.instance,
                 invalid=found.problem(given, unread),
+                declared=found.schema,
             )
         close = difflib.get_close_matches(call.name, self.names, n=1)
         hint = f", did you mean {close[0]!r}" if close else ""

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue
 
+from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import Citation
@@ -99,6 +100,7 @@ def done_tool(output_schema: dict[str, Any] | None = None, validator: Validator 
         check=check,
         source=done.content_hash,
         traits=Traits(thread=False, cut=False),  # the answer is the run's result: it is never cut
+        trust=Trust.SYSTEM,
     )
 
 

@@ -1,0 +1,101 @@
+"""Addresses in arguments: what may name a place in the network, and when two of them are the same place."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+URL = re.compile(r"\b(?:https?|ftp|file)://[^\s<>\"'`\\]+", re.IGNORECASE)
+_TRAILING = ".,;:!?)]}'\""
+_DOTS = str.maketrans("。．｡", "...")
+_BARE_WORD = re.compile(r"[\w-]+")
+_HOST = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*\.?")
+_PORTS = {"http": 80, "https": 443}
+_MAY_ADDRESS = re.compile(r"[\w\])]\.[\w\[]|[/\\@%=\[\]]|\w\?|:\d|localhost|^0x[0-9a-f]+$|^\d{4,}$", re.IGNORECASE)
+
+
+def links_in(text: str) -> set[str]:
+    """The addresses that stand verbatim in a text, as they are written and without the punctuation of a sentence."""
+    found = set()
+    for match in URL.finditer(text):
+        written = match.group()
+        found |= {written, written.rstrip(_TRAILING), html.unescape(written.rstrip(_TRAILING))}
+    return found
+
+
+def may_address(text: str) -> bool:
+    """Whether a value may name a place in the network by itself: a link, a host in any script, a path, a number.
+
+    Words with spaces between them are what is searched for, unless a link is among them.
+    """
+    plain = unicodedata.normalize("NFKC", text).translate(_DOTS).strip()
+    if "://" in plain or plain.startswith("//"):
+        return True
+    return not re.search(r"\s", plain) and _MAY_ADDRESS.search(plain) is not None
+
+
+def is_word(text: str) -> bool:
+    """Whether a value is one word, of which an address may be put together."""
+    return _BARE_WORD.fullmatch(text.strip()) is not None
+
+
+def canonical(address: str) -> tuple[str, str, int | None, str] | None:
+    """(scheme, host, port, the rest as it is) of an address that is written without tricks, else None.
+
+    The scheme is "" where the address has none. White space, control characters, backslashes, user names and hosts
+    that are no plain ASCII names are read differently by different clients: such an address is like no other.
+    """
+    text = address.strip(" \t\r\n")
+    if not text or re.search(r"[\s\\\x00-\x1f\x7f]", text):
+        return None
+    bare = "://" not in text
+    try:
+        parts = urlsplit(f"https://{text.removeprefix('//')}" if bare else text)
+        port = parts.port
+    except ValueError:
+        return None
+    scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")
+    if "@" in parts.netloc or _HOST.fullmatch(host) is None:
+        return None
+    port = None if port == _PORTS.get(scheme) else port
+    rest = (parts.path or "/") + (f"?{parts.query}" if "?" in text.partition("#")[0] else "")
+    rest += f"#{parts.fragment}" if "#" in text else ""
+    return ("" if bare else scheme), host, port, rest
+
+
+def same_place(address: str, named: Iterable[str]) -> bool:
+    """Whether an address is one of those that were named; one named without a scheme is meant over HTTPS and HTTP."""
+    wanted = canonical(address)
+    for one in named:
+        if address == one:
+            return True
+        known = canonical(one)
+        if wanted is None or known is None:
+            continue
+        alike = wanted[0] == known[0] or (known[0] == "" and wanted[0] in ("https", "http")) or wanted[0] == ""
+        if alike and wanted[1:] == known[1:]:
+            return True
+    return False
+
+
+def host_of(address: str) -> str | None:
+    """The host of an address that is read over HTTP; None for any other, and for one that is written with tricks."""
+    found = canonical(address)
+    return found[1] if found is not None and found[0] in ("", "http", "https") else None
+
+
+def words_as_addresses(texts: Iterable[str]) -> set[str]:
+    """The pieces of a text between white space that may be addresses, without the punctuation around them."""
+    found: set[str] = set()
+    for text in texts:
+        for piece in re.split(r"[\s<>\"'`()\[\]{}«»“”„，。；、！]+", text):
+            plain = piece.strip(".,;:!?")
+            if plain and may_address(plain):
+                found |= {plain, piece}
+    return found
+
+
+__all__ = ["URL", "canonical", "host_of", "is_word", "links_in", "may_address", "same_place", "words_as_addresses"]

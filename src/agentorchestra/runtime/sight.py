@@ -1,0 +1,249 @@
+"""What a branch of a run has seen: how far that may be trusted, and where a value may have come from.
+
+Every outcome of a branch is in view of whatever it does next, whoever builds the effect: an agent's loop names its
+sources itself, the code of a tool or of a system need not, and is judged all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import JsonValue
+
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.effects import OF_MODELS, Effect, EffectKind, Outcome, Provenance
+from agentorchestra.core.messages import ModelRequest
+from agentorchestra.runtime.addresses import links_in
+from agentorchestra.runtime.arguments import Leaf, harmless, leaves_of, shown_text
+from agentorchestra.runtime.words import fold, stands_in, words_of
+
+if TYPE_CHECKING:
+    from agentorchestra.runtime.mail import Mail
+
+MOST_PLACES = 4
+"""Places that a question names for one argument."""
+
+MOST_CHARS = 4_000_000
+"""Characters of what was seen that are searched for one argument; the newest first."""
+
+_KINDS: dict[EffectKind, str] = {
+    EffectKind.INVOKE_AGENT: "agent",
+    EffectKind.JOIN: "agent",
+    EffectKind.INVOKE_ACTION: "environment",
+    EffectKind.ASK_HUMAN: "human",
+    EffectKind.RECEIVE: "human",
+    EffectKind.TRANSCRIBE: "file",
+    EffectKind.READ_MEMORY: "memory",
+    EffectKind.WAIT: "mail",
+}
+_MERGED = frozenset(
+    {
+        EffectKind.INVOKE_TOOL,
+        EffectKind.INVOKE_ACTION,
+        EffectKind.RUN_CODE,
+        EffectKind.WRITE_MEMORY,
+        EffectKind.INVOKE_AGENT,
+        EffectKind.SPAWN,
+        EffectKind.SEND_MESSAGE,
+        EffectKind.ASK_HUMAN,
+    }
+)
+
+
+class Piece(NamedTuple):
+    """Something that was seen: its origin in words, its trust, its text, and its place where that is known."""
+
+    label: str
+    trust: Trust
+    text: str
+    place: str = ""
+
+
+class Sight:
+    """What one branch has seen.
+
+    Args:
+        provenance: what was in view when the branch began.
+        above: the caller's.
+
+    Attributes:
+        trust: the lowest trust of anything seen.
+    """
+
+    def __init__(self, provenance: tuple[Provenance, ...] = (), above: Sight | None = None) -> None:
+        self.trust = lowest(*(one.trust for one in provenance))
+        self._above = above
+        self._sources: dict[Provenance, None] = dict.fromkeys(provenance)
+        self._results: list[tuple[Effect, Outcome]] = []
+        self._mail: list[Mail] = []
+        self._request: ModelRequest | None = None
+
+    def take(self, effect: Effect, outcome: Outcome, mail: tuple[Mail, ...] = ()) -> None:
+        """An outcome came back."""
+        self.trust = lowest(self.trust, outcome.trust)
+        if effect.kind in OF_MODELS:
+            self._request = effect.request or self._request
+            self.know(effect.provenance)
+            return
+        self._mail += mail
+        self._results.append((effect, outcome))
+        name = ", ".join(sorted({one.sender for one in mail})) or effect.name
+        self._sources.setdefault(Provenance(kind=_KINDS.get(effect.kind, "tool"), ref=name, trust=outcome.trust))
+
+    def know(self, provenance: tuple[Provenance, ...]) -> None:
+        """What else is in view of the branch."""
+        self.trust = lowest(self.trust, *(one.trust for one in provenance))
+        self._sources |= dict.fromkeys(provenance)
+
+    def adopt(self, other: Sight) -> None:
+        """What another branch saw is seen by this one now."""
+        self.know(tuple(other._sources))
+        self.trust = lowest(self.trust, other.trust)
+        self._results += other._results
+        self._mail += other._mail
+        self._request = other._request or self._request
+
+    def of(self, effect: Effect) -> Effect:
+        """The effect with what its branch has seen in its provenance, where that is trusted less than what it names."""
+        if effect.kind not in _MERGED or self.trust.rank >= effect.lowest_trust.rank:
+            return effect
+        seen = {one for one in self._sources if one.trust is self.trust}
+        if not seen:  # seen by way of a model that was shown it
+            seen = {Provenance(kind="agent", ref="", trust=self.trust)}
+        merged = sorted({*effect.provenance, *seen}, key=lambda one: (one.kind, one.ref, one.trust.value))
+        return effect.model_copy(update={"provenance": tuple(merged)})
+
+    # -- where a value came from -----------------------------------------------------------------------------------
+
+    def pieces(self) -> Iterator[Piece]:
+        """Everything seen that is not the user's own, the newest first, then what the caller saw."""
+        for mail in reversed(self._mail):
+            yield Piece(f"mail from {mail.sender}", Trust.UNTRUSTED, mail.content)
+        for effect, outcome in reversed(self._results):
+            if effect.kind in (EffectKind.ASK_HUMAN, EffectKind.RECEIVE):
+                continue
+            label = _label(effect)
+            for block in outcome.blocks():
+                yield from _of_block(block, label)
+        if self._request is not None:
+            for tool in self._request.tools:
+                if tool.trust is Trust.UNTRUSTED:
+                    text = f"{tool.description}\n{tool.parameters}"
+                    yield Piece(f"the description of the tool {tool.name}", tool.trust, text)
+            for message in reversed(self._request.messages):
+                if message.role != "system":
+                    for block in message.content:
+                        # What an agent is told stands without a source.
+                        yield from _of_block(
+                            block, "what its caller told it" if block.trust.rank < Trust.USER.rank else ""
+                        )
+        if self._above is not None:
+            yield from self._above.pieces()
+
+
+def origins(
+    effect: Effect,
+    doubtful: dict[str, Trust],
+    sight: Sight,
+    content: tuple[str, ...],
+    file_names: tuple[str, ...] = (),
+) -> dict[str, JsonValue]:
+    """For every argument of a call: its value for a reader, its trust, and the sources it may stem from.
+
+    Args:
+        effect: the call that is asked about.
+        doubtful: the arguments that policy did not take for the user's.
+        sight: of the branch that calls.
+        content: the user's own words, the task first.
+        file_names: of the files given with the task.
+    """
+    words = words_of(content)
+    saw = _sources_of(effect)
+    found: dict[str, JsonValue] = {}
+    for leaf in leaves_of(effect):
+        told = None if isinstance(leaf.value, bool) else words.where(leaf.value)
+        if leaf.path in doubtful or told is None:
+            places: list[str] = [] if leaf.default else _places(leaf, sight, file_names)
+            said = "the tool's default" if leaf.default else f"composed by the model while it saw: {saw}"
+            trust = doubtful.get(leaf.path, Trust.SYSTEM if leaf.default else effect.lowest_trust)
+            listed: list[JsonValue] = [*places] or [said]
+        else:
+            trust, listed = Trust.USER, ["your task" if told == 0 else "your words besides the task"]
+        found[leaf.path] = {"value": harmless(shown_text(leaf.value)), "trust": trust.value, "from": listed}
+    return found
+
+
+def _sources_of(effect: Effect) -> str:
+    untrusted = [p for p in effect.provenance if p.trust is Trust.UNTRUSTED] or list(effect.provenance)
+    names = list(dict.fromkeys(harmless(f"{p.kind} {p.ref}".strip(), 120) for p in untrusted))
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return (", ".join(names[:5]) + more) if names else "nothing but its instructions"
+
+
+def _places(leaf: Leaf, sight: Sight, file_names: tuple[str, ...]) -> list[str]:
+    """Where a value stands in what was seen."""
+    if isinstance(leaf.value, bool):
+        return []
+    wanted = fold(shown_text(leaf.value)).strip()
+    if not wanted:
+        return []
+    found: dict[str, None] = {}
+    if any(stands_in(wanted, fold(name)) for name in file_names):
+        found["the name of a file"] = None
+    left = MOST_CHARS
+    for label, _, text, place in sight.pieces():
+        left -= len(text)
+        if len(found) >= MOST_PLACES or left < 0:
+            break
+        line = _line(wanted, text)
+        if line is None or not label:
+            continue
+        where = _exact(place, text, line) if place else (f"line {line}" if "\n" in text.strip() else "")
+        found[harmless(f"{label}, {where}" if where else label, 240)] = None
+    return list(found)
+
+
+def _line(wanted: str, text: str) -> int | None:
+    """The number of the line in which a value begins, None where it does not stand in the text."""
+    if not stands_in(wanted, fold(text)):
+        return None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if stands_in(wanted, fold(line)):
+            return number
+    return 1
+
+
+def _exact(place: str, text: str, line: int) -> str:
+    """`line 12` where a block says `lines 10-14` and holds just these."""
+    unit, _, span = place.partition(" ")
+    first, _, last = span.partition("-")
+    if unit == "lines" and first.isdigit() and last.isdigit() and len(text.splitlines()) == int(last) - int(first) + 1:
+        return f"line {int(first) + line - 1}"
+    return place
+
+
+def _of_block(block: Block, label: str) -> Iterator[Piece]:
+    if not isinstance(block, TextBlock) or block.trust in (Trust.USER, Trust.SYSTEM):
+        return
+    yield Piece(_named(block.source) if block.source is not None else label, block.trust, block.text, _place(block))
+
+
+def _named(source: Source) -> str:
+    return f"{source.kind} {source.ref}".strip()
+
+
+def _place(block: Block) -> str:
+    return (block.source.place or "") if block.source is not None else ""
+
+
+def _label(effect: Effect) -> str:
+    """The origin of an outcome in words: for what was read from the network, the address."""
+    kind = _KINDS.get(effect.kind, "tool")
+    links = sorted({one for leaf in leaves_of(effect) if isinstance(leaf.value, str) for one in links_in(leaf.value)})
+    if "network" in effect.tags and links:
+        return f"web {links[0]} ({effect.name})"
+    return f"{kind} {effect.name}"
+
+
+__all__ = ["Piece", "Sight", "origins"]
