@@ -136,7 +136,8 @@ class WaitHandler(BaseHandler):
         if taken:
             ctx.vars[name] = last
         ids: list[JsonValue] = [one.id for one in taken]
-        return Outcome(value={"reason": "mail" if taken else reason, "messages": ids, "last": last})
+        trust = lowest(*(one.trust for one in taken))  # of nothing but the waiting: the framework's
+        return Outcome(value={"reason": "mail" if taken else reason, "messages": ids, "last": last}, trust=trust)
 
 
 class JoinHandler(BaseHandler):
@@ -236,13 +237,13 @@ class EnvironmentHandler(BaseHandler):
         environment = live.environment
         if effect.kind is EffectKind.SNAPSHOT:
             await self._keep(live, name, ctx)
-            return Outcome(value={"snapshot": live.ref})
+            return Outcome(value={"snapshot": live.ref}, trust=Trust.SYSTEM)
         if effect.kind is EffectKind.RESTORE:
             wanted = str(effect.arguments.get("snapshot", ""))
             await environment.restore(await ctx.blob(wanted))
             live.ref = wanted
             ctx.vars[name] = wanted
-            return Outcome(value={"snapshot": wanted})
+            return Outcome(value={"snapshot": wanted}, trust=Trust.SYSTEM)
         action = str(effect.arguments.get("action", ""))
         if action == STATE_ACTION:
             return Outcome(value=blocks_value(await environment.state()), trust=Trust.UNTRUSTED)

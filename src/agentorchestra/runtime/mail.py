@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
+from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import SuspendedError
 from agentorchestra.core.ids import EffectKey
@@ -25,6 +26,7 @@ class Mail(BaseModel):
         sender, to: actors' names.
         content: the text.
         thread: the conversation it belongs to, "" for none.
+        trust: no further than what its sender had seen.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -35,6 +37,7 @@ class Mail(BaseModel):
     to: tuple[str, ...]
     content: str
     thread: str = ""
+    trust: Trust = Trust.UNTRUSTED
 
 
 @dataclass
@@ -66,9 +69,9 @@ class MailRoom:
     def load(self, key: EffectKey, record: Record) -> None:
         """Take a recorded send into the boxes."""
         if record.effect.get("kind") == EffectKind.SEND_MESSAGE and record.outcome is not None and record.outcome.ok:
-            self._insert(key, record.seq, record.effect.get("arguments", {}))
+            self._insert(key, record.seq, record.effect.get("arguments", {}), record.outcome.trust)
 
-    def _insert(self, key: EffectKey, seq: int, arguments: dict[str, object]) -> Mail:
+    def _insert(self, key: EffectKey, seq: int, arguments: dict[str, object], trust: Trust) -> Mail:
         to = arguments.get("to")
         mail = Mail(
             id=str(key),
@@ -77,14 +80,15 @@ class MailRoom:
             to=tuple(str(name) for name in to) if isinstance(to, list) else (),
             content=str(arguments.get("content", "")),
             thread=str(arguments.get("thread", "")),
+            trust=trust,
         )
         self.messages.append(mail)
         self.messages.sort(key=lambda one: one.seq)
         return mail
 
-    def deliver(self, key: EffectKey, seq: int, arguments: dict[str, object]) -> None:
+    def deliver(self, key: EffectKey, seq: int, arguments: dict[str, object], trust: Trust) -> None:
         """A send was recorded: put it into the boxes and wake whoever waits for it."""
-        mail = self._insert(key, seq, arguments)
+        mail = self._insert(key, seq, arguments, trust)
         for waiter in list(self._waiters):
             if waiter.actor in mail.to and mail.seq > waiter.after:
                 self._wake(waiter, "mail")

@@ -1139,7 +1139,7 @@ class Session(Generic[Deps]):
             run.account(model if effect.kind in OF_MODELS else "", outcome.usage)
         run.note_links(stored, outcome)
         if effect.kind is EffectKind.SEND_MESSAGE and outcome.ok:
-            run.mail.deliver(key, seq, dict(effect.arguments))
+            run.mail.deliver(key, seq, dict(effect.arguments), outcome.trust)
         return outcome
 
 

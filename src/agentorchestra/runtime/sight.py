@@ -119,7 +119,9 @@ class Sight:
     def pieces(self) -> Iterator[Piece]:
         """Everything seen that is not the user's own, the newest first, then what the caller saw."""
         for mail in reversed(self._mail):
-            yield Piece(f"mail from {mail.sender}", Trust.UNTRUSTED, mail.content)
+            if mail.trust.rank >= Trust.USER.rank:
+                continue
+            yield Piece(f"mail from {mail.sender}", mail.trust, mail.content)
         for effect, outcome in reversed(self._results):
             if effect.kind in (EffectKind.ASK_HUMAN, EffectKind.RECEIVE):
                 continue
