@@ -492,12 +492,14 @@ class Workspace(Generic[Deps]):
         record = await self._record(run_id)
         if record.status in FINAL:
             return self._typed(await self.result(run_id), output_type)
-        equipment = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
-        equipment = await self._as_started(record.manifest, equipment, pin=pin)
+        given = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
+        equipment = await self._as_started(record.manifest, given, pin=pin)
         self._check_components(record.manifest, equipment)
         equipment.models.check(record.manifest.model)
-        self._equipment[run_id] = equipment
-        return await self._drive(run_id, deps=deps, policy=policy, output_type=output_type, budget=budget)
+        self._equipment[run_id] = given  # what is pinned is so for this time
+        return await self._drive(
+            run_id, deps=deps, policy=policy, output_type=output_type, budget=budget, equipment=equipment
+        )
 
     async def _drive(
         self,
@@ -507,11 +509,12 @@ class Workspace(Generic[Deps]):
         policy: Policy | None = None,
         output_type: type[Any] | None = None,
         budget: Budget | None = None,
+        equipment: _Equipment | None = None,
     ) -> RunResult:
         record = await self._record(run_id)
         if record.status in FINAL:
             return self._typed(await self.result(run_id), output_type)
-        equipment = self._equipment.get(run_id, self._base_equipment())
+        equipment = equipment or self._equipment.get(run_id, self._base_equipment())
         services = self._services(policy, equipment)
 
         async def drive(epoch: int) -> RunResult:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import text_of
-from agentorchestra.core.effects import Effect, EffectKind
+from agentorchestra.core.effects import Effect, EffectKind, Mode
 from agentorchestra.core.events import Event, RunCreated, RunEnded
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.messages import ModelRequest
@@ -102,15 +102,14 @@ class Comparison(BaseModel):
 def compare_runs(first: Sequence[Event], second: Sequence[Event]) -> Comparison:
     """Compare two runs by their logs."""
     ours, theirs = Ledger.of(first), Ledger.of(second)
-    found = _first_difference(ours, theirs)
+    common, key = _first_difference(ours, theirs)
     left = _Log(first, ours)
     right = _Log(second, theirs)
-    common, key = found
     return Comparison(
-        first=left.side(key),
-        second=right.side(key),
+        first=left.side(key, common),
+        second=right.side(key, common),
         relation=_relation(left, right),
-        common=common,
+        common=len(common),
         difference=None if key is None else _difference(key, left, right),
     )
 
@@ -130,7 +129,7 @@ class _Log:
                 self.ended = event.data
         self.driven = any(e.type == "driving_started" and e.seq > ledger.forked_at for e in events)
 
-    def side(self, key: EffectKey | None) -> Side:
+    def side(self, key: EffectKey | None, common: frozenset[EffectKey]) -> Side:
         ended = self.ended if isinstance(self.ended, RunEnded) else None
         usage = Usage()
         for _, one in self.ledger.spent:
@@ -143,20 +142,15 @@ class _Log:
             system=self.manifest.system,
             answer=str(ended.result.get("answer") or "") if ended is not None else "",
             usage=usage,
-            continuation=() if key is None else tuple(self._from(key)),
+            continuation=() if key is None else tuple(self._beyond(common)),
         )
 
-    def _from(self, key: EffectKey) -> Iterator[Step]:
-        """Everything that ended after what came before the difference."""
-        ordered = _ordered(self.ledger)
-        if key in self.ledger.records:
-            start = ordered.index(key)
-        else:
-            # This run stopped or went elsewhere: what it has beyond the last effect in front of the missing one.
-            before = [i for i, one in enumerate(ordered) if one.branch == key.branch and one.n < key.n]
-            start = before[-1] + 1 if before else 0
-        for one in ordered[start:]:
-            yield self.step(one)
+    def _beyond(self, common: frozenset[EffectKey]) -> Iterator[Step]:
+        """What it did beyond what both did before they parted. What only encloses it and has not ended says nothing."""
+        for key in _ordered(self.ledger):
+            record = self.ledger.records[key]
+            if key not in common and (record.outcome is not None or record.mode is not Mode.COMPOSITE):
+                yield self.step(key)
 
     def step(self, key: EffectKey) -> Step:
         record = self.ledger.records[key]
@@ -187,15 +181,15 @@ def _ordered(ledger: Ledger) -> list[EffectKey]:
     return sorted(ledger.records, key=lambda key: (ledger.records[key].seq, key))
 
 
-def _first_difference(ours: Ledger, theirs: Ledger) -> tuple[int, EffectKey | None]:
-    """How many effects are equal before it, and the key of the first one that is not."""
-    common = 0
+def _first_difference(ours: Ledger, theirs: Ledger) -> tuple[frozenset[EffectKey], EffectKey | None]:
+    """What is equal before it, and the key of the first effect that is not."""
+    common: set[EffectKey] = set()
     for key in _ordered(ours):
         other = theirs.records.get(key)
         if other is None or not _equal(ours.records[key], other):
-            return common, key
-        common += 1
-    return common, next((key for key in _ordered(theirs) if key not in ours.records), None)
+            return frozenset(common), key
+        common.add(key)
+    return frozenset(common), next((key for key in _ordered(theirs) if key not in ours.records), None)
 
 
 def _equal(one: Record, other: Record) -> bool:

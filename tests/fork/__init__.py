@@ -1,0 +1,1 @@
+"""Fork, compare, and what is kept by hash."""
