@@ -26,7 +26,7 @@ def test_a_fork_goes_on_from_an_event_and_is_shown(app: Folder) -> None:
     assert f"forked from {parent} at event {asked['seq']} (changed: nothing)" in shown.out
     assert "what stands before was done and paid by it" in shown.out
     assert app.run("replay", fork).code == 0
-    listed = {one["id"]: one for one in app.run("runs", "--json").json}
+    listed = {one["run_id"]: one for one in app.run("runs", "--json").json}
     assert (listed[fork]["parent_run"], listed[parent]["parent_run"]) == (parent, None)
     same = app.run("compare", parent, fork)
     assert same.code == 0

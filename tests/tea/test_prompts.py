@@ -139,9 +139,26 @@ def test_the_packaged_prompts_load() -> None:
     library = PromptLibrary(PACKAGED)
     assert {"react", "task", "tail"} <= set(library.names)
     assert list(library.pins()) == list(library.names)
+    task = library.get("task")
     assert library.pins()["task"] == Pinned(
-        version=library.get("task").version, content_hash=library.get("task").content_hash
+        version=task.version, content_hash=task.content_hash, source=task.content_hash
     )
+    assert library.texts()[task.content_hash] == task.text
+    assert sha256_text(task.text) == task.content_hash
+
+
+def test_other_texts_for_prompts() -> None:
+    library = PromptLibrary(PACKAGED)
+    task = library.get("task")
+    other = library.with_texts({"task": task.text + "Be brief.", "own": _text("Say {{ task }}.", name="own")})
+    assert other.get("task").template.endswith("Be brief.")
+    assert other.get("task").variables == task.variables
+    assert library.get("task") == task
+    assert "own" in other.names
+    with pytest.raises(PromptError, match="the text given for the prompt 'task' uses budget, which"):
+        library.with_texts({"task": _text("{{ budget }}", "[budget]")})
+    with pytest.raises(PromptError, match="says that its name is 'task'"):
+        library.with_texts({"tail": task.text})
 
 
 _CITED = [{"source": "a.txt", "place": "line 3", "quote": "{{ 8111 * 9 }}"}]
