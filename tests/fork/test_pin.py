@@ -117,6 +117,22 @@ async def test_a_changed_tool_goes_on_while_fingerprints_match_and_says_so(tmp_p
         assert [note for note in notes if note.startswith("tool convert changed since the run was started")]
 
 
+async def test_another_version_of_the_distribution_is_written_down_and_never_compared(
+    tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentorchestra.workspace._distribution", lambda: "0.0.1")
+    run_id = await _waiting(tmp_path)
+    monkeypatch.undo()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    async with _workspace(tmp_path) as ws:
+        record = await ws.store.get_run(run_id)
+        assert record is not None
+        assert record.manifest.distribution == "0.0.1"
+        assert (await ws.resume(run_id)).answer == "42"
+        assert (await ws.replay(run_id)).answer == "42"
+        assert not [e for e in await ws.events(run_id) if e.type == "noted"]
+
+
 async def test_the_file_around_a_tool_may_change(tmp_path: Path, program: Path) -> None:
     run_id = await _waiting(tmp_path)
     _rewritten(program, "RATE = 2", "RATE = 3")
