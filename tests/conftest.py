@@ -19,10 +19,16 @@ _NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Postgres]:
+def database_server() -> Iterator[Postgres]:
     """A PostgreSQL for all tests of this process; those that stop it have one of their own."""
     with postgres() as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def server(database_server: Postgres) -> Postgres:
+    """The same."""
+    return database_server
 
 
 @pytest.fixture

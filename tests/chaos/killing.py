@@ -12,13 +12,19 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NoReturn
 
+from sqlalchemy import select
+
 from agentorchestra.core.budget import Bound
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.events import NewEvent
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.store import SqliteStore
+from agentorchestra.runtime.store import PostgresStore, SqliteStore
+from agentorchestra.runtime.store.choose import store_for
+from agentorchestra.runtime.store.schema import events as rows
+from agentorchestra.runtime.store.sql import SqlStore
+from agentorchestra.workspace import load_settings
 
 MARK_POINTS = ("in_mark", "after_mark")
 """Inside the commit of the started row, and as soon as it is durable: effects that are not pure."""
@@ -38,15 +44,17 @@ def die() -> NoReturn:
     raise AssertionError("still alive")
 
 
-class KillingStore(SqliteStore):
+class Killing(SqlStore):
     """Dies in the writer thread, in or after the commit that holds the row."""
 
-    def __init__(self, folder: Path, point: str, key: EffectKey | None, type_: str) -> None:
-        super().__init__(folder)
-        self._point = point
-        self._key = key
-        self._type = type_
-        self._met: NewEvent | None = None
+    _point: str
+    _key: EffectKey | None
+    _type: str
+    _met: NewEvent | None = None
+
+    def watch(self, point: str, key: EffectKey | None, type_: str) -> None:
+        """Die at this point."""
+        self._point, self._key, self._type = point, key, type_
 
     def append(
         self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
@@ -67,12 +75,19 @@ class KillingStore(SqliteStore):
             return
         assert self._connection is not None
         # The run's own events have their sequence for a number: the newest one is meant.
-        found = self._connection.exec_driver_sql(
-            "SELECT 1 FROM events WHERE branch = ? AND coalesce(?, n) = n AND attempt = ? AND type = ?",
-            (self._met.branch, self._met.n, self._met.attempt, self._met.type),
-        ).first()
-        if found is not None:
+        wanted = select(rows.c.n).where(
+            rows.c.branch == self._met.branch, rows.c.attempt == self._met.attempt, rows.c.type == self._met.type
+        )
+        if any(self._met.n in (None, n) for n in self._connection.execute(wanted).scalars()):
             die()
+
+
+class KillingSqlite(Killing, SqliteStore):
+    """In a folder."""
+
+
+class KillingPostgres(Killing, PostgresStore):
+    """In a database."""
 
 
 class KillingHandler:
@@ -109,11 +124,19 @@ class KillingHandler:
 Wrap = Callable[[dict[EffectKind, Handler]], dict[EffectKind, Handler]]
 
 
-def hooks(folder: Path) -> tuple[SqliteStore, Wrap]:
+def killing_store(folder: Path) -> Killing:
+    """The store that the settings name, with a point to die at."""
+    settings = load_settings(folder)
+    if settings.database is None:
+        return KillingSqlite(folder)
+    return KillingPostgres(settings.database.get_secret_value(), schema=settings.database_schema)
+
+
+def hooks(folder: Path) -> tuple[SqlStore, Wrap]:
     """The store and the wrapping of handlers that KILL_AT asks for."""
     where = os.environ.get(KILL_AT, "")
     if not where:
-        return SqliteStore(folder), lambda handlers: handlers
+        return store_for(load_settings(folder), folder), lambda handlers: handlers
     point, _, text = where.partition(":")
     assert point in MARK_POINTS + POINTS, where
     key = None if text in RUN_EVENTS else EffectKey.parse(text)
@@ -122,4 +145,6 @@ def hooks(folder: Path) -> tuple[SqliteStore, Wrap]:
     def wrap(handlers: dict[EffectKind, Handler]) -> dict[EffectKind, Handler]:
         return {kind: KillingHandler(handler, point, key) for kind, handler in handlers.items()}
 
-    return KillingStore(folder, point, key, type_), wrap
+    store = killing_store(folder)
+    store.watch(point, key, type_)
+    return store, wrap

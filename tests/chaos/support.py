@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agentorchestra.core.events import Event
-from agentorchestra.runtime.store import SqliteStore
+from agentorchestra.runtime.store.choose import store_for
+from agentorchestra.workspace import load_settings
 from tests.chaos.killing import KILL_AT, MARK_POINTS, POINTS
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -57,7 +58,7 @@ async def until(condition: Callable[[], bool], process: subprocess.Popen[str] | 
 
 async def read_log(folder: Path, run: str) -> list[Event]:
     """The log of a run as another process sees it."""
-    store = SqliteStore(folder)
+    store = store_for(load_settings(folder), folder)
     await store.open()
     try:
         return await store.load(run)
@@ -67,7 +68,7 @@ async def read_log(folder: Path, run: str) -> list[Event]:
 
 async def only_run(folder: Path) -> str:
     """The id of the one run in a workspace."""
-    store = SqliteStore(folder)
+    store = store_for(load_settings(folder), folder)
     await store.open()
     try:
         (record,) = await store.list_runs()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.workspace import Workspace
+from tests.chaos.conftest import Log
 from tests.chaos.support import KILLED, only_run, python, read_log, start, until
 
 pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
@@ -23,9 +24,10 @@ SEND = "/1.react#6"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, log: Log) -> Path:
     shutil.copy(PROGRAM, tmp_path / "app.py")
-    (tmp_path / "agentorchestra.toml").write_text('app = "app:workspace"\nmodel = "clerk"\nsystem = "react"\n')
+    settings = ['app = "app:workspace"', 'model = "clerk"', 'system = "react"', *log()]
+    (tmp_path / "agentorchestra.toml").write_text("\n".join(settings))
     (tmp_path / "letter.txt").write_text("Hello! Please write to tide@example.org.\n")
     return tmp_path
 

@@ -11,6 +11,7 @@ import pytest
 
 from agentorchestra.core.events import DrivingStarted
 from tests.chaos import team_model
+from tests.chaos.conftest import Log
 from tests.chaos.support import KILLED, until
 from tests.chaos.team_case import Case, finished
 
@@ -24,9 +25,11 @@ async def server() -> AsyncIterator[team_model.Served]:
 
 
 @pytest.mark.parametrize("reaped", [True, False])
-async def test_a_dead_process_is_followed_at_once(tmp_path: Path, server: team_model.Served, reaped: bool) -> None:
+async def test_a_dead_process_is_followed_at_once(
+    tmp_path: Path, server: team_model.Served, reaped: bool, log: Log
+) -> None:
     # The lease would hold for a day: only the proof that its holder is dead lets the next one in.
-    case = Case(tmp_path / "case", server, settings=("lease_s = 86400",))
+    case = Case(tmp_path / "case", server, settings=("lease_s = 86400", *log()))
     case.lay_out()
     async with case.held(2) as process:
         printed, seen = await case.cli("resume", case.run, code=1)
@@ -50,8 +53,8 @@ async def test_a_dead_process_is_followed_at_once(tmp_path: Path, server: team_m
     assert [one.epoch for one in drivers if isinstance(one, DrivingStarted)] == [1, 2]
 
 
-async def test_a_live_process_goes_on_undisturbed(tmp_path: Path, server: team_model.Served) -> None:
-    case = Case(tmp_path / "case", server)
+async def test_a_live_process_goes_on_undisturbed(tmp_path: Path, server: team_model.Served, log: Log) -> None:
+    case = Case(tmp_path / "case", server, settings=log())
     case.lay_out()
     async with case.held(2) as process:
         for _ in range(2):

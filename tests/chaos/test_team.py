@@ -15,9 +15,11 @@ import pytest
 
 from agentorchestra.core.events import Event
 from tests.chaos import team_model
+from tests.chaos.conftest import Log, in_database
 from tests.chaos.killing import MARK_POINTS, RUN_EVENTS
 from tests.chaos.support import effect_keys, kill_points
 from tests.chaos.team_case import Case
+from tests.postgres import Postgres
 
 pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
 
@@ -120,13 +122,16 @@ async def check(case: Case, points: Sequence[Point], *, replay: bool = False) ->
     shutil.rmtree(case.folder)
 
 
-async def grid(folder: Path, server: team_model.Served, cases: Sequence[Sequence[Point]], *, replay: bool) -> None:
+async def grid(
+    folder: Path, server: team_model.Served, cases: Sequence[Sequence[Point]], *, replay: bool, log: Log = tuple
+) -> None:
     """Two at a time; every fourth one is replayed as well, if asked for."""
     gate = asyncio.Semaphore(2)
 
     async def one(number: int, points: Sequence[Point]) -> None:
         async with gate:
-            await check(Case(folder / f"case-{number}", server), points, replay=replay and number % 4 == 0)
+            case = Case(folder / f"case-{number}", server, settings=log())
+            await check(case, points, replay=replay and number % 4 == 0)
 
     async with asyncio.TaskGroup() as group:
         for number, points in enumerate(cases):
@@ -154,6 +159,14 @@ async def test_a_team_survives_being_killed(tmp_path: Path, server: team_model.S
     await grid(tmp_path, server, SLICE, replay=True)
 
 
+@pytest.mark.parametrize("points", [SLICE[7], pytest.param(SLICE, marks=pytest.mark.long)], ids=["twice", "slice"])
+async def test_a_team_in_a_database_survives_being_killed(
+    tmp_path: Path, server: team_model.Served, database_server: Postgres, points: Sequence[Any]
+) -> None:
+    cases = [points] if isinstance(points[0], str) else points
+    await grid(tmp_path, server, cases, replay=True, log=in_database(database_server))
+
+
 async def _clean(folder: Path, server: team_model.Served) -> list[str]:
     case = Case(folder / "clean", server)
     case.lay_out()
@@ -167,10 +180,10 @@ async def _clean(folder: Path, server: team_model.Served) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-async def test_a_team_survives_being_killed_at_every_point(tmp_path: Path, server: team_model.Served) -> None:
+async def test_a_team_survives_being_killed_at_every_point(tmp_path: Path, server: team_model.Served, log: Log) -> None:
     points = await _clean(tmp_path, server)
     print(f"{len(KEYS)} effects, {len(points)} points")
-    await grid(tmp_path, server, [*AROUND, *((point,) for point in points)], replay=True)
+    await grid(tmp_path, server, [*AROUND, *((point,) for point in points)], replay=True, log=log)
 
 
 @pytest.mark.long

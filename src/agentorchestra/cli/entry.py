@@ -138,11 +138,22 @@ def _prepare_streams() -> None:
             reconfigure(errors="backslashreplace")
 
 
+class _Said(logging.Handler):
+    """That a run waits for its database is for whoever waits for the run."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print it."""
+        say(f"{record.levelname.lower()}: {one_line(record.getMessage(), 2000)}")
+
+
 def _quieten() -> None:
     """Libraries and the interpreter say in one line, or not at all, what they would print with a traceback."""
     logging.captureWarnings(True)
     if not logging.getLogger().handlers:
         logging.getLogger().addHandler(logging.NullHandler())
+    store = logging.getLogger("agentorchestra.store")
+    if not store.handlers:
+        store.addHandler(_Said())
 
     def from_thread(args: threading.ExceptHookArgs) -> None:
         say(f"warning: a thread ended with {args.exc_type.__name__}: {one_line(str(args.exc_value))}")
