@@ -475,7 +475,8 @@ class Workspace(Generic[Deps]):
     ) -> RunResult:
         """Go on with a run that was interrupted, waits, failed, or ran out of budget.
 
-        What is recorded is not asked, paid or executed again. A run that ended returns its result.
+        What is recorded is not asked, paid or executed again. A run that ended returns its result, and so does one
+        that only waits for a time that has not come (`result.until`).
 
         Args:
             run_id: the run.
@@ -491,6 +492,9 @@ class Workspace(Generic[Deps]):
         self._need_open()
         record = await self._record(run_id)
         if record.status in FINAL:
+            return self._typed(await self.result(run_id), output_type)
+        waits = record.status is RunStatus.WAITING and budget is None
+        if waits and not_yet(await self.store.load(run_id), self._clock.now()):
             return self._typed(await self.result(run_id), output_type)
         given = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
         equipment = await self._as_started(record.manifest, given, pin=pin)
@@ -544,8 +548,10 @@ class Workspace(Generic[Deps]):
                 for change in self._changed_since(record.manifest, equipment):
                     run.note(change, level="warning")
                 result = await run.drive(partial(self._top, record.manifest), owner=self.engine.owner)
-                # An answer may have come while the siblings of the question were still at work.
-                if result.status is not RunStatus.WAITING or not await self._answered_since(run):
+                # The answer or the time may have come while the siblings of what waits were still at work.
+                if result.status is not RunStatus.WAITING:
+                    return result
+                if (result.until is None or result.until > self._clock.now()) and not await self._answered_since(run):
                     return result
 
         result = await self.engine.submit(run_id, drive)
@@ -860,6 +866,11 @@ class Workspace(Generic[Deps]):
         """The run's log."""
         await self._record(run_id)
         return await self.store.load(run_id, after=after)
+
+    async def due(self) -> list[str]:
+        """The waiting runs that can go on: their time has come, or their answer or mail is there; `resume` does it."""
+        self._need_open()
+        return await due_runs(self.store, self._clock.now())
 
     async def runs(self, *, limit: int | None = None) -> list[RunRecord]:
         """The workspace's runs, newest first."""

@@ -54,6 +54,8 @@ Every message names the bad value and what to do next.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 
 class AgentOrchestraError(Exception):
     """Base of every error this package raises on purpose."""
@@ -198,11 +200,17 @@ class BudgetExhaustedError(DoorError):
 
 
 class SuspendedError(DoorError):
-    """A branch waits; the job ends as `waiting` and is started again by the answer."""
+    """A branch waits; the job ends as `waiting` and is started again by the answer, the mail or the time.
 
-    def __init__(self, message: str, *, waiting_for: tuple[str, ...] = ()) -> None:
+    Attributes:
+        waiting_for: keys of the effects that wait.
+        until: when the first timer is due, None without one.
+    """
+
+    def __init__(self, message: str, *, waiting_for: tuple[str, ...] = (), until: datetime | None = None) -> None:
         super().__init__(message)
         self.waiting_for = waiting_for
+        self.until = until
 
 
 class ConcurrentUseError(DoorError):

@@ -172,6 +172,21 @@ class RunContext(Protocol[DepsT_co]):
         """AskHuman; raises SuspendedError where nobody can answer now."""
         ...
 
+    async def sleep(self, seconds: float) -> datetime:
+        """Wait: a long wait ends the job as `waiting` and costs nothing. Only composite components may.
+
+        Returns:
+            The time then, as recorded.
+
+        Raises:
+            ToolError: for a time that cannot be waited for (negative, over 366 days).
+        """
+        ...
+
+    async def sleep_until(self, time: datetime) -> datetime:
+        """Wait until an aware time, at once if it is over; see `sleep`."""
+        ...
+
     async def artifact(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> ArtifactRef:
         """Keep bytes as an artifact of this effect."""
         ...
@@ -350,6 +365,10 @@ class Store(Protocol):
 
     async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
         """Runs, newest first."""
+        ...
+
+    async def waiting(self) -> list[tuple[Event, bool]]:
+        """The last `run_ended` of each run with status `waiting`, and whether events came after it; one query."""
         ...
 
     async def job(self, run: str) -> Job | None:

@@ -238,7 +238,8 @@ class RunResult(BaseModel):
         usage: over all models; `usage_by_model` per model.
         cost_usd: None when a price is unknown.
         duration_s: active seconds.
-        questions: what it waits for, with status `waiting`.
+        questions: what it waits for, with status `waiting` or `paused`.
+        until: when its first timer is due, with these; None without one.
         error: the sentence, with status `failed` and others that are not complete.
     """
 
@@ -256,6 +257,7 @@ class RunResult(BaseModel):
     duration_s: float = 0.0
     artifacts: tuple[ArtifactRef, ...] = ()
     questions: tuple[Question, ...] = ()
+    until: datetime | None = None
     error: str | None = None
     error_type: str | None = None
     steps: int = 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import JsonValue
@@ -14,6 +16,7 @@ from agentorchestra.core.errors import DoorError, SuspendedError, UnknownCompone
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.spec import Question
+from agentorchestra.runtime.mail import Waiting
 from agentorchestra.runtime.results import MAX_RESULT_CHARS, cut_result, result_value
 from agentorchestra.runtime.run import LiveEnvironment, Run
 from agentorchestra.runtime.session import Session
@@ -121,23 +124,57 @@ class WaitHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """`{"reason": mail|timeout|all_waiting, "messages": [ids], "last": seq}`."""
         run = ctx.run
-        timeout = effect.arguments.get("timeout_s")
-        seconds = float(timeout) if isinstance(timeout, int | float) else None
         actor = str(effect.arguments.get("actor", ctx.actor))
         mail = bool(effect.arguments.get("mail", True))
-        if not mail and seconds is None:
-            return failed("mistake", "a wait needs `timeout_s` when it does not wait for mail")
+        began = run.ledger.records[ctx.key].marked or run.clock.now()
+        try:
+            due = due_at(effect.arguments, began)
+        except ValueError as exc:
+            return failed("mistake", str(exc))
+        if not mail and due is None:
+            return failed("mistake", "a wait needs `timeout_s` or `until` when it does not wait for mail")
+        seconds = None if due is None else (due - run.clock.now()).total_seconds()
         name = f"mail:{actor}"
         cursor = ctx.vars.get(name, 0)
         after = cursor if isinstance(cursor, int) else 0
-        reason = await run.mail.wait(ctx.branch, actor, after, seconds, mail=mail)
+        reason = "timeout"
+        if seconds is None or seconds > 0:
+            what = Waiting(str(ctx.key), ctx.branch, actor if mail else "", after, due, seconds)
+            reason = await run.mail.wait(what)
         taken = run.mail.unread(actor, after) if mail else []
         last = taken[-1].seq if taken else after
         if taken:
             ctx.vars[name] = last
         ids: list[JsonValue] = [one.id for one in taken]
-        trust = lowest(*(one.trust for one in taken))  # of nothing but the waiting: the framework's
-        return Outcome(value={"reason": "mail" if taken else reason, "messages": ids, "last": last}, trust=trust)
+        return Outcome(value={"reason": "mail" if taken else reason, "messages": ids, "last": last})
+
+
+LONGEST_WAIT = timedelta(days=366)
+
+
+def due_at(arguments: Mapping[str, JsonValue], began: datetime) -> datetime | None:
+    """When a wait that began then is over; None if it has no end.
+
+    Raises:
+        ValueError: in one sentence, for a time that cannot be waited for.
+    """
+    seconds, until = arguments.get("timeout_s"), arguments.get("until")
+    if until is not None:
+        try:
+            due = datetime.fromisoformat(str(until))
+        except ValueError:
+            raise ValueError(f"{until!r} is no time; write it like 2027-01-31T09:00:00+01:00") from None
+        if due.tzinfo is None:
+            raise ValueError(f"the time {until} has no zone; write it like 2027-01-31T09:00:00+01:00")
+    elif isinstance(seconds, int | float) and not isinstance(seconds, bool):
+        if not 0 <= seconds <= LONGEST_WAIT.total_seconds():
+            raise ValueError(f"{seconds:g} seconds cannot be waited for; wait for 0 to {LONGEST_WAIT.days} days")
+        due = began + timedelta(seconds=seconds)
+    else:
+        return None
+    if due - began > LONGEST_WAIT:
+        raise ValueError(f"{until} is too far away; wait for at most {LONGEST_WAIT.days} days")
+    return max(due, began).astimezone(UTC)
 
 
 class JoinHandler(BaseHandler):
@@ -331,4 +368,5 @@ __all__ = [
     "SendMessageHandler",
     "WaitHandler",
     "builtin_handlers",
+    "due_at",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
@@ -16,7 +17,11 @@ from agentorchestra.runtime.codec import EffectCodec
 
 @dataclass(slots=True)
 class Record:
-    """What is known about one key."""
+    """What is known about one key.
+
+    Attributes:
+        marked: when it was first about to act; timers count from there.
+    """
 
     fingerprint: str
     effect: dict[str, Any] = field(default_factory=dict)
@@ -28,6 +33,7 @@ class Record:
     began: int = 0
     bound: Bound = NO_COST
     batch: int = 0
+    marked: datetime | None = None
 
     @property
     def mode(self) -> Mode:
@@ -108,6 +114,7 @@ class Ledger:
                 began=event.seq if previous is None else previous.began,
                 bound=Bound.model_validate(body.get("bound", {})),
                 batch=int(body.get("batch", 0)),
+                marked=event.ts if previous is None else previous.marked,
             )
         elif event.type == "completed":
             effect = body.get("effect")

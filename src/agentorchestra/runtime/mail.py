@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
@@ -40,17 +41,59 @@ class Mail(BaseModel):
     trust: Trust = Trust.UNTRUSTED
 
 
+IN_PROCESS_S = 5.0
+"""A run in which everybody waits ends its job, unless one of them is to go on within this time."""
+
+
+def in_utc(time: datetime) -> str:
+    """An aware time as the log has it."""
+    try:
+        return time.astimezone(UTC).isoformat()
+    except OverflowError:  # the last hours of the year 9999, or the first of the year 1
+        return (datetime.max if time.year > 1 else datetime.min).replace(tzinfo=UTC).isoformat()
+
+
+@dataclass
+class Waiting:
+    """What a branch waits for.
+
+    Attributes:
+        key: of the effect that waits.
+        branch: where it waits.
+        actor: whose mail, "" for a timer alone.
+        after: mail above this sequence.
+        due: when it stops waiting, None for never.
+        seconds: until then.
+    """
+
+    key: str
+    branch: str
+    actor: str = ""
+    after: int = 0
+    due: datetime | None = None
+    seconds: float | None = None
+
+
 @dataclass
 class _Waiter:
-    branch: str
-    actor: str
-    after: int
+    what: Waiting
     future: asyncio.Future[str]
+    timer: asyncio.TimerHandle | None = None
+
+    def seconds(self, now: float) -> float:
+        return float("inf") if self.timer is None else self.timer.when() - now
 
 
 def _order(branch: str) -> tuple[int, list[tuple[int, str]]]:
     parts = [part.partition(".") for part in branch.strip("/").split("/") if part]
     return len(parts), [(int(number) if number.isdigit() else 0, name) for number, _, name in parts]
+
+
+def _suspended(what: Waiting) -> SuspendedError:
+    if what.due is None:
+        return SuspendedError(f"{what.actor} waits for mail, and another agent for a human or a time")
+    sentence = f"waits until {what.due.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return SuspendedError(sentence, waiting_for=(what.key,), until=what.due)
 
 
 class MailRoom:
@@ -90,7 +133,7 @@ class MailRoom:
         """A send was recorded: put it into the boxes and wake whoever waits for it."""
         mail = self._insert(key, seq, arguments, trust)
         for waiter in list(self._waiters):
-            if waiter.actor in mail.to and mail.seq > waiter.after:
+            if waiter.what.actor in mail.to and mail.seq > waiter.what.after:
                 self._wake(waiter, "mail")
 
     def unread(self, actor: str, after: int) -> list[Mail]:
@@ -108,27 +151,25 @@ class MailRoom:
             waiter.future.set_result(reason)
         self._waiters.remove(waiter)
 
-    async def wait(self, branch: str, actor: str, after: int, timeout_s: float | None, *, mail: bool = True) -> str:
-        """Wait for mail above `after`.
+    async def wait(self, what: Waiting) -> str:
+        """Wait for mail or a time.
 
         Returns:
             `mail`, `timeout`, or `all_waiting` when no branch of the run can act any more.
 
         Raises:
-            SuspendedError: when all wait and one of them waits for a human.
+            SuspendedError: when all wait, and one of them for a human, or for a time that is not near.
         """
-        if mail and self.unread(actor, after):
+        if what.actor and self.unread(what.actor, what.after):
             return "mail"
         loop = asyncio.get_running_loop()
-        waiter = _Waiter(branch, actor if mail else "", after, loop.create_future())
+        waiter = _Waiter(what, loop.create_future())
         self._waiters.append(waiter)
-        timer = None
-        if timeout_s is not None:
-            timer = loop.call_later(timeout_s, self._timed_out, waiter)
+        if what.seconds is not None:
+            waiter.timer = loop.call_later(what.seconds, self._timed_out, waiter)
         self.tokens -= 1
         try:
-            if mail:
-                self.check()
+            self.check()
             reason = await waiter.future
         except asyncio.CancelledError:
             if waiter in self._waiters:
@@ -136,10 +177,10 @@ class MailRoom:
                 self.tokens += 1
             raise
         finally:
-            if timer is not None:
-                timer.cancel()
+            if waiter.timer is not None:
+                waiter.timer.cancel()
         if reason == "suspended":
-            raise SuspendedError(f"{actor} waits for mail while another agent waits for a human")
+            raise _suspended(what)
         return reason
 
     def _timed_out(self, waiter: _Waiter) -> None:
@@ -152,17 +193,18 @@ class MailRoom:
             self._wake(waiter, "suspended")
 
     def check(self) -> None:
-        """Wake somebody if nobody can act: the outermost waiter hears `all_waiting`."""
-        if self.tokens > 0:
+        """Nobody can act: stay for a time that is near, end the job for others, else somebody hears `all_waiting`."""
+        if self.tokens > 0 or not self._waiters:
             return
-        waiting = [waiter for waiter in self._waiters if waiter.actor]
-        timers = len(waiting) < len(self._waiters)
-        if not waiting or timers:
+        if all(waiter.what.actor for waiter in self._waiters):
+            if self.suspended:
+                self.suspend()
+            else:
+                self._wake(min(self._waiters, key=lambda one: _order(one.what.branch)), "all_waiting")
             return
-        if self.suspended:
+        now = asyncio.get_running_loop().time()
+        if min(waiter.seconds(now) for waiter in self._waiters) > IN_PROCESS_S:
             self.suspend()
-            return
-        self._wake(min(waiting, key=lambda one: _order(one.branch)), "all_waiting")
 
     def give_up(self) -> None:
         """A branch stops acting (its chain ended, it joins)."""

@@ -46,7 +46,9 @@ def _worst(errors: list[BaseException]) -> BaseException:
             if isinstance(exc, kind) and not isinstance(exc, SuspendedError):
                 return exc
     keys = tuple(key for exc in waiting for key in exc.waiting_for)
-    return SuspendedError(str(waiting[0]), waiting_for=keys)
+    times = [exc.until for exc in waiting if exc.until is not None]
+    first = next((exc for exc in waiting if exc.waiting_for), waiting[0])  # the others only say that they stopped
+    return SuspendedError(str(first), waiting_for=keys, until=min(times, default=None))
 
 
 async def in_parallel(

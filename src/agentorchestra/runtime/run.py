@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -271,6 +272,7 @@ class Run:
         status, error, error_type = RunStatus.FAILED, None, None
         nothing = result = AgentResult(status=RunStatus.FAILED)
         waiting: list[str] = []
+        until: datetime | None = None
         cancelled: asyncio.CancelledError | None = None
         script: ScriptError | None = None
         limit = self.budget.limits.active_s
@@ -288,7 +290,7 @@ class Run:
             else:  # not the run's own limit: something in an agent or system took too long
                 error, error_type = f"the system failed: {type(exc).__name__}: {exc}", type(exc).__name__
         except SuspendedError as exc:
-            status, waiting, error = RunStatus.WAITING, list(exc.waiting_for), str(exc)
+            status, waiting, until, error = RunStatus.WAITING, list(exc.waiting_for), exc.until, str(exc)
             if self.pausing:
                 status, error = RunStatus.PAUSED, PAUSED
         except BudgetExhaustedError as exc:
@@ -324,6 +326,7 @@ class Run:
                 error=None if error is None else self.redactor.text(error),
                 error_type=error_type,
                 waiting_for=waiting,
+                until=until,
             )
             # Queued synchronously: a further cancellation must not leave the run without its status.
             written = self.append(self.body(ended), status=status)
@@ -466,6 +469,7 @@ def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -
         duration_s=ended.active_s,
         artifacts=tuple(artifacts),
         questions=run.questions() if ended.status in (RunStatus.WAITING, RunStatus.PAUSED) else (),
+        until=ended.until,
         error=ended.error,
         error_type=ended.error_type,
         steps=run.steps,

@@ -54,7 +54,7 @@ from agentorchestra.runtime.approvals import refused_before, same_call
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.ledger import Record, within
-from agentorchestra.runtime.mail import Mail
+from agentorchestra.runtime.mail import Mail, in_utc
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd, in_parallel
 from agentorchestra.runtime.run import Run, observe, wait_for
 from agentorchestra.runtime.sight import Sight, origins
@@ -413,6 +413,29 @@ class Session(Generic[Deps]):
         outcome = await self.perform(effect)
         return str(outcome.value) if outcome.ok else str(outcome.error)
 
+    async def sleep(self, seconds: float) -> datetime:
+        """Wait for a time that may be days."""
+        return await self._timer({"timeout_s": float(seconds)})
+
+    async def sleep_until(self, time: datetime) -> datetime:
+        """Wait until a time that may be days away."""
+        if time.tzinfo is None:
+            raise ToolError(f"the time {time} has no zone; give an aware one: datetime(2027, 1, 31, 9, tzinfo=UTC)")
+        return await self._timer({"until": in_utc(max(time, self._now))})
+
+    async def _timer(self, deadline: dict[str, JsonValue]) -> datetime:
+        effect = Effect(
+            kind=EffectKind.WAIT,
+            component="timer@1.0.0",
+            arguments={"mail": False, **deadline},
+            mode=Mode.REPEATABLE,
+            role=self.role,
+        )
+        outcome = await self.perform(effect)
+        if not outcome.ok:
+            raise ToolError(str(outcome.error))
+        return self._now
+
     def recorded_request(self) -> ModelRequest | None:
         """The first model request the log has of this branch, None where it has none."""
         ledger = self.run.ledger
@@ -628,13 +651,15 @@ class Session(Generic[Deps]):
             if mode is not Mode.PURE:
                 encoded = run.ledger.codec.encode(effect)
                 body = EffectStarted.written(encoded, effect.fingerprint, bound, self._batch)
-                marked = run.append(run.written(EffectStarted, body, **self._where(key, attempt)))
+                mark = run.written(EffectStarted, body, **self._where(key, attempt))
+                marked = run.append(mark)
                 run.ledger.records[key] = Record(
                     fingerprint=effect.fingerprint,
                     effect=run.ledger.codec.kept(encoded, effect),
                     attempt=attempt,
                     started=True,
                     bound=bound,
+                    marked=mark.ts if record is None else record.marked,
                 )
                 run.ledger.attempts[key] = attempt
                 if mode is Mode.COMPOSITE:

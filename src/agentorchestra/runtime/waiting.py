@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from agentorchestra.core.clock import Clock
 from agentorchestra.core.errors import FencedError
 from agentorchestra.core.events import Event, RunEnded, new_event
@@ -9,7 +11,7 @@ from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import FINAL, RunStatus
 from agentorchestra.runtime.engine import LocalEngine
 from agentorchestra.runtime.ledger import Ledger
-from agentorchestra.runtime.run import PAUSED, active_seconds, wait_for
+from agentorchestra.runtime.run import PAUSED, active_seconds, open_questions, wait_for
 
 GOES_ON = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING})
 """Statuses of runs that go on by themselves, now or later: only those can be paused."""
@@ -68,6 +70,38 @@ async def end_undriven(store: Store, engine: LocalEngine, clock: Clock, run: str
     return True
 
 
+_HEARD = ("answered", "told")
+
+
+def news(events: list[Event]) -> bool:
+    """Whether something was said to a run after its last job ended."""
+    ended = max((e.seq for e in events if e.type == "run_ended"), default=0)
+    return any(e.type in _HEARD for e in events if e.seq > ended)
+
+
+def not_yet(events: list[Event], now: datetime) -> bool:
+    """Whether a run only waits for a time that is not there: driving it would change nothing."""
+    ended = last_end(events)
+    if ended is None or ended.until is None or ended.until <= now:
+        return False
+    return not news(events) and not open_questions(Ledger.of(events))
+
+
+async def due_runs(store: Store, now: datetime) -> list[str]:
+    """The waiting runs that can go on: their time has come, or something was said to them.
+
+    One query over all of them; the logs of those to which something happened since are looked at one by one.
+    """
+    found = []
+    for event, later in await store.waiting():
+        data = event.data
+        assert isinstance(data, RunEnded)
+        timed = data.until is not None and data.until <= now
+        if timed or (later and news(await store.load(event.run, after=event.seq - 1))):
+            found.append(event.run)
+    return found
+
+
 async def requested(store: Store, run: str) -> RunStatus | None:
     """What was asked of a run after its last job ended or while it ended: `cancelled`, `paused`, or nothing."""
     ledger = Ledger.of(await store.load(run))
@@ -76,4 +110,4 @@ async def requested(store: Store, run: str) -> RunStatus | None:
     return RunStatus.PAUSED if ledger.pause_requested else None
 
 
-__all__ = ["GOES_ON", "end_undriven", "last_end", "requested"]
+__all__ = ["GOES_ON", "due_runs", "end_undriven", "last_end", "not_yet", "requested"]

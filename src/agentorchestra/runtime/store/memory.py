@@ -167,6 +167,17 @@ class MemoryStore:
             newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
             return [run.record() for run in newest[:limit]]
 
+    async def waiting(self) -> list[tuple[Event, bool]]:
+        """See `Store.waiting`."""
+        with self._use():
+            logs = [list(run.events) for _, run in sorted(self._runs.items()) if run.status is RunStatus.WAITING]
+        found = []
+        for log in logs:
+            ends = [seq for seq, row in enumerate(log, 1) if row[5] == "run_ended"]
+            if ends:
+                found.append((_event(log[ends[-1] - 1]), ends[-1] < len(log)))
+        return found
+
     async def job(self, run: str) -> Job | None:
         """See `Store.job`."""
         with self._use():

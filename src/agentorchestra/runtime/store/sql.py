@@ -711,7 +711,7 @@ class SqlStore(ABC):
 
         return await self._read(read)
 
-    def _events(self, connection: Connection, found: Sequence[Result[Any]]) -> list[Event]:
+    def _events(self, connection: Connection, found: Sequence[Sequence[Any]]) -> list[Event]:
         named = [_blob_named(values[-1]) for values in found]
         large = self._large(connection, [one for one in named if one is not None])
         return [
@@ -746,6 +746,31 @@ class SqlStore(ABC):
         if limit is not None:
             statement = statement.limit(limit)
         return await self._read(lambda connection: [_record(found) for found in connection.execute(statement)])
+
+    async def waiting(self) -> list[tuple[Event, bool]]:
+        """See `Store.waiting`."""
+        later = events.alias()
+        last = (
+            select(later.c.seq)
+            .where(later.c.run == runs.c.id, later.c.type == "run_ended")
+            .order_by(later.c.seq.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        # The comparison with the next sequence comes last: `_events` reads the columns of an event by their places.
+        statement = (
+            select(*events.c, runs.c.next_seq)
+            .select_from(runs.join(events, (events.c.run == runs.c.id) & (events.c.seq == last)))
+            .where(runs.c.status == RunStatus.WAITING.value)
+            .order_by(runs.c.id)
+        )
+
+        def read(connection: Connection) -> list[tuple[Event, bool]]:
+            found = connection.execute(statement).all()
+            ends = self._events(connection, [row[:-1] for row in found])
+            return [(end, end.seq + 1 < row[-1]) for end, row in zip(ends, found, strict=True)]
+
+        return await self._read(read)
 
     async def job(self, run: str) -> Job | None:
         """See `Store.job`."""
