@@ -58,6 +58,7 @@ from agentorchestra.core.events import (
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
+from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import PolicySettings, RoleSettings, Settings
 from agentorchestra.core.spec import (
     FINAL,
@@ -82,11 +83,14 @@ from agentorchestra.runtime.policy import DefaultPolicy
 from agentorchestra.runtime.run import Asker, Run, Services, current_budget, make_result, open_questions, wait_for
 from agentorchestra.runtime.sandbox import Sandbox
 from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.store.pages import selected_events
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
 from agentorchestra.runtime.waiting import GOES_ON, end_undriven, requested
 
 if TYPE_CHECKING:
+    from agentorchestra.runtime.bundle.format import Exported, Imported
     from agentorchestra.tea.prompts import PromptLibrary
+    from agentorchestra.tools.files.carry import CarriedFiles
     from agentorchestra.tools.files.keep import Kept
 
 Deps = TypeVar("Deps", default=Any)
@@ -940,6 +944,74 @@ class Workspace(Generic[Deps]):
         return ReplayReport(
             run_id=run_id, keys=len(run.visited), status=record.status, answer=result.answer if result else ""
         )
+
+    # -- to and from elsewhere -------------------------------------------------------------------------------------
+
+    async def export(self, run_id: str, out: str | Path | None = None, *, files: bool = True) -> Exported:
+        """Write a run with everything that a replay on another machine needs into one file (docs/bundles.md).
+
+        Args:
+            run_id: the run; of one that is being driven, what is recorded by now.
+            out: the file; RUN.zip in the current folder by default.
+            files: take the files given with its task along.
+
+        Raises:
+            BundleError: if the file cannot be written, or would hold a secret.
+        """
+        from agentorchestra.runtime.bundle.origin import packages, revision, shown_settings
+        from agentorchestra.runtime.bundle.secrets import secret_variables
+        from agentorchestra.runtime.bundle.writing import export_run
+
+        record = await self._record(run_id)
+        return await export_run(
+            self.store,
+            record,
+            Path(out if out is not None else f"{run_id}.zip"),
+            kept=self._carried() if files else None,
+            secrets=secret_variables(self._environ) | self._secrets(),
+            settings=shown_settings(self.settings),
+            packages=packages(),
+            distribution=_distribution(),
+            git=await asyncio.to_thread(revision, Path(self.app_folder or self.folder.absolute().parent)),
+        )
+
+    async def import_file(self, path: str | Path) -> list[Imported]:
+        """Take the run of a bundle, or whole logs as `agentorchestra log --jsonl` writes them, into this workspace.
+
+        Everything is checked before anything is written, and nothing that comes in is executed, then or by `replay`.
+
+        Raises:
+            BundleError: for a file that does not fit, and for a run that is here already and is another.
+        """
+        from agentorchestra.runtime.bundle.reading import import_file
+
+        self._need_open()
+        return await import_file(
+            self.store, Path(path), kept=self._carried(), folder=self.runs_folder.parent, now=self._clock.now()
+        )
+
+    def _carried(self) -> CarriedFiles:
+        from agentorchestra.tools.files.carry import CarriedFiles
+
+        return CarriedFiles(self.runs_folder.parent / "files", self.runs_folder)
+
+    async def log(
+        self, wanted: LogQuery | None = None, *, task: str | None = None, limit: int | None = None
+    ) -> AsyncIterator[Event]:
+        """Events of any runs, oldest run first: the paper's tracer, by session, task, record and index (000, C.1.1).
+
+        Args:
+            wanted: which ones; all by default.
+            task: only of runs whose task has this text in it, whatever the case.
+            limit: only the last ones, so many.
+        """
+        wanted = wanted or LogQuery()
+        if task is not None:
+            runs = [one.id for one in await self.runs() if task.casefold() in one.manifest.task.casefold()]
+            held = runs if wanted.runs is None else [one for one in runs if one in wanted.runs]
+            wanted = wanted.model_copy(update={"runs": tuple(held)})
+        async for event in selected_events(self.store, wanted, limit):
+            yield event
 
     # -- without async ---------------------------------------------------------------------------------------------
 

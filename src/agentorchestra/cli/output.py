@@ -74,6 +74,25 @@ def emit(text: str) -> bool:
         raise OutputError(f"standard output cannot be written: {exc}; the run itself is in the log") from None
 
 
+def emit_bytes(data: bytes) -> bool:
+    """Bytes on stdout, as they are; whether somebody may read on.
+
+    Raises:
+        OutputError: as `emit`.
+    """
+    sys.stdout.flush()
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return True
+    except BrokenPipeError:
+        _silence(sys.stdout)
+        return False
+    except (OSError, ValueError) as exc:
+        _silence(sys.stdout)
+        raise OutputError(f"standard output cannot be written: {exc}; what was asked for is in the log") from None
+
+
 def _is_terminal(stream: TextIO) -> bool:
     """Whether it was a terminal, also one that is gone (`isatty` denies that)."""
     try:

@@ -57,7 +57,8 @@ async def opened_run(
     Args:
         folder: the workspace.
         name: a run's id, a unique beginning of it, or `last`.
-        app: load the application of the settings, or the one that was recorded with the run where they name none.
+        app: load the application of the settings, or the one that was recorded with the run where they name none - but
+            never the one that came in with an imported run: that is a stranger's word for code to execute.
         unsafe_local: run programs without a sandbox.
 
     Raises:
@@ -71,7 +72,7 @@ async def opened_run(
     async with opened(folder, app=app, unsafe_local=unsafe_local) as workspace:
         record = await find_run(workspace, name)
         manifest = record.manifest
-        if not app or workspace.app is not None or manifest.app is None:
+        if not app or workspace.app is not None or manifest.app is None or record.imported is not None:
             yield workspace, record
             return
     loaded = load_app(manifest.app, Path(manifest.app_folder or "."))

@@ -17,6 +17,7 @@
     │   ├── PromptError                a prompt file that cannot be read or rendered
     │   ├── AnswerError                an answer that fits no open question
     │   ├── ForkError                  a run that cannot be forked there, or with that change
+    │   ├── BundleError                a bundle or file of events that cannot be written or is refused
     │   ├── PinError                   a prompt or tool as it was that cannot be had any more
     │   ├── WorkspaceStateError        a workspace used closed, or opened twice
     │   ├── HttpRequestError           a request to the HTTP interface that is refused
@@ -127,6 +128,10 @@ class AnswerError(UsageError):
 
 class ForkError(UsageError):
     """A run that cannot be forked at that event, or with that change."""
+
+
+class BundleError(UsageError):
+    """A bundle, or a file of events, that cannot be written, or that is refused; nothing was imported."""
 
 
 class PinError(UsageError):

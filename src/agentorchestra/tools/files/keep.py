@@ -185,7 +185,7 @@ class _Keeper:
         self._lock = threading.Lock()
 
     def keep(self, wanted: Sequence[_Wanted], target: Path, left_out: list[str], *, temporary: bool) -> list[FileRef]:
-        with _writing(self._store):
+        with writing(self._store):
             self._store.mkdir(parents=True, exist_ok=True)
             self._sweep()
         with _SeenFiles(self._store / "seen.db" if self._remember else None) as seen:
@@ -251,7 +251,7 @@ class _Keeper:
             raise FileInputError(f"{source} cannot be read: {error.strerror}; give a readable file") from None
         with os.fdopen(opened, "rb") as file:
             look = _looks(os.fstat(opened))
-            with _writing(self._store):
+            with writing(self._store):
                 handle, new = tempfile.mkstemp(prefix="new-", dir=self._store)
             try:
                 with os.fdopen(handle, "wb") as copy:
@@ -278,9 +278,9 @@ class _Keeper:
             size += len(chunk)
             if size > LIMITS.max_bytes:
                 raise FileInputError(f"{source} grew beyond {LIMITS.max_bytes:,} bytes while it was read; give a part.")
-            with _writing(self._store):
+            with writing(self._store):
                 copy.write(chunk)
-        with _writing(self._store):
+        with writing(self._store):
             copy.flush()
         return digest.hexdigest(), size
 
@@ -290,18 +290,11 @@ class _Keeper:
         with self._lock:
             self._new += 1
             one_by_one = self._new <= _SYNC_ONE_BY_ONE
-        place = self._place(digest)
-        with _writing(self._store):
-            new.chmod(0o444)
-            os.utime(new, (_KEPT_MTIME, _KEPT_MTIME))
-            if one_by_one:
-                with new.open("rb") as written:
-                    os.fsync(written.fileno())
-            place.parent.mkdir(exist_ok=True)
-            new.replace(place)
+        with writing(self._store):
+            seal(new, self._place(digest), sync=one_by_one)
 
     def _place(self, digest: str) -> Path:
-        return self._store / digest[:2] / digest
+        return kept_place(self._store, digest)
 
     def _has(self, digest: str, size: int) -> bool:
         try:
@@ -330,7 +323,7 @@ class _Keeper:
                 wanted.left_out.add("unreadable", result.problem.replace("{name}", found.name).rstrip("."))
                 continue
             place = target / found.name
-            with _writing(place.parent):
+            with writing(place.parent):
                 if place.parent not in made:
                     place.parent.mkdir(parents=True, exist_ok=True)
                     # The user of a sandbox must get in, whatever the umask says; the folders above stay as they are.
@@ -339,7 +332,7 @@ class _Keeper:
                             break
                         one.chmod(0o755)
                         made.add(one)
-                _link(self._place(result.sha256), place)
+                link_kept(self._place(result.sha256), place)
                 size = kept.get(result.sha256)
                 if size is None:
                     size = kept[result.sha256] = place.stat().st_size
@@ -409,7 +402,24 @@ def _looks(found: os.stat_result) -> tuple[int, int, int, int, int]:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev
 
 
-def _link(source: Path, target: Path) -> None:
+def kept_place(store: Path, sha256: str) -> Path:
+    """Where a content lies."""
+    return store / sha256[:2] / sha256
+
+
+def seal(new: Path, place: Path, *, sync: bool) -> None:
+    """Put a written file in its place, read-only; `sync` makes its bytes durable first."""
+    new.chmod(0o444)
+    os.utime(new, (_KEPT_MTIME, _KEPT_MTIME))
+    if sync:
+        with new.open("rb") as written:
+            os.fsync(written.fileno())
+    place.parent.mkdir(exist_ok=True)
+    new.replace(place)
+
+
+def link_kept(source: Path, target: Path) -> None:
+    """Give a kept file another name, by a copy where links are not to be had."""
     try:
         os.link(source, target)
     except FileExistsError:
@@ -422,7 +432,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 @contextlib.contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+def writing(folder: Path) -> Iterator[None]:
     """Turn what goes wrong while writing into a sentence."""
     try:
         yield

@@ -1,0 +1,172 @@
+"""`agentorchestra log`: the queries of the paper's tracer, by session, task, record and index (000, app. C.1.1)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.options import WORDS, ParamType, workspace_option
+from agentorchestra.cli.output import CONTROL, emit, emit_bytes, emit_json, one_line, say
+from agentorchestra.cli.workspaces import exists, find_run, opened
+from agentorchestra.core.events import BODIES, Event
+from agentorchestra.core.query import LogQuery
+
+_TOGETHER = 200
+_AGO = re.compile(r"(\d{1,6})([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_RANGE = re.compile(r"(\d{1,15})|(\d{0,15})\.\.(\d{0,15})")
+
+
+class Index(ParamType):
+    """A place in a log, or a range of places."""
+
+    name = "index"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """First and last, None where it is open."""
+        found = _RANGE.fullmatch(str(value).strip())
+        if found is None or found.group() == "..":
+            self.fail(f"{value!r} is no index; write 12, 10..20, 10.. or ..20", param, ctx)
+        one, first, last = found.groups()
+        low, high = (one, one) if one else (first, last)
+        return (int(low) if low else None, int(high) if high else None)
+
+
+class Since(ParamType):
+    """A time, or how long ago."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The time, in UTC."""
+        if isinstance(value, datetime):
+            return value
+        text = str(value).strip()
+        ago = _AGO.fullmatch(text)
+        try:
+            if ago is not None:
+                return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+            return datetime.fromisoformat(text).astimezone(UTC)  # without a zone: of this machine
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is no time; write 2h, 3d, 2026-11-05 or 2026-11-05T12:30", param, ctx)
+
+
+@click.command(
+    short_help="Print events of the log, by session, task, record and index.",
+    epilog="""\b
+Examples:
+  agentorchestra log --run last --index 10..20
+  agentorchestra log --session offers --type completed --since 2h
+  agentorchestra log --task "notice period" --record /1.agentorchestra
+  agentorchestra log --run last --jsonl > events.jsonl
+
+\b
+Exit codes: 0, also if nothing fits; 1 if the log cannot be read; 2 wrong usage.""",
+)
+@click.option("--run", "names", metavar="RUN", type=WORDS, multiple=True, help="Only of this run; may be repeated.")
+@click.option("--session", metavar="S", type=WORDS, help="Only of runs of this session.")
+@click.option("--task", metavar="TEXT", type=WORDS, help="Only of runs with this text in their task.")
+@click.option(
+    "--record",
+    metavar="KEY",
+    type=WORDS,
+    help="Only of this effect (/1.react#3), or of this branch and those below it (/1.react).",
+)
+@click.option("--index", metavar="N|A..B", type=Index(), help="Only these places in the log of a run.")
+@click.option("--type", "types", metavar="TYPE", multiple=True, help="Only of this type; may be repeated.")
+@click.option("--actor", metavar="NAME", type=WORDS, help="Only what this agent or process wrote.")
+@click.option("--since", metavar="TIME", type=Since(), help="Only from here on: 2h, 3d, 2026-11-05T12:30.")
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Only the last ones, so many.")
+@click.option("--json", "as_json", is_flag=True, help="Print a list of objects on stdout, and nothing else there.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print an object a line: whole logs can be imported again.")
+@workspace_option
+def log(
+    names: tuple[str, ...],
+    session: str | None,
+    task: str | None,
+    record: str | None,
+    index: tuple[int | None, int | None] | None,
+    types: tuple[str, ...],
+    actor: str | None,
+    since: datetime | None,
+    limit: int | None,
+    as_json: bool,
+    as_lines: bool,
+    folder: Path,
+) -> int:
+    """Print events, the oldest run's first: run, index, time, type, record, actor, and what it says in a line.
+
+    A task is a run, a record an effect with its key. What is given together must all hold.
+    """
+    if as_json and as_lines:
+        raise click.UsageError("--json and --jsonl exclude each other; give one of them")
+    unknown = [one for one in types if one not in BODIES]
+    if unknown:
+        raise click.UsageError(f"there are no events of the type {unknown[0]!r}; the types: {', '.join(BODIES)}")
+    if record is not None and not record.startswith("/"):
+        raise click.UsageError(f"--record is {record!r}; keys and branches begin with /, e.g. /1.react#3 or /1.react")
+    first, last = index or (None, None)
+    wanted = LogQuery(session=session, record=record, first=first, last=last, types=types, actor=actor, since=since)
+
+    async def work(stop: Stop) -> int:
+        found = 0
+        waiting: list[Event] = []
+        if exists(folder):
+            async with opened(folder, app=False) as workspace:
+                runs = tuple([(await find_run(workspace, name)).id for name in names])
+                query = wanted.model_copy(update={"runs": runs}) if names else wanted
+                async for event in workspace.log(query, task=task, limit=limit):
+                    found += 1
+                    waiting.append(event)
+                    if len(waiting) >= _TOGETHER and not as_json:
+                        if not _print(waiting, lines=as_lines):
+                            return 0
+                        waiting = []
+        if as_json:
+            emit_json([event.model_dump(mode="json") for event in waiting])
+        elif waiting:
+            _print(waiting, lines=as_lines)
+        if not found and not as_json:
+            say(f"no events in {folder} fit")
+        return 0
+
+    return run_async(work)
+
+
+def _print(events: list[Event], *, lines: bool) -> bool:
+    """Print some; whether somebody may read on."""
+    if lines:
+        from agentorchestra.runtime.bundle.lines import to_line
+
+        text = b"".join(to_line(event) for event in events).decode("utf-8", "surrogatepass")
+        # The same values: nothing in them may steer a terminal.
+        escaped = CONTROL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+        return emit_bytes(escaped.encode("utf-8", "surrogatepass"))
+    return emit("\n".join(_line(event) for event in events))
+
+
+def _line(event: Event) -> str:
+    time = event.ts.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    record = f"{event.branch}#{event.n}" if event.branch else "-"
+    head = f"{event.run}  {event.seq:>5}  {time}  {event.type:<16}  {record}  {event.actor or '-'}"
+    return one_line(f"{head}  {_says(event)}", 240)
+
+
+def _says(event: Event) -> str:
+    body = event.body
+    effect = body.get("effect")
+    said = f"{effect.get('kind')} {effect.get('component')} " if isinstance(effect, dict) else ""
+    outcome = body.get("outcome")
+    if isinstance(outcome, dict):
+        said += f"{outcome.get('status', 'ok')} {outcome.get('error') or outcome.get('value') or ''}"
+    for name in ("message", "text", "answer", "error", "reason", "status"):
+        if not said and body.get(name):
+            said = str(body[name])
+    if not said and isinstance(body.get("manifest"), dict):
+        said = str(body["manifest"].get("task", ""))
+    return said

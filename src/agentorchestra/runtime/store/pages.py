@@ -1,0 +1,46 @@
+"""A query of any size, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from agentorchestra.core.events import Event
+from agentorchestra.core.protocols import Store
+from agentorchestra.core.query import LogQuery
+
+PAGE = 500
+"""Events of a page, and runs named in one query."""
+
+
+async def selected_events(store: Store, wanted: LogQuery, limit: int | None = None) -> AsyncIterator[Event]:
+    """The events of a query, in its order; never more than a page of them in memory, without a limit.
+
+    Args:
+        store: where they are.
+        wanted: which ones; any number of runs.
+        limit: only the last ones, so many.
+    """
+    if limit is None:
+        for part in _parts(wanted):
+            after: tuple[str, int] | None = None
+            while page := await store.query(part, after=after, limit=PAGE):
+                for event in page:
+                    yield event
+                after = (page[-1].run, page[-1].seq)
+        return
+    last: list[Event] = []
+    for part in reversed(list(_parts(wanted))):
+        if len(last) < limit:
+            last = await store.query(part, limit=limit - len(last), newest=True) + last
+    for event in last:
+        yield event
+
+
+def _parts(wanted: LogQuery) -> list[LogQuery]:
+    if wanted.runs is None or len(wanted.runs) <= PAGE:
+        return [wanted]
+    runs = sorted(set(wanted.runs))
+    return [wanted.model_copy(update={"runs": tuple(runs[i : i + PAGE])}) for i in range(0, len(runs), PAGE)]
+
+
+__all__ = ["PAGE", "selected_events"]
