@@ -18,7 +18,8 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode, Tag
 from agentorchestra.core.policy import PolicyView, Verdict
 from agentorchestra.core.settings import PolicySettings
 from agentorchestra.runtime.addresses import host_of, is_word, links_in, may_address, same_place, words_as_addresses
-from agentorchestra.runtime.arguments import Leaf, harmless, leaves_of, shown_text
+from agentorchestra.runtime.arguments import Leaf, harmless, leaves_of
+from agentorchestra.runtime.sight import listed_sources
 from agentorchestra.runtime.words import Words, words_of
 
 _ALLOWED = Verdict()
@@ -157,10 +158,12 @@ def _sensitive(effect: Effect, leaves: list[Leaf], words: Words, view: PolicyVie
     tags = ", ".join(sorted(tag.value for tag in effect.tags)) or "it does not say what it touches"
     listed = [harmless(path, 60) for path in doubtful]
     names = ", ".join(listed[:5]) + (f" and {len(listed) - 5} more" if len(listed) > 5 else "")
+    untrusted = [one for one in effect.provenance if one.trust is Trust.UNTRUSTED]
+    sources = listed_sources(untrusted, 3) or "untrusted content"
     what = f"with {names} not taken from your task but" if doubtful else "although nothing in your task names it,"
     return Verdict(
         action="ask",
-        reason=f"{effect.name} ({tags}) would act {what} possibly from {named_sources(effect)}",
+        reason=f"{effect.name} ({tags}) would act {what} possibly from {sources}",
         arguments=doubtful,
     )
 
@@ -175,14 +178,6 @@ def of_user(leaf: Leaf, words: Words, content: tuple[str, ...]) -> bool:
     return "://" in text and same_place(text, words_as_addresses(content))
 
 
-def named_sources(effect: Effect, most: int = 3) -> str:
-    """The untrusted sources in view, for a sentence."""
-    sources = sorted({f"{p.kind} {p.ref}".strip() for p in effect.provenance if p.trust is Trust.UNTRUSTED})
-    shown = ", ".join(harmless(one, 120) for one in sources[:most])
-    more = f" and {len(sources) - most} more" if len(sources) > most else ""
-    return f"{shown}{more}" if shown else "untrusted content"
-
-
 class AllowAll:
     """Allows everything: for tests and trusted batch work; the log still records every effect."""
 
@@ -191,4 +186,4 @@ class AllowAll:
         return _ALLOWED
 
 
-__all__ = ["AllowAll", "DefaultPolicy", "links_in", "named_sources", "of_user", "shown_text"]
+__all__ = ["AllowAll", "DefaultPolicy", "of_user"]

@@ -43,12 +43,12 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import Policy, PolicyView
 from agentorchestra.core.protocols import Environment, Handler, Owner, Store
 from agentorchestra.core.spec import FINAL, AgentResult, Question, RunManifest, RunResult, RunStatus
+from agentorchestra.runtime.addresses import links_in
 from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.ledger import Ledger, within
 from agentorchestra.runtime.mail import MailRoom
 from agentorchestra.runtime.parallel import ReplayEnd
-from agentorchestra.runtime.policy import links_in
 from agentorchestra.runtime.redact import Redactor
 
 PAUSED = "paused; `agentorchestra resume` goes on from here"
@@ -105,6 +105,10 @@ class Run:
         events: its log so far.
         epoch: this process's epoch; None for a replay.
         bus: where notices go.
+
+    Attributes:
+        sealed: kinds of effects that a replay does not enter: what they did stands in the log, and their code is not
+            here, or not to be trusted.
     """
 
     def __init__(
@@ -139,6 +143,7 @@ class Run:
         self.pause_asked = asyncio.Event()
         self.user_content: list[str] = self._own_words()
         self.visited: set[EffectKey] = set()
+        self.sealed: frozenset[EffectKind] = frozenset()
         self.longest_decision_s = 0.0
         self._change_noted = any(e.type == "driving_started" and e.seq > self.ledger.forked_at for e in events)
         self.usage_by_model: dict[str, Usage] = dict(self.ledger.usage_by_model)

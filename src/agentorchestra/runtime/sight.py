@@ -6,7 +6,7 @@ sources itself, the code of a tool or of a system need not, and is judged all th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
@@ -137,9 +137,8 @@ class Sight:
                 if message.role != "system":
                     for block in message.content:
                         # What an agent is told stands without a source.
-                        yield from _of_block(
-                            block, "what its caller told it" if block.trust.rank < Trust.USER.rank else ""
-                        )
+                        told = "what its caller told it" if message.role == "user" else ""
+                        yield from _of_block(block, told)
         if self._above is not None:
             yield from self._above.pieces()
 
@@ -177,10 +176,17 @@ def origins(
 
 
 def _sources_of(effect: Effect) -> str:
-    untrusted = [p for p in effect.provenance if p.trust is Trust.UNTRUSTED] or list(effect.provenance)
-    names = list(dict.fromkeys(harmless(f"{p.kind} {p.ref}".strip(), 120) for p in untrusted))
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return (", ".join(names[:5]) + more) if names else "nothing but its instructions"
+    untrusted = [p for p in effect.provenance if p.trust is Trust.UNTRUSTED]
+    return listed_sources(untrusted or effect.provenance, 5) or "nothing but its instructions"
+
+
+def listed_sources(provenance: Sequence[Provenance], most: int) -> str:
+    """Sources for a sentence: what was read before what agents said of it."""
+    ranked = sorted(provenance, key=lambda one: (one.kind == "agent", one.kind, one.ref))
+    named = [f"{one.kind} {one.ref}" for one in ranked if one.ref] or [one.kind for one in ranked]
+    names = [harmless(one, 120) for one in dict.fromkeys(named)]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _places(leaf: Leaf, sight: Sight, file_names: tuple[str, ...]) -> list[str]:
@@ -248,4 +254,4 @@ def _label(effect: Effect) -> str:
     return f"{kind} {effect.name}"
 
 
-__all__ = ["Piece", "Sight", "origins"]
+__all__ = ["Piece", "Sight", "listed_sources", "origins"]

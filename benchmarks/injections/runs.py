@@ -1,0 +1,94 @@
+"""One attack or one ordinary task as a run: real tools, a real server, a model that obeys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.injections.attacks import Attack
+from benchmarks.injections.world import World, tools_of
+
+from agentorchestra.core.policy import Policy
+from agentorchestra.core.settings import ModelProfile, PolicySettings, Settings
+from agentorchestra.core.spec import Question, RunResult
+from agentorchestra.testing.obedient import obedient_model
+from agentorchestra.workspace import Workspace
+
+
+@dataclass
+class Report:
+    """How a run went.
+
+    Attributes:
+        happened: what the attack wants was seen outside.
+        asked: what a human was asked to allow.
+        result: of the run.
+    """
+
+    happened: bool
+    result: RunResult
+    asked: list[Question] = field(default_factory=list)
+
+
+async def attempt(attack: Attack, folder: Path, policy: Policy | None = None) -> Report:
+    """Let an attack happen; every question for permission is answered with no.
+
+    Args:
+        attack: which.
+        folder: an empty one.
+        policy: in place of the default policy.
+    """
+    asked: list[Question] = []
+
+    async def asker(question: Question) -> str | bool | None:
+        if question.kind == "question":
+            return attack.answer or "no"
+        asked.append(question)
+        return False
+
+    async with World(folder / "world", dict(attack.pages)) as world:
+        given = attack.workspace(world)
+        tools = [*tools_of(world), *given.pop("tools", ())]
+        settings = given.pop("settings", Settings())
+        opened = PolicySettings(allowed_hosts=("docs.example",))
+        options = dict(attack.options)
+        profile = ModelProfile(model="obedient")
+        if options.pop("small", False):
+            profile = profile.model_copy(update={"context_window": 6_000, "max_tokens": 500})
+        model = obedient_model()
+        model.profile = profile.model_copy(update={"price": model.profile.price})
+        workspace: Workspace[Any] = Workspace(
+            folder / "ws",
+            tools=tools,
+            models={"obedient": model},
+            settings=settings.model_copy(update={"model": "obedient", "policy": opened}),
+            policy=policy,
+            asker=asker,
+            **given,
+        )
+        world.pages = {name: _placed(text, world) for name, text in world.pages.items()}
+        files = [_written(folder / "given", name, content) for name, content in attack.files.items()]
+        async with workspace as ws:
+            session = {"session": "one"} if attack.earlier else {}
+            base: dict[str, Any] = {"system": "react", "max_steps": 14, **session, **options}
+            if attack.earlier:
+                await ws.run(_placed(attack.earlier, world), **base)
+                world.arrived.clear()
+                asked.clear()
+            result = await ws.run(_placed(attack.task, world), files=files, **base)
+        return Report(attack.happened(world), result, asked)
+
+
+def _placed(text: str, world: World) -> str:
+    return text.replace("BASE", world.base).replace("OUTSIDE", str(world.folder)).replace("PORT", str(world.port))
+
+
+def _written(folder: Path, name: str, content: str | bytes) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+__all__ = ["Report", "attempt"]
