@@ -52,6 +52,7 @@ def test_it_is_a_store(store: Store) -> None:
 
 async def test_a_new_run_has_its_first_events_and_nobody_drives_it(store: Store) -> None:
     asked = manifest("a task", labels={"a": "é"}, parent_run="run_0", fork_seq=7)
+    await new_run(store, "run_0")
     await store.create_run("run_1", asked, [created("a task"), completed(0)])
 
     record = await store.get_run("run_1")
@@ -64,6 +65,7 @@ async def test_a_new_run_has_its_first_events_and_nobody_drives_it(store: Store)
         "created": TS,
         "parent_run": "run_0",
         "fork_seq": 7,
+        "imported": None,
     }
     first, second = await store.load("run_1")
     assert (first.run, first.seq, first.branch, first.n, first.type) == ("run_1", 1, "", 1, "run_created")

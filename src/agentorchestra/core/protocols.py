@@ -281,6 +281,29 @@ class Job(BaseModel):
     lease_until: datetime | None
 
 
+class RunState(NamedTuple):
+    """How a run stands, without its manifest.
+
+    Attributes:
+        ended: the time of its last event; of its creation where it has none.
+        driven: whether a process holds a lease on it.
+    """
+
+    id: str
+    status: RunStatus
+    created: datetime
+    ended: datetime
+    parent_run: str | None
+    driven: bool
+
+
+class Swept(NamedTuple):
+    """Blobs that nothing referred to; `size` in bytes."""
+
+    blobs: int
+    size: int
+
+
 class BlobInfo(NamedTuple):
     """What is known of a blob without reading it; `size` in bytes."""
 
@@ -407,8 +430,35 @@ class Store(Protocol):
         """Those of these hashes that are blobs, without reading their bytes."""
         ...
 
+    async def run_states(self) -> list[RunState]:
+        """How every run stands, newest first."""
+        ...
+
+    async def delete_runs(self, runs: Sequence[str]) -> list[str]:
+        """Delete runs with their events; forks before what they were forked from.
+
+        Never those that are driven, wait or are paused, nor those that another run was forked from.
+
+        Returns:
+            Those that were deleted.
+        """
+        ...
+
+    async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:
+        """Delete the blobs that no run refers to (`runtime/store/references.py`).
+
+        Args:
+            grace_s: those that were put within so many seconds stay: a run that is about to refer to them may not yet
+                be in the log.
+            dry_run: only count them.
+        """
+        ...
+
     async def changed(self) -> bool:
-        """Whether another connection committed since the last call (cheap; for watchers)."""
+        """Whether anyone without an epoch appended through another connection since the last call (for watchers).
+
+        Other commits may count too; this process's own driving does not.
+        """
         ...
 
 
@@ -492,5 +542,7 @@ __all__ = [
     "Owner",
     "RunContext",
     "RunRecord",
+    "RunState",
     "Store",
+    "Swept",
 ]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import itertools
 import os
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentorchestra.core.errors import StoreError
@@ -47,14 +50,54 @@ class BlobFiles:
         """Where the bytes of this hash are."""
         return self.folder / sha256[:2] / sha256
 
+    @contextmanager
+    def _gate(self, how: int) -> Iterator[None]:
+        """Writers together, or who removes alone: a file that is found to be there is not removed meanwhile."""
+        descriptor = os.open(self.folder / ".gate", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, how)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def names(self) -> Iterator[tuple[str, float, int]]:
+        """Every file's hash, the time it was last written (s since 1970), and its size."""
+        for folder in self.folder.iterdir():
+            if len(folder.name) != 2 or not folder.is_dir():
+                continue
+            for path in folder.iterdir():
+                with suppress(FileNotFoundError):
+                    found = path.stat()
+                    yield path.name, found.st_mtime, found.st_size
+
+    def remove(self, names: Iterable[str], *, before: float) -> list[str]:
+        """Remove files that were last written before a time (s since 1970); those that are gone."""
+        gone = []
+        with self._gate(fcntl.LOCK_EX):
+            for sha256 in names:
+                path = self.path(sha256)
+                try:
+                    if path.stat().st_mtime > before:
+                        continue
+                    path.unlink()
+                except FileNotFoundError:
+                    pass
+                gone.append(sha256)
+        return gone
+
     def write(self, sha256: str, data: bytes) -> None:
-        """Keep the bytes; they are durable when this returns.
+        """Keep the bytes; they are durable when this returns, and count as written now.
 
         Raises:
             OSError: as the system says it.
         """
+        with self._gate(fcntl.LOCK_SH):
+            self._write(sha256, data)
+
+    def _write(self, sha256: str, data: bytes) -> None:
         target = self.path(sha256)
         try:
+            os.utime(target)
             known = target.read_bytes() == data
         except (FileNotFoundError, NotADirectoryError):
             known = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -13,12 +14,16 @@ from typing import Any
 
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.events import Event, NewEvent
-from agentorchestra.core.protocols import BlobInfo, Job, Owner, RunRecord
+from agentorchestra.core.protocols import BlobInfo, Job, Owner, RunRecord, RunState, Swept
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.runtime.store import rows
 from agentorchestra.runtime.store.blobs import no_blob
-from agentorchestra.runtime.store.rows import Row
+from agentorchestra.runtime.store.references import is_json, references
+from agentorchestra.runtime.store.rows import NEEDED, Row
+
+_TS = 7
+"""The place of the time in a row."""
 
 
 class _Run:
@@ -50,6 +55,13 @@ class _Run:
         self.events.extend(row.values(self.id, seq) for seq, row in enumerate(new, first))
         return tuple(range(first, first + len(new)))
 
+    def state(self) -> RunState:
+        manifest = RunManifest.model_validate_json(self.manifest)
+        created = datetime.fromisoformat(self.created)
+        ended = datetime.fromisoformat(self.events[-1][_TS]) if self.events else created
+        driven = self.owner is not None and self.lease_until is not None and self.lease_until > datetime.now(UTC)
+        return RunState(self.id, self.status, created, ended, manifest.parent_run, driven)
+
     def record(self) -> RunRecord:
         manifest = RunManifest.model_validate_json(self.manifest)
         return RunRecord(
@@ -73,6 +85,7 @@ class MemoryStore:
         self._runs: dict[str, _Run] = {}
         self._blobs: dict[str, bytes] = {}
         self._media_types: dict[str, str] = {}
+        self._touched: dict[str, float] = {}
         self._external = 0
         self._seen = 0
 
@@ -93,6 +106,8 @@ class MemoryStore:
         with self._use():
             if run in self._runs:
                 raise rows.existing_run(run)
+            if manifest.fork_seq is not None and manifest.parent_run not in self._runs:
+                raise rows.unknown_run(str(manifest.parent_run))
             new = _Run(run, manifest)
             new.add(rows.encode_append(0, events, None))
             self._runs[run] = new
@@ -225,12 +240,51 @@ class MemoryStore:
                 target.owner = None
                 target.lease_until = datetime.now(UTC)
 
+    async def run_states(self) -> list[RunState]:
+        """See `Store.run_states`."""
+        with self._use():
+            newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
+            return [run.state() for run in newest]
+
+    async def delete_runs(self, runs: Sequence[str]) -> list[str]:
+        """See `Store.delete_runs`."""
+        order = [one.id for one in await self.run_states() if one.id in set(runs)]
+        deleted = []
+        with self._use():
+            for run in order:
+                states = [one.state() for one in self._runs.values()]
+                forked = any(one.parent_run == run for one in states)
+                if not forked and all(not one.driven and one.status not in NEEDED for one in states if one.id == run):
+                    del self._runs[run]
+                    deleted.append(run)
+        return deleted
+
+    async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:
+        """See `Store.sweep_blobs`."""
+        with self._use():
+            texts = [run.manifest for run in self._runs.values()]
+            texts += [str(row[-1]) for run in self._runs.values() for row in run.events]
+
+            def lookup(names: list[str]) -> list[tuple[str, bytes | None]]:
+                kinds = self._media_types
+                known = [name for name in names if name in self._blobs]
+                return [(name, self._blobs[name] if is_json(kinds[name]) else None) for name in known]
+
+            used = references(texts, lookup)
+            before = time.monotonic() - grace_s
+            gone = [name for name in self._blobs if name not in used and self._touched[name] <= before]
+            size = sum(len(self._blobs[name]) for name in gone)
+            for name in [] if dry_run else gone:
+                del self._blobs[name], self._media_types[name], self._touched[name]
+            return Swept(len(gone), size)
+
     async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
         """See `Store.put_blob`."""
         sha256 = hashlib.sha256(data).hexdigest()
         with self._use():
             self._blobs.setdefault(sha256, bytes(data))
             self._media_types.setdefault(sha256, media_type)
+            self._touched[sha256] = time.monotonic()
         return sha256
 
     async def get_blob(self, sha256: str) -> bytes:

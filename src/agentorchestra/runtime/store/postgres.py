@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Double, Engine, Insert, Table, create_engine, literal_column
+from sqlalchemy import ColumnElement, Connection, Double, Engine, Table, create_engine, literal_column
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
@@ -313,8 +313,8 @@ class PostgresStore(SqlStore):
     def _now(self) -> ColumnElement[float]:
         return literal_column("extract(epoch FROM clock_timestamp())", Double)
 
-    def _insert_missing(self, table: Table) -> Insert:
-        return postgresql.insert(table).on_conflict_do_nothing()
+    def _insert(self, table: Table) -> postgresql.Insert:
+        return postgresql.insert(table)
 
     # --- a database that is away -----------------------------------------------------------------
 

@@ -22,6 +22,10 @@ BLOB_KEY = "$blob"
 BODY_MEDIA_TYPE = "application/json"
 
 
+NEEDED = frozenset({RunStatus.WAITING, RunStatus.PAUSED})
+"""Runs that somebody comes back to: never deleted."""
+
+
 class Row:
     """A new event, encoded when it was appended, so that later changes to its body do not reach the log.
 

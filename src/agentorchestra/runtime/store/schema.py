@@ -53,6 +53,7 @@ runs = Table(
 )
 Index("ix_runs_created", runs.c.created, runs.c.id)
 Index("ix_runs_session", runs.c.session, runs.c.created)
+Index("ix_runs_status", runs.c.status, runs.c.id)
 
 jobs = Table(
     "jobs",
@@ -90,4 +91,6 @@ blobs = Table(
     Column("media_type", Text, nullable=False),
     # NULL: the bytes are in a file.
     Column("data", LargeBinary),
+    # When they were last put, in the database's time: what is about to be referred to is no garbage. NULL: long ago.
+    Column("touched", Double),
 )

@@ -26,7 +26,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
-    Insert,
     Table,
     bindparam,
     insert,
@@ -41,10 +40,10 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from agentorchestra.core.errors import AgentOrchestraError, StoreError, StoreFullError
 from agentorchestra.core.events import Event, NewEvent
-from agentorchestra.core.protocols import BlobInfo, Job, Owner, RunRecord
+from agentorchestra.core.protocols import BlobInfo, Job, Owner, RunRecord, RunState, Swept
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
-from agentorchestra.runtime.store import rows
+from agentorchestra.runtime.store import rows, sweeping
 from agentorchestra.runtime.store.blobs import no_blob, verified
 from agentorchestra.runtime.store.patience import Patience
 from agentorchestra.runtime.store.rows import Row
@@ -55,6 +54,9 @@ T = TypeVar("T")
 
 READERS = 4
 """Threads (and connections) for reading, whatever the number of runs."""
+
+_TOUCHED_S = 600.0
+"""How exactly it is known when a blob was last put; far less than any grace."""
 
 _AT_ONCE = 500
 """Blobs read by one query."""
@@ -517,8 +519,8 @@ class SqlStore(ABC):
     def _insert_large(self, connection: Connection, large: Sequence[Row]) -> None:
         if not large:
             return
-        connection.execute(
-            self._insert_missing(blobs),
+        self._insert_blobs(
+            connection,
             [
                 {
                     "sha256": row.sha256,
@@ -529,6 +531,15 @@ class SqlStore(ABC):
                 for row in large
             ],
         )
+
+    def _insert_blobs(self, connection: Connection, values: list[dict[str, Any]]) -> None:
+        """Blobs that are there already count as put now: a collection of garbage leaves them where they are."""
+        statement = self._insert(blobs).values(touched=self._now())
+        stale = or_(blobs.c.touched.is_(None), blobs.c.touched < self._now() - _TOUCHED_S)
+        statement = statement.on_conflict_do_update(
+            index_elements=[blobs.c.sha256], set_={"touched": self._now()}, where=stale
+        )
+        connection.execute(statement, values)
 
     def _not_drawn(self, connection: Connection, run: str, epoch: int | None) -> AgentOrchestraError:
         job = self._job(connection, run)
@@ -594,7 +605,17 @@ class SqlStore(ABC):
         }
 
         def create(connection: Connection, operation: Call[None]) -> None:
-            if connection.execute(self._insert_missing(runs).returning(runs.c.id), values).first() is None:
+            if record.fork_seq is not None and record.imported is None:
+                # Its log refers to what the other one's does: it must not be deleted at this moment.
+                there = (
+                    select(runs.c.id).where(runs.c.id == record.parent_run).with_for_update(key_share=True, read=True)
+                )
+                if connection.execute(there).first() is None:
+                    raise rows.unknown_run(str(record.parent_run))
+            if (
+                connection.execute(self._insert(runs).on_conflict_do_nothing().returning(runs.c.id), values).first()
+                is None
+            ):
                 raise rows.existing_run(run)
             connection.execute(insert(jobs), {"run": run, "owner": None, "epoch": epoch, "lease_until": None})
             self._insert_large(connection, operation.large)
@@ -678,7 +699,7 @@ class SqlStore(ABC):
         }
 
         def keep(connection: Connection, _operation: Call[None]) -> None:
-            connection.execute(self._insert_missing(blobs), values)
+            self._insert_blobs(connection, [values])
 
         await self._do(Call(None, keep))
         return sha256
@@ -815,6 +836,51 @@ class SqlStore(ABC):
 
         return await self._read(read)
 
+    async def run_states(self) -> list[RunState]:
+        """See `Store.run_states`."""
+        return await self._read(lambda connection: sweeping.run_states(connection, self._now()))
+
+    async def delete_runs(self, runs: Sequence[str]) -> list[str]:
+        """See `Store.delete_runs`."""
+        # Newest first: forks before what they were forked from, which may stand in another transaction.
+        order = [one.id for one in await self.run_states() if one.id in set(runs)]
+        deleted: list[str] = []
+        for start in range(0, len(order), sweeping.AT_ONCE):
+            part = order[start : start + sweeping.AT_ONCE]
+
+            def remove(connection: Connection, _operation: Call[list[str]], part: list[str] = part) -> list[str]:
+                return sweeping.delete_runs(connection, part, self._now())
+
+            deleted += await self._do(Call(None, remove))
+        return deleted
+
+    async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:
+        """See `Store.sweep_blobs`."""
+        grace_s = max(grace_s, 2 * _TOUCHED_S)
+        before = self._now() - grace_s
+        found = await self._read(lambda connection: sweeping.garbage(connection, before, self._bytes_of))
+        gone = list(found)
+        if not dry_run:
+            gone = []
+            names = list(found)
+            for start in range(0, len(names), _AT_ONCE):
+                part = names[start : start + _AT_ONCE]
+
+                def remove(connection: Connection, _operation: Call[list[str]], part: list[str] = part) -> list[str]:
+                    deleted = sweeping.delete_blobs(connection, part, before)
+                    # Inside the transaction: nobody puts one of them at the same time.
+                    if not self.keeps_large:
+                        self._forget_bytes(deleted, grace_s)
+                    return deleted
+
+                gone += await self._do(Call(None, remove))
+        lost = await self._sweep_bytes(grace_s, dry_run=dry_run)
+        return Swept(len(gone) + lost.blobs, sum(found[sha256] for sha256 in gone) + lost.size)
+
+    async def _sweep_bytes(self, grace_s: float, *, dry_run: bool) -> Swept:
+        """Remove large bytes that no row names: a process died before it wrote one."""
+        return Swept(0, 0)
+
     async def changed(self) -> bool:
         """Whether another process, or anyone without an epoch, wrote since the last call; own driving does not count.
 
@@ -894,6 +960,10 @@ class SqlStore(ABC):
         """Keep large bytes durably, before the row that names them is written."""
         raise NotImplementedError
 
+    def _forget_bytes(self, names: list[str], grace_s: float) -> None:
+        """Remove large bytes that nobody kept again within the grace, in seconds."""
+        raise NotImplementedError
+
     def _bytes_of(self, sha256: str) -> bytes:
         """Large bytes whose row has none."""
         raise no_blob(sha256)
@@ -960,8 +1030,8 @@ class SqlStore(ABC):
         """The database's clock: seconds since 1970."""
 
     @abstractmethod
-    def _insert_missing(self, table: Table) -> Insert:
-        """INSERT that leaves a row with the same key as it is."""
+    def _insert(self, table: Table) -> Any:
+        """The dialect's INSERT, which knows what to do with a row that is there already."""
 
     @abstractmethod
     def _translate(self, exc: BaseException) -> AgentOrchestraError:

@@ -16,7 +16,6 @@ from sqlalchemy import (
     Double,
     Engine,
     Executable,
-    Insert,
     Table,
     bindparam,
     create_engine,
@@ -25,6 +24,7 @@ from sqlalchemy import (
     func,
     insert,
     literal_column,
+    select,
     update,
 )
 from sqlalchemy.dialects import sqlite
@@ -39,9 +39,10 @@ from agentorchestra.core.errors import (
     WorkspaceNewerError,
     WorkspaceNotWritableError,
 )
+from agentorchestra.core.protocols import Swept
 from agentorchestra.runtime.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
-from agentorchestra.runtime.store.schema import REVISIONS, events, jobs, metadata, runs
-from agentorchestra.runtime.store.sql import READERS, Draw, SqlStore
+from agentorchestra.runtime.store.schema import REVISIONS, blobs, events, jobs, metadata, runs
+from agentorchestra.runtime.store.sql import READERS, Call, Draw, SqlStore
 
 DATABASE = "workspace.db"
 
@@ -55,6 +56,9 @@ _OLDEST = (3, 35)  # RETURNING
 _FULL_CODES = frozenset(
     {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
 )
+
+
+_NAMED = select(blobs.c.sha256).where(blobs.c.sha256 == bindparam("name"))
 
 
 class Prepared:
@@ -304,6 +308,23 @@ class SqliteStore(SqlStore):
     def _bytes_of(self, sha256: str) -> bytes:
         return self._files.read(sha256)
 
+    def _forget_bytes(self, names: list[str], grace_s: float) -> None:
+        self._files.remove(names, before=time.time() - grace_s)
+
+    async def _sweep_bytes(self, grace_s: float, *, dry_run: bool) -> Swept:
+        before = time.time() - grace_s
+        old = await self._in_pool(lambda: {name: size for name, at, size in self._files.names() if at <= before})
+        known = await self.find_blobs(list(old))
+        names = [name for name in old if name not in known]
+        if not dry_run:
+
+            def remove(connection: Connection, _operation: Call[list[str]]) -> list[str]:
+                rowless = [name for name in names if connection.execute(_NAMED, {"name": name}).first() is None]
+                return self._files.remove(rowless, before=before)
+
+            names = await self._do(Call(None, remove))
+        return Swept(len(names), sum(old[name] for name in names))
+
     def _draw(self, connection: Connection, draws: list[Draw]) -> None:
         hot = self._hot
         assert hot is not None
@@ -335,8 +356,8 @@ class SqliteStore(SqlStore):
         # unixepoch('subsec') needs SQLite 3.42. Milliseconds, which a day number in a double still holds.
         return literal_column("((julianday('now') - 2440587.5) * 86400.0)", Double)
 
-    def _insert_missing(self, table: Table) -> Insert:
-        return sqlite.insert(table).on_conflict_do_nothing()
+    def _insert(self, table: Table) -> sqlite.Insert:
+        return sqlite.insert(table)
 
     # --- errors ----------------------------------------------------------------------------------
 

@@ -1,4 +1,7 @@
-"""Runs: the session as a column of its own (it was in the manifest only), and whether they came from a bundle."""
+"""Runs: the session as a column of its own (it was in the manifest only), whether they came from a bundle.
+
+Blobs: when they were last put.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ def upgrade() -> None:
     """Add the columns and fill in the sessions."""
     op.add_column("runs", sa.Column("session", KEY))
     op.add_column("runs", sa.Column("imported", KEY))
+    op.add_column("blobs", sa.Column("touched", sa.Double()))
     op.create_index("ix_runs_session", "runs", ["session", "created"])
+    op.create_index("ix_runs_status", "runs", ["status", "id"])
     connection = op.get_bind()
     runs = sa.table("runs", sa.column("id"), sa.column("manifest"), sa.column("session"))
     set_session = sa.update(runs).where(runs.c.id == sa.bindparam("run")).values(session=sa.bindparam("name"))
