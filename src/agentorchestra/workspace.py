@@ -458,6 +458,7 @@ class Workspace(Generic[Deps]):
             finish=finish,
             action=action,
             sandbox=self._builtin.sandbox,
+            choices=tuple(sorted(self.settings.models)),
         )
         await self._keep_texts(equipment)
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
@@ -501,7 +502,7 @@ class Workspace(Generic[Deps]):
         if waits and not_yet(await self.store.load(run_id), self._clock.now()):
             return self._typed(await self.result(run_id), output_type)
         given = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
-        equipment = await self._as_started(record.manifest, given, pin=pin)
+        equipment = await self._as_started(record, given, pin=pin)
         self._check_components(record.manifest, equipment)
         equipment.models.check(record.manifest.model)
         self._equipment[run_id] = given  # what is pinned is so for this time
@@ -670,6 +671,7 @@ class Workspace(Generic[Deps]):
                 "budget": self._budget(names, Budget(**limits), equipment.models),
                 "labels": parent.manifest.labels
                 | {self._redact(k): self._redact(v) for k, v in (labels or {}).items()},
+                **(self._own_parts(parent.manifest, equipment) if parent.imported is not None else {}),
                 "session": None,  # the session has the parent's answer already
                 "distribution": _distribution(),
             }
@@ -681,6 +683,14 @@ class Workspace(Generic[Deps]):
         await self.store.create_run(new_id, manifest, new)
         self._equipment[new_id] = equipment
         return new_id
+
+    def _own_parts(self, manifest: RunManifest, equipment: _Equipment) -> dict[str, Any]:
+        """What a fork of an imported run has of this machine: the application and the tools it is driven on with."""
+        from agentorchestra.tea.kept import pin_of
+
+        made = {name: make() for name, make in self._environments.items()}
+        tools = {name: pin_of(equipment.tools.get(name) or made[name]) for name in manifest.tools}
+        return {"app": self.app, "app_folder": self.app_folder, "tools": tools}
 
     async def _changes(
         self,
@@ -928,9 +938,12 @@ class Workspace(Generic[Deps]):
         self._need_open()
         record = await self._record(run_id)
         equipment = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
-        equipment = await self._as_started(record.manifest, equipment, pin=pin)
-        self._check_components(record.manifest, equipment)
         events = await self.store.load(run_id)
+        if record.imported is None:
+            equipment = await self._as_started(record, equipment, pin=pin)
+        else:
+            equipment = await self._as_recorded(record, equipment, events)
+        self._check_components(record.manifest, equipment)
         run = Run(
             self._services(None, equipment),
             run_id,
@@ -940,6 +953,8 @@ class Workspace(Generic[Deps]):
             mode="replay",
             deps=self.deps if deps is None else deps,
         )
+        if record.imported is not None:
+            run.sealed = frozenset({EffectKind.INVOKE_TOOL, EffectKind.RUN_CODE})
         result = await run.replay(partial(self._top, record.manifest))
         return ReplayReport(
             run_id=run_id, keys=len(run.visited), status=record.status, answer=result.answer if result else ""
@@ -1076,18 +1091,30 @@ class Workspace(Generic[Deps]):
         await asyncio.gather(*(self.store.put_blob(text.encode(), SOURCE_MEDIA_TYPE) for text in new.values()))
         self._kept_texts.update(new)
 
-    async def _as_started(self, manifest: RunManifest, equipment: _Equipment, *, pin: bool) -> _Equipment:
+    async def _as_started(self, record: RunRecord, equipment: _Equipment, *, pin: bool) -> _Equipment:
         """What a run is driven with: today's, with the prompts a fork was given; with `pin` all as it was started.
+
+        An imported run has its own prompts, where they came with it: this machine's are another's. Its tools' modules
+        are a stranger's programs and are never executed.
 
         Raises:
             PinError: for a text that was not kept, or cannot be used any more.
         """
         from agentorchestra.tea.kept import pinned_tool
 
+        manifest = record.manifest
+        if pin and record.imported is not None:
+            raise PinError(
+                f"run {record.id} was imported: the texts of its tools came with it and are not executed; install the "
+                "tools it needs and go on without --pin (it has its own prompts in any case)"
+            )
+        came = set()
+        if record.imported is not None:
+            came = set(await self.store.find_blobs([one.source for one in manifest.prompts.values() if one.source]))
         today = equipment.prompts.pins()
         texts: dict[str, str] = {}
         for name, one in manifest.prompts.items():
-            if f"prompt:{name}" not in manifest.overrides and not pin:
+            if f"prompt:{name}" not in manifest.overrides and not pin and one.source not in came:
                 continue
             if name not in today or today[name].content_hash != one.content_hash:
                 texts[name] = await self._kept_text(f"prompt {name!r}", one)
@@ -1100,6 +1127,16 @@ class Workspace(Generic[Deps]):
             tools[name] = pinned_tool(name, one, await self._kept_text(f"tool {name!r}", one), package=package)
         prompts = equipment.prompts.with_texts(texts) if texts else equipment.prompts
         return replace(equipment, tools=tools, prompts=prompts)
+
+    async def _as_recorded(self, record: RunRecord, equipment: _Equipment, events: list[Event]) -> _Equipment:
+        """What an imported run is replayed with: its own texts, its tools as models saw them, no model at all."""
+        from agentorchestra.models.manager import RecordedModels
+        from agentorchestra.tea.standin import as_recorded
+
+        started = await self._as_started(record, equipment, pin=False)
+        names = [name for name in record.manifest.tools if name not in self._environments]
+        tools = as_recorded(names, equipment.tools, Ledger.of(events))
+        return replace(started, tools=tools, models=RecordedModels(), recorded=record.manifest)
 
     async def _kept_text(self, what: str, pin: Pinned) -> str:
         if not pin.source:
@@ -1211,14 +1248,18 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tea.programs import NAME as PROGRAM
         from agentorchestra.tea.programs import ProgramHandler
 
+        environments, known_agents = self._environments, self.agents
+        if equipment.recorded is not None:
+            environments = {name: one for name, one in environments.items() if name in equipment.recorded.tools}
+            known_agents = {name: one for name, one in known_agents.items() if name in equipment.recorded.agents}
         kit = Kit(
             tools=equipment.tools,
-            environments=self._environments,
+            environments=environments,
             prompts=equipment.prompts,
             models=equipment.models,
             systems=self.systems,
-            agents=self.agents,
-            given=tuple(sorted({*equipment.tools} - {*self._builtin.tools} | {*self._environments})),
+            agents=known_agents,
+            given=tuple(sorted({*equipment.tools} - {*self._builtin.tools} | {*environments})),
             choices=tuple(sorted(self.settings.models)),
         )
         agents = AgentHandler(lambda: kit)
@@ -1297,11 +1338,16 @@ class Workspace(Generic[Deps]):
 
 @dataclass(frozen=True)
 class _Equipment:
-    """The tools, models and prompts of one run: the workspace's, and what was given to the run."""
+    """The tools, models and prompts of one run: the workspace's, and what was given to the run.
+
+    Attributes:
+        recorded: the manifest of a run that is replayed with nothing else than what it had, None for today's.
+    """
 
     tools: dict[str, Any]
     models: Any
     prompts: PromptLibrary
+    recorded: RunManifest | None = None
 
 
 def _tools(given: Sequence[Any]) -> dict[str, Any]:

@@ -85,6 +85,7 @@ class Kit:
             but: names left out (the caller's own, for one).
         """
         found = []
+        choices = self.choices if session.manifest.choices is None else session.manifest.choices
         for name, agent in sorted(self.agents.items()):
             wanted = self.given if agent.tools is None else agent.tools
             if name in but or (agent.tools is None and not wanted):
@@ -96,7 +97,7 @@ class Kit:
                 # What the user's tools are for nobody else can say: without it no planner would know when to ask.
                 agent = replace(agent, description=f"{agent.description} It can: {self._abilities(tools)}.")
                 trust = lowest(*(self.tools[name].schema.trust for name in tools if name in self.tools))
-            found.append(Delegate(agent, tools, self.choices, agent_effect, trust))
+            found.append(Delegate(agent, tools, choices, agent_effect, trust))
         return found
 
     def _abilities(self, tools: Sequence[str]) -> str:
@@ -153,9 +154,11 @@ def _model_facts(model: str, session: Session[Any], kit: Kit) -> tuple[bool, Mod
                 kit.models.require_price(one)  # dollars cannot be held for a model without a price
         client = kit.models.client(model)
     except UsageError:
-        recorded = session.recorded_request() if session.run.replaying else None
-        if recorded is None:
+        if not session.run.replaying:
             raise
+        recorded = session.recorded_request()
+        if recorded is None:  # of this agent the recording ends before a request: nothing depends on the model
+            return True, ModelSettings(), ""
         return bool(recorded.tools), recorded.settings, ""
     profile = client.profile
     settings = ModelSettings(

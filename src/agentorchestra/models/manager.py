@@ -370,4 +370,39 @@ def _check_address(name: str, address: str) -> None:
         )
 
 
-__all__ = ["REST_S", "Gate", "ModelManager", "Resolved"]
+class RecordedModels(ModelManager):
+    """No models at all: a replay that asks for one takes what it needs to know of it from the recording."""
+
+    def __init__(self) -> None:
+        super().__init__(Settings(), {})
+
+    def check(self, name: str) -> None:
+        """Refuse it.
+
+        Raises:
+            UnknownModelError: always.
+        """
+        self.client(name)
+
+    def chain(self, name: str) -> tuple[str, ...]:
+        """The name alone."""
+        return (name,)
+
+    def client(self, name: str) -> ModelClient:
+        """Refuse it.
+
+        Raises:
+            UnknownModelError: always.
+        """
+        raise UnknownModelError(f"the model {name!r} of an imported run is known from its recording only")
+
+    def require_price(self, name: str) -> None:
+        """Refuse it.
+
+        Raises:
+            UnknownModelError: always.
+        """
+        self.client(name)
+
+
+__all__ = ["REST_S", "Gate", "ModelManager", "RecordedModels", "Resolved"]

@@ -134,6 +134,13 @@ class EffectCodec:
             )
         return Effect.model_validate({**rest, "request": request})
 
+    def schemas(self) -> dict[str, ToolSchema]:
+        """The tools that models were offered, as they were offered first, by name."""
+        found: dict[str, ToolSchema] = {}
+        for schema in self._schemas.values():
+            found.setdefault(schema.name, schema)
+        return found
+
     def _schema(self, digest: str) -> ToolSchema:
         try:
             return self._schemas[digest]

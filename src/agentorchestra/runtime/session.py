@@ -605,7 +605,9 @@ class Session(Generic[Deps]):
             if record.outcome is not None:
                 return await self._hit(key, effect, record, mode, base)
         if run.replaying:
-            if mode is Mode.COMPOSITE and record is not None:
+            if effect.kind in run.sealed:
+                run.visited.update(k for k in run.ledger.records if within(k.branch, key.path))
+            elif mode is Mode.COMPOSITE and record is not None:
                 entered = await self._reenter(key, effect, mode, handler, base, 1)
                 if effect.kind is EffectKind.SPAWN:
                     return entered
@@ -791,9 +793,11 @@ class Session(Generic[Deps]):
         run = self.run
         outcome = record.outcome
         assert outcome is not None
-        entered = run.replaying and mode is Mode.COMPOSITE and outcome.status in ("ok", "error")
+        composite = run.replaying and Mode.COMPOSITE in (mode, record.mode)
+        sealed = effect.kind in run.sealed
+        entered = composite and mode is Mode.COMPOSITE and not sealed and outcome.status in ("ok", "error")
         if not entered:
-            if run.replaying and mode is Mode.COMPOSITE:
+            if composite and (sealed or mode is Mode.COMPOSITE):
                 run.visited.update(k for k in run.ledger.records if within(k.branch, key.path))
             if effect.kind is EffectKind.SPAWN and record.started:  # one that was refused was never started
                 self._known_spawn(key, effect, outcome)
