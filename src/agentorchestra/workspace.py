@@ -15,6 +15,7 @@ import tomllib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
@@ -85,7 +86,7 @@ from agentorchestra.runtime.sandbox import Sandbox
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.store.pages import selected_events
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
-from agentorchestra.runtime.waiting import GOES_ON, end_undriven, requested
+from agentorchestra.runtime.waiting import GOES_ON, due_runs, end_undriven, not_yet, requested, waiting_until
 
 if TYPE_CHECKING:
     from agentorchestra.runtime.bundle.format import Exported, Imported
@@ -498,7 +499,7 @@ class Workspace(Generic[Deps]):
         record = await self._record(run_id)
         if record.status in FINAL:
             return self._typed(await self.result(run_id), output_type)
-        waits = record.status is RunStatus.WAITING and budget is None
+        waits = record.status is RunStatus.WAITING and budget in (None, Budget())
         if waits and not_yet(await self.store.load(run_id), self._clock.now()):
             return self._typed(await self.result(run_id), output_type)
         given = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
@@ -885,6 +886,11 @@ class Workspace(Generic[Deps]):
         """The waiting runs that can go on: their time has come, or their answer or mail is there; `resume` does it."""
         self._need_open()
         return await due_runs(self.store, self._clock.now())
+
+    async def waiting_until(self) -> dict[str, datetime]:
+        """When the first timer of each run that waits for a time is due."""
+        self._need_open()
+        return await waiting_until(self.store)
 
     async def runs(self, *, limit: int | None = None) -> list[RunRecord]:
         """The workspace's runs, newest first."""

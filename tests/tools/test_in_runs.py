@@ -140,9 +140,10 @@ async def test_the_tools_every_workspace_has(tmp_path: Path) -> None:
     found = builtin_tools(tmp_path)
     programs = ["bash", "python"]
     names = ["check_quotes", "describe_files", "read_artifact", "read_file", "search_files", "todo"]
-    assert sorted(found.tools) == sorted(names + programs)
+    composites = [*programs, "wait_until"]
+    assert sorted(found.tools) == sorted(names + composites)
     for name, one in found.tools.items():
-        assert one.mode is (Mode.COMPOSITE if name in programs else Mode.PURE)
+        assert one.mode is (Mode.COMPOSITE if name in composites else Mode.PURE)
         assert one.name == name and one.description
         for argument, schema in one.schema.parameters["properties"].items():
             assert schema.get("description"), f"{name}.{argument}"

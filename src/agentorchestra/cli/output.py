@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:  # every way in imports this module: `--help` has no need of pydantic
+    from datetime import datetime
+
     from agentorchestra.core.spec import Question, RunResult
 
 WORKSPACE_VARIABLE = "AGENTORCHESTRA_WORKSPACE"
@@ -195,7 +197,9 @@ def _print_next(result: RunResult, folder: Path, *, as_json: bool) -> None:
 
     if result.status is RunStatus.WAITING:
         print_questions(result.questions, result.run_id, folder)
-        if not result.questions:
+        if result.until is not None:
+            print_until(result.until, result.run_id, folder)
+        elif not result.questions:
             say(f"the run waits: {result.error or 'nothing is open'}")
         return
     print_questions(result.questions, result.run_id, folder)
@@ -225,6 +229,16 @@ def print_questions(questions: tuple[Question, ...], run_id: str, folder: Path) 
             say(f"to answer it: {command('answer', run_id, folder)} TEXT{named}")
 
 
+def print_until(until: datetime, run_id: str, folder: Path) -> None:
+    """When a run that waits for a time goes on, and how."""
+    say(f"the run waits until {local_time(until)}; to go on then: {command('resume', run_id, folder)}")
+
+
+def local_time(time: datetime) -> str:
+    """A time as the clock on this machine's wall has it."""
+    return f"{time.astimezone():%Y-%m-%d %H:%M:%S %Z}"
+
+
 def argument_lines(question: Question) -> list[str]:
     """The arguments of what is to be allowed, each with its trust and where it came from."""
     from agentorchestra.runtime.arguments import argument_rows
@@ -244,10 +258,12 @@ __all__ = [
     "dollars",
     "emit",
     "emit_json",
+    "local_time",
     "one_line",
     "plural",
     "print_questions",
     "print_result",
+    "print_until",
     "say",
     "summary_line",
 ]

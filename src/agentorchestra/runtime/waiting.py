@@ -102,6 +102,12 @@ async def due_runs(store: Store, now: datetime) -> list[str]:
     return found
 
 
+async def waiting_until(store: Store) -> dict[str, datetime]:
+    """When the first timer of each waiting run that has one is due; one query."""
+    ends = [(event.run, event.data) for event, _ in await store.waiting()]
+    return {run: data.until for run, data in ends if isinstance(data, RunEnded) and data.until is not None}
+
+
 async def requested(store: Store, run: str) -> RunStatus | None:
     """What was asked of a run after its last job ended or while it ended: `cancelled`, `paused`, or nothing."""
     ledger = Ledger.of(await store.load(run))
@@ -110,4 +116,4 @@ async def requested(store: Store, run: str) -> RunStatus | None:
     return RunStatus.PAUSED if ledger.pause_requested else None
 
 
-__all__ = ["GOES_ON", "due_runs", "end_undriven", "last_end", "not_yet", "requested"]
+__all__ = ["GOES_ON", "due_runs", "end_undriven", "last_end", "not_yet", "requested", "waiting_until"]

@@ -15,6 +15,7 @@ from agentorchestra.tools.artifacts import read_artifact
 from agentorchestra.tools.bash import bash_tool
 from agentorchestra.tools.files import file_tools
 from agentorchestra.tools.python import MONTY, PythonTool
+from agentorchestra.tools.timer import wait_until
 from agentorchestra.tools.todo import todo
 from agentorchestra.tools.workbench import INTERPRETER, Workbench
 
@@ -59,5 +60,12 @@ def builtin_tools(
     settings = settings or SandboxSettings()
     workbench = Workbench(sandbox or sandbox_for(settings), limits_for(settings), network=settings.network)
     python = PythonTool(workbench=workbench)
-    found: list[Tool[..., Any]] = [todo, python.tool, bash_tool(workbench), read_artifact, *file_tools(folder)]
+    found: list[Tool[..., Any]] = [
+        todo,
+        python.tool,
+        bash_tool(workbench),
+        read_artifact,
+        wait_until,
+        *file_tools(folder),
+    ]
     return BuiltinTools({one.name: one for one in found}, python, workbench)

@@ -7,6 +7,7 @@ import logging
 import tempfile
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -120,9 +121,12 @@ class WebApp:
         opened_here = not self._ws.is_open
         await self._ws.open()
         self._closing.clear()
+        due = asyncio.create_task(self._driver.take_up_due(), name="web:due")
         try:
             yield
         finally:
+            due.cancel()
+            await asyncio.gather(due, return_exceptions=True)
             await self.close()
             if opened_here:
                 # A scripted model of the application may have steps left for the next process.
@@ -178,7 +182,9 @@ class WebApp:
         limit = _number(request.query_params.get("limit"), "limit", _MOST_RUNS)
         if not 1 <= limit <= _MOST_RUNS:
             raise HttpRequestError(f"limit is {limit}; it is from 1 to {_MOST_RUNS}", status=422)
-        return JSONResponse({"runs": [_about(one) for one in await self._ws.runs(limit=limit)]})
+        until = await self._ws.waiting_until()
+        found = await self._ws.runs(limit=limit)
+        return JSONResponse({"runs": [{**_about(one), "until": _iso(until.get(one.id))} for one in found]})
 
     async def _show(self, request: Request) -> Response:
         record = await self._record(request)
@@ -296,6 +302,10 @@ def _about(record: RunRecord) -> dict[str, Any]:
         "labels": manifest.labels,
         "files": [one.name for one in manifest.files],
     }
+
+
+def _iso(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()
 
 
 def _write(folder: Path, sent: SentFile) -> Path:

@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 from agentorchestra.core.budget import Budget
-from agentorchestra.core.errors import AgentOrchestraError, FencedError
+from agentorchestra.core.errors import AgentOrchestraError, FencedError, StoreError
 from agentorchestra.core.events import Answered, RunEnded
 from agentorchestra.core.spec import Question, RunStatus
 from agentorchestra.workspace import Workspace
@@ -17,6 +17,9 @@ logger = logging.getLogger("agentorchestra.web")
 HAND_OVER_S = 5.0
 """How long another process that drives a run gets to take an answer up."""
 
+
+DUE_S = 1.0
+"""How often it is looked whether the time of a waiting run has come: one query for all of them."""
 
 _POLL_S = 0.02
 
@@ -73,6 +76,27 @@ class Driver:
                 task = asyncio.create_task(self._hand_over(run_id, question))
                 self._handing_over.add(task)
                 task.add_done_callback(self._handing_over.discard)
+
+    async def take_up_due(self) -> None:
+        """Begin the waiting runs whose time has come, or whose answer or mail came from elsewhere; until cancelled."""
+        refused: set[str] = set()
+        while True:
+            await asyncio.sleep(DUE_S)
+            try:
+                due = await self._ws.due()
+            except StoreError as exc:
+                logger.warning("which runs are due cannot be seen: %s", exc)
+                continue
+            for run_id in due:
+                if run_id in self._tasks or run_id in refused:
+                    continue
+                try:
+                    await self.begin(run_id)
+                except FencedError:
+                    continue  # it was faster
+                except AgentOrchestraError as exc:
+                    refused.add(run_id)  # once is enough: what is missing here is missing the next time
+                    logger.warning("run %s is due and cannot go on here: %s", run_id, exc)
 
     async def close(self) -> None:
         """Cancel what is driven here, and wait until it has been put away; it can be resumed."""

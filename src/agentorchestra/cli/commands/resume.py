@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import click
 
 from agentorchestra.cli.driving import Stop, drive, run_async
 from agentorchestra.cli.options import (
+    WORDS,
     budget_options,
     json_option,
     pin_option,
-    run_argument,
     unsafe_option,
     warn_unsafe,
     workspace_option,
 )
-from agentorchestra.cli.output import print_result
-from agentorchestra.cli.workspaces import opened_run
+from agentorchestra.cli.output import emit, emit_json, one_line, print_result, say, summary_line
+from agentorchestra.cli.workspaces import exists, opened, opened_run
 from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import AgentOrchestraError, FencedError, UsageError
+from agentorchestra.core.spec import RunResult
+from agentorchestra.workspace import Workspace
+
+AT_ONCE = 8
+"""Runs that `--due` drives at the same time."""
 
 
 @click.command(
@@ -29,18 +37,21 @@ Examples:
   agentorchestra resume run_01K9 --budget-usd 2
   agentorchestra resume last --timeout-s 600 --json
   agentorchestra resume last --pin
+  agentorchestra resume --due
 
 \b
-Exit codes: as for `agentorchestra run`.""",
+Exit codes: as for `agentorchestra run`; with --due 0, or 1 if one of them could not go on.""",
 )
-@run_argument
+@click.argument("run", metavar="[RUN]", type=WORDS, required=False)
+@click.option("--due", is_flag=True, help="All waiting runs whose time has come, or whose answer or mail is there.")
 @budget_options
 @pin_option
 @unsafe_option
-@json_option("one object with the result")
+@json_option("one object with the result; a list of them with --due")
 @workspace_option
 def resume(
-    run: str,
+    run: str | None,
+    due: bool,
     budget_usd: float | None,
     timeout_s: float | None,
     pin: bool,
@@ -48,13 +59,18 @@ def resume(
     as_json: bool,
     folder: Path,
 ) -> int:
-    """Go on with RUN where it stopped: after Ctrl-C, a crash, a failure, or with a larger budget.
+    """Go on with RUN where it stopped: after Ctrl-C, a crash, a pause, a failure, or with a larger budget.
 
     What is recorded is not asked, paid or done again. Limits that are given replace those of the run and hold for
-    all of it, what is already spent included. A run that has ended prints its result again.
+    all of it, what is already spent included. A run that has ended prints its result again, one that waits for a time
+    says until when.
     """
+    if due == (run is not None):
+        raise UsageError("name a RUN or give --due, one of the two")
+    budget = Budget(cost_usd=budget_usd, active_s=timeout_s)
 
-    async def work(stop: Stop) -> int:
+    async def one(stop: Stop) -> int:
+        assert run is not None
         if unsafe_local:
             warn_unsafe()
         async with opened_run(folder, run, app=True, unsafe_local=unsafe_local) as (workspace, record):
@@ -65,9 +81,49 @@ def resume(
                 folder=folder,
                 as_json=as_json,
                 ask=record.manifest.on_ask != "deny",
-                budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
+                budget=budget,
                 pin=pin,
             )
         return print_result(result, folder, as_json=as_json)
 
-    return run_async(work)
+    async def all_due(stop: Stop) -> int:
+        if unsafe_local:
+            warn_unsafe()
+        results: list[RunResult] = []
+        failed = False
+        if exists(folder):
+            async with opened(folder, unsafe_local=unsafe_local) as workspace:
+                failed = await _resume_due(workspace, results, budget=budget, pin=pin, as_json=as_json)
+        if as_json:
+            emit_json([result.model_dump(mode="json") for result in results])
+        elif not results and not failed:
+            emit("no run is due")
+        return 1 if failed else 0
+
+    return run_async(all_due if due else one)
+
+
+async def _resume_due(
+    workspace: Workspace[Any], results: list[RunResult], *, budget: Budget, pin: bool, as_json: bool
+) -> bool:
+    """Drive what is due, a few at a time; whether one of them could not go on."""
+    places = asyncio.Semaphore(AT_ONCE)
+    failed = False
+
+    async def go_on(run_id: str) -> None:
+        nonlocal failed
+        async with places:
+            try:
+                result = await workspace.resume(run_id, budget=budget, pin=pin)
+            except FencedError:
+                return  # another process was faster, it goes on there
+            except AgentOrchestraError as exc:
+                failed = True
+                say(f"error: {run_id} cannot go on: {one_line(str(exc), 2000)}")
+                return
+        results.append(result)
+        if not as_json:
+            emit(summary_line(result))
+
+    await asyncio.gather(*(go_on(run_id) for run_id in await workspace.due()))
+    return failed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 
 from agentorchestra.cli.driving import Stop, run_async
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
-from agentorchestra.cli.output import clean, command, emit, emit_json, one_line, say
+from agentorchestra.cli.output import clean, command, emit, emit_json, local_time, one_line, say
 from agentorchestra.cli.workspaces import abandoned, exists, opened
 from agentorchestra.core.protocols import RunRecord
 
@@ -38,16 +39,18 @@ def runs(limit: int | None, session: str | None, as_json: bool, folder: Path) ->
     async def work(stop: Stop) -> int:
         records: list[RunRecord] = []
         gone: set[str] = set()
+        until: dict[str, datetime] = {}
         if exists(folder):
             async with opened(folder, app=False) as workspace:
                 records = await workspace.runs(limit=limit if session is None else None)
                 if session is not None:
                     records = [one for one in records if one.manifest.session == session][:limit]
                 gone = {one.id for one in records if await abandoned(workspace, one)}
+                until = await workspace.waiting_until()
         if as_json:
-            emit_json([_row(one, gone=one.id in gone) for one in records])
+            emit_json([_row(one, gone=one.id in gone, until=until.get(one.id)) for one in records])
         elif records:
-            emit(clean("\n".join(_line(one, gone=one.id in gone) for one in records)))
+            emit(clean("\n".join(_line(one, gone=one.id in gone, until=until.get(one.id)) for one in records)))
             for one in records:
                 if one.id in gone:
                     say(f"the process that drove {one.id} is gone; to go on: {command('resume', one.id, folder)}")
@@ -60,12 +63,13 @@ def runs(limit: int | None, session: str | None, as_json: bool, folder: Path) ->
     return run_async(work)
 
 
-def _row(record: RunRecord, *, gone: bool) -> dict[str, Any]:
+def _row(record: RunRecord, *, gone: bool, until: datetime | None) -> dict[str, Any]:
     manifest = record.manifest
     return {
         "run_id": record.id,
         "status": record.status.value,
         "abandoned": gone,
+        "until": None if until is None else until.isoformat(),
         "created": record.created.isoformat(),
         "task": manifest.task,
         "system": manifest.system,
@@ -77,8 +81,10 @@ def _row(record: RunRecord, *, gone: bool) -> dict[str, Any]:
     }
 
 
-def _line(record: RunRecord, *, gone: bool) -> str:
+def _line(record: RunRecord, *, gone: bool, until: datetime | None) -> str:
     manifest = record.manifest
     status = f"{record.status.value} (gone)" if gone else record.status.value
     created = record.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    return f"{record.id}  {status:<16}  {created}  {manifest.system}  {manifest.model}  {one_line(manifest.task, 60)}"
+    task = one_line(manifest.task, 60)
+    line = f"{record.id}  {status:<16}  {created}  {manifest.system}  {manifest.model}  {task}"
+    return line if until is None else f"{line}  (until {local_time(until)})"

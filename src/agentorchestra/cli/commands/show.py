@@ -17,6 +17,7 @@ from agentorchestra.cli.output import (
     one_line,
     plural,
     print_questions,
+    print_until,
     say,
     summary_line,
 )
@@ -91,8 +92,10 @@ def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
         questions = view.questions
         if questions and record.status not in (RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BLOCKED):
             print_questions(questions, record.id, folder)
-        elif result.error:
+        elif result.error and result.until is None:
             say(f"{record.status.value}: {one_line(result.error, 2000)}")
+        if result.until is not None and record.status is RunStatus.WAITING:
+            print_until(result.until, record.id, folder)
         if gone:
             say(f"to go on: {command('resume', record.id, folder)}")
         return 0

@@ -254,6 +254,12 @@ class RunView:
         """What nobody has answered yet, oldest first."""
         return open_questions(self.ledger)
 
+    @property
+    def until(self) -> datetime | None:
+        """When the first timer of a run that waits is due."""
+        text = (self.ended or {}).get("until")
+        return None if text is None else datetime.fromisoformat(str(text))
+
     def active_s(self, now: datetime) -> float:
         """Seconds it was driven, up to `now` if it is driven still."""
         return self._active + (0.0 if self._driving is None else max(0.0, (now - self._driving).total_seconds()))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from agentorchestra.cli.output import clean, dollars, number, one_line, plural
+from agentorchestra.cli.output import clean, dollars, local_time, number, one_line, plural
 from agentorchestra.cli.progress import call_text, describe
 from agentorchestra.cli.view.model import AgentView, RunView, Span
 from agentorchestra.cli.view.tree import step_line
@@ -201,6 +201,8 @@ def _foot(view: RunView) -> list[Line]:
             Line(_NOTE, Text(f"? {one_line(question.question, 500)}", style="bold yellow"))
             for question in view.questions
         ]
+        if view.until is not None and view.status is RunStatus.WAITING:
+            lines.append(Line(_NOTE, Text(f"waits until {local_time(view.until)}", style="yellow")))
     return lines
 
 

@@ -1,0 +1,33 @@
+"""`wait_until`: an agent waits for a time, seconds or days away; a long wait ends the job and costs nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.tea.tool import tool
+
+
+@tool(effect="composite")
+async def wait_until(ctx: RunContext[Any], time: str = "", seconds: float = 0) -> str:
+    """Wait, only where the task asks for it. Says what time it is then; `seconds=0` asks for the time alone.
+
+    Args:
+        time: Until when, with its zone: 2027-01-31T09:00:00+01:00. At once if it is over.
+        seconds: In place of `time`: how long, at most 366 days.
+    """
+    if time and seconds:
+        raise ToolError("give `time` or `seconds`, one of the two")
+    if not time:
+        now = await ctx.sleep(seconds)
+    else:
+        try:
+            wanted = datetime.fromisoformat(time)
+        except ValueError:
+            raise ToolError(f"{time!r} is no time; write it like 2027-01-31T09:00:00+01:00") from None
+        if wanted.tzinfo is None:
+            raise ToolError(f"the time {time} has no zone; write it like 2027-01-31T09:00:00+01:00, or with Z for UTC")
+        now = await ctx.sleep_until(wanted)
+    return f"It is {now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ} now, {now.astimezone(UTC):%A}."
