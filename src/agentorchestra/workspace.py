@@ -75,6 +75,7 @@ from agentorchestra.core.spec import (
 )
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.code import CodeHandler
+from agentorchestra.runtime.collect import GRACE_S, Collected, Retention, collect
 from agentorchestra.runtime.compare import Comparison, compare_runs
 from agentorchestra.runtime.engine import LocalEngine
 from agentorchestra.runtime.forking import fork_point, forked_events, link_files, refuse_lost_environments, replaceable
@@ -896,6 +897,20 @@ class Workspace(Generic[Deps]):
         """The workspace's runs, newest first."""
         self._need_open()
         return await self.store.list_runs(limit=limit)
+
+    async def gc(
+        self, retention: Retention | None = None, *, grace_s: float = GRACE_S, dry_run: bool = False
+    ) -> Collected:
+        """Delete runs that are no longer wanted, and folders, files and blobs that no run refers to.
+
+        Args:
+            retention: which runs go, if nobody needs them; none by default.
+            grace_s: blobs, files and folders that are younger stay, in seconds.
+            dry_run: only say what would go.
+        """
+        self._need_open()
+        now, base = self._clock.now(), self.runs_folder.parent
+        return await collect(self.store, base, retention or Retention(), now=now, grace_s=grace_s, dry_run=dry_run)
 
     async def result(self, run_id: str) -> RunResult:
         """The result as the log has it; a run that is not over gives its present status."""

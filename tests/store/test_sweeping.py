@@ -107,9 +107,9 @@ async def test_a_fork_and_a_deletion_at_once(store: Store) -> None:
             return False
         return True
 
-    forked, *deleted = await asyncio.gather(
-        asyncio.gather(*map(fork, range(20))), *(store.delete_runs([f"run_{i:02}"]) for i in range(20))
-    )
+    forking = asyncio.gather(*map(fork, range(20)))
+    deleted = await asyncio.gather(*(store.delete_runs([f"run_{i:02}"]) for i in range(20)))
+    forked = await forking
     for i in range(20):
         assert (deleted[i] == []) is forked[i]
 

@@ -851,7 +851,8 @@ class SqlStore(ABC):
             def remove(connection: Connection, _operation: Call[list[str]], part: list[str] = part) -> list[str]:
                 return sweeping.delete_runs(connection, part, self._now())
 
-            deleted += await self._do(Call(None, remove))
+            operation: Call[list[str]] = Call(None, remove)
+            deleted += await self._do(operation)
         return deleted
 
     async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:
@@ -873,7 +874,8 @@ class SqlStore(ABC):
                         self._forget_bytes(deleted, grace_s)
                     return deleted
 
-                gone += await self._do(Call(None, remove))
+                operation: Call[list[str]] = Call(None, remove)
+                gone += await self._do(operation)
         lost = await self._sweep_bytes(grace_s, dry_run=dry_run)
         return Swept(len(gone) + lost.blobs, sum(found[sha256] for sha256 in gone) + lost.size)
 

@@ -1,0 +1,123 @@
+"""`agentorchestra gc`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.options import ParamType, json_option, workspace_option
+from agentorchestra.cli.output import emit, emit_json
+from agentorchestra.cli.workspaces import exists, opened
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.runtime.collect import ENDED, GRACE_S, NEVER, Collected, Retention
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_LONGEST_S = 36_500 * 86_400
+CHOICES = sorted(status.value for status in RunStatus if status not in NEVER)
+
+
+class Span(ParamType):
+    """A length of time: `30d`, `12h`, `90m`."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """The length."""
+        if isinstance(value, timedelta):
+            return value
+        found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([smhdw])", str(value).strip())
+        seconds = float(found[1]) * _UNITS[found[2]] if found else -1.0
+        if not 0 <= seconds <= _LONGEST_S:
+            self.fail(f"{value!r} is no length of time; write it as 30d, 12h or 90m", param, ctx)
+        return timedelta(seconds=seconds)
+
+
+@click.command(
+    short_help="Delete old runs, and what no run refers to any more.",
+    epilog="""\b
+Examples:
+  agentorchestra gc --dry-run
+  agentorchestra gc --older-than 30d
+  agentorchestra gc --keep 100 --status completed
+
+\b
+Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be read.""",
+)
+@click.option("--older-than", metavar="T", type=Span(), help="Delete runs whose last event is older, e.g. 30d or 12h.")
+@click.option("--keep", metavar="N", type=click.IntRange(min=0), help="Delete all runs but the newest N.")
+@click.option(
+    "--status",
+    "statuses",
+    metavar="S",
+    multiple=True,
+    type=click.Choice(CHOICES),
+    help=f"Only runs that stand so; may be given again.  [default: {', '.join(sorted(one.value for one in ENDED))}]",
+)
+@click.option(
+    "--grace",
+    metavar="T",
+    type=Span(),
+    default=f"{GRACE_S / 86_400:g}d",
+    show_default=True,
+    help="Blobs, files and folders that are younger stay.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@json_option("one object")
+@workspace_option
+def gc(
+    older_than: timedelta | None,
+    keep: int | None,
+    statuses: tuple[str, ...],
+    grace: timedelta,
+    dry_run: bool,
+    as_json: bool,
+    folder: Path,
+) -> int:
+    """Delete runs by age and number, their folders, and the files and blobs that no run refers to any more.
+
+    Without --older-than and --keep no run is deleted; with both, a run goes if both say so. A run that is driven,
+    waits or is paused stays, and so does one that a run which stays was forked from.
+    """
+    retention = Retention(older_than, keep, frozenset(map(RunStatus, statuses)) or ENDED)
+
+    async def work(stop: Stop) -> int:
+        done = Collected(dry_run=dry_run)
+        if exists(folder):
+            async with opened(folder, app=False) as workspace:
+                done = await workspace.gc(retention, grace_s=grace.total_seconds(), dry_run=dry_run)
+        if as_json:
+            emit_json(asdict(done))
+        else:
+            emit(_said(done))
+        return 0
+
+    return run_async(work)
+
+
+def _said(done: Collected) -> str:
+    verb = "would delete" if done.dry_run else "deleted"
+    counts = [
+        _count(len(done.runs), "run"),
+        _count(done.folders, "folder"),
+        _count(done.files, "file"),
+        _count(done.blobs, "blob"),
+    ]
+    lines = [f"{verb} {', '.join(counts[:-1])} and {counts[-1]} ({_size(done.bytes)})"]
+    lines += [f"  {run}" for run in done.runs]
+    if done.kept:
+        lines.append(f"kept, because they are needed: {', '.join(done.kept)}")
+    return "\n".join(lines)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _size(number: int) -> str:
+    return f"{number / 1e6:.1f} MB" if number >= 100_000 else f"{number} bytes"
