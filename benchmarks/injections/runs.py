@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.injections.attacks import Attack
+from benchmarks.injections.benign import Benign, Step
 from benchmarks.injections.world import World, tools_of
 
+from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.settings import ModelProfile, PolicySettings, Settings
 from agentorchestra.core.spec import Question, RunResult
+from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.testing.obedient import obedient_model
 from agentorchestra.workspace import Workspace
 
@@ -80,6 +83,62 @@ async def attempt(attack: Attack, folder: Path, policy: Policy | None = None) ->
         return Report(attack.happened(world), result, asked)
 
 
+async def ordinary(task: Benign, folder: Path) -> Report:
+    """Let an ordinary task be done; every question for permission is answered with yes."""
+    asked: list[Question] = []
+
+    async def asker(question: Question) -> str | bool | None:
+        if question.kind == "question":
+            return task.answer or "I do not know"
+        asked.append(question)
+        return True
+
+    async with World(folder / "world", dict(task.pages)) as world:
+        world.pages = {name: _placed(text, world) for name, text in world.pages.items()}
+        model = ScriptedModel(lambda request: _next(task, request, world), name="sensible")
+        workspace: Workspace[Any] = Workspace(
+            folder / "ws",
+            tools=tools_of(world),
+            models={"sensible": model},
+            settings=Settings(model="sensible"),
+            asker=asker,
+        )
+        files = [_written(folder / "given", name, _placed(text, world)) for name, text in task.files.items()]
+        async with workspace as ws:
+            result = await ws.run(
+                _placed(task.task, world), files=files, system="react", action="code" if task.action == "code" else None
+            )
+        if task.seen.startswith("file:"):
+            seen = (world.folder / task.seen.removeprefix("file:")).exists()
+        else:
+            seen = world.got(task.seen)
+        return Report(seen, result, asked)
+
+
+def _next(task: Benign, request: ModelRequest, world: World) -> ModelResponse:
+    """What a sensible model does next: the task's steps, one after the other."""
+    said = "\n".join(one.text for one in request.messages if one.role == "user")
+    if "Find the address of Ann" in said:  # the helper
+        steps: list[Step] = [("look_up", {"key": "ann"})]
+    else:
+        steps = [(name, _fill(arguments, world)) for name, arguments in task.steps]
+    at = sum(one.role == "assistant" for one in request.messages)
+    results = [one.text for one in request.messages if one.role == "tool"]
+    name, arguments = steps[at] if at < len(steps) else ("done", {"answer": results[-1] if results else "done"})
+    if request.tools:
+        return decide(calls=[call(name, **arguments)])
+    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    return ModelResponse(text=f"```python\nprint({name}({given}))\n```")
+
+
+def _fill(value: Any, world: World) -> Any:
+    if isinstance(value, str):
+        return _placed(value, world)
+    if isinstance(value, dict):
+        return {key: _fill(one, world) for key, one in value.items()}
+    return [_fill(one, world) for one in value] if isinstance(value, list) else value
+
+
 def _placed(text: str, world: World) -> str:
     return text.replace("BASE", world.base).replace("OUTSIDE", str(world.folder)).replace("PORT", str(world.port))
 
@@ -91,4 +150,4 @@ def _written(folder: Path, name: str, content: str | bytes) -> Path:
     return path
 
 
-__all__ = ["Report", "attempt"]
+__all__ = ["Report", "attempt", "ordinary"]

@@ -120,6 +120,8 @@ class Words:
 
     def _means(self, index: int, text: str) -> bool:
         """Whether it says the same as something in the text in another form."""
+        if text in _CODES:  # a currency by its sign or its name, beside a number
+            return any(unit == text for _, unit in self._numbers[index])
         if number := number_of(text):
             amount, currency = number
             return any(amount == known and currency in ("", unit) for known, unit in self._numbers[index])
@@ -262,7 +264,14 @@ _CODES = frozenset(
         "TRY",
     ]
 )
-_CURRENCY_WORDS = {"euro": "EUR", "euros": "EUR", "dollar": "USD", "dollars": "USD", "元": "CNY", "円": "JPY"}
+_CURRENCY_WORDS = {
+    **dict.fromkeys(("euro", "euros"), "EUR"),
+    **dict.fromkeys(("dollar", "dollars"), "USD"),
+    **dict.fromkeys(("pound", "pounds", "pfund", "livres"), "GBP"),
+    **dict.fromkeys(("yen", "円"), "JPY"),
+    **dict.fromkeys(("franken", "rappen"), "CHF"),
+    **dict.fromkeys(("yuan", "元"), "CNY"),
+}
 _TIMES: dict[str, int] = {
     **dict.fromkeys(("k", "tsd", "thousand", "tausend", "mille", "千"), 1_000),
     **dict.fromkeys(("mio", "million", "millions", "millionen"), 1_000_000),
@@ -280,7 +289,7 @@ _NUMBER = re.compile(
     # Groups with plain spaces between them are one number only where a currency says so.
     rf"|{_IN_GROUPS}(?={_NARROW}(?:[€$£¥]|EUR|USD|GBP|CHF|[eE]uros?\b))"
     r"|\d+(?:[.,'’\u00a0\u202f\u2009]\d+)*)"
-    rf"(?P<after>{_NARROW}(?:%|[€$£¥元円]|[^\W\d_]+))?"
+    rf"(?P<after>{_NARROW}(?:%|[€$£¥元円]|[^\W\d_]+))?(?:(?= (?P<beyond>[^\W\d_]+|[€$£¥]))|)"
 )
 _SPELT: dict[str, int] = {
     word: number
@@ -336,6 +345,8 @@ def numbers_in(text: str) -> Iterator[tuple[Decimal, str]]:
         factor = _TIMES.get(after.lower()) or (_TIMES.get(after[0]) if after and _script(after[0]) else None)
         if factor is not None and (len(after) > 1 or attached):
             number *= factor
+            beyond = match["beyond"] or ""
+            unit = unit or _SIGNS.get(beyond) or _CURRENCY_WORDS.get(beyond.lower(), beyond if beyond in _CODES else "")
         elif attached and after not in "%€$£¥元円" and not unit:
             if after.lower() not in _UNITS and _script(after[0]) == "":
                 continue  # part of a name: 3rd, 4G, 100k
