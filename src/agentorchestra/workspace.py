@@ -430,6 +430,7 @@ class Workspace(Generic[Deps]):
         run_id = new_run_id()
         kept = await self._keep_files(run_id, files, temporary=temporary_files)
         schema = _schema_of(output_type)
+        schemas = await self._keep_texts(equipment)
         manifest = RunManifest(
             task=self._redact(task),
             system=system,
@@ -460,9 +461,9 @@ class Workspace(Generic[Deps]):
             finish=finish,
             action=action,
             sandbox=self._builtin.sandbox,
+            schemas=schemas,
             choices=tuple(sorted(self.settings.models)),
         )
-        await self._keep_texts(equipment)
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self.store.create_run(run_id, manifest, [created])
         self._equipment[run_id] = equipment
@@ -1102,15 +1103,18 @@ class Workspace(Generic[Deps]):
                 self._scripts.append(model)
         return _Equipment({**base.tools, **_tools(tools)}, models, base.prompts)
 
-    async def _keep_texts(self, equipment: _Equipment) -> None:
-        """Keep the texts of prompts and tools that a run is about to be pinned to."""
-        from agentorchestra.tea.kept import texts_of
+    async def _keep_texts(self, equipment: _Equipment) -> str:
+        """Keep the texts of prompts and tools that a run is about to be pinned to; the hash of its tools' schemas."""
+        from agentorchestra.tea.kept import schemas_text, texts_of
 
-        texts = {**equipment.prompts.texts(), **texts_of(equipment.tools.values())}
+        schemas = schemas_text(equipment.tools.values())
+        digest = sha256_text(schemas)
+        texts = {**equipment.prompts.texts(), **texts_of(equipment.tools.values()), digest: schemas}
         new = {digest: text for digest, text in texts.items() if digest not in self._kept_texts}
         # All at once: the store writes what waits in one transaction.
         await asyncio.gather(*(self.store.put_blob(text.encode(), SOURCE_MEDIA_TYPE) for text in new.values()))
         self._kept_texts.update(new)
+        return digest
 
     async def _as_started(self, record: RunRecord, equipment: _Equipment, *, pin: bool) -> _Equipment:
         """What a run is driven with: today's, with the prompts a fork was given; with `pin` all as it was started.
@@ -1156,7 +1160,9 @@ class Workspace(Generic[Deps]):
 
         started = await self._as_started(record, equipment, pin=False)
         names = [name for name in record.manifest.tools if name not in self._environments]
-        tools = as_recorded(names, equipment.tools, Ledger.of(events))
+        kept = record.manifest.schemas
+        schemas = await self.store.get_blob(kept) if kept and await self.store.find_blobs([kept]) else b"{}"
+        tools = as_recorded(names, equipment.tools, Ledger.of(events), schemas)
         return replace(started, tools=tools, models=RecordedModels(), recorded=record.manifest)
 
     async def _kept_text(self, what: str, pin: Pinned) -> str:

@@ -176,6 +176,7 @@ class RunManifest(BaseModel):
         sandbox: where code that a model wrote ran when the run began.
         parent_run, fork_seq: the run it was forked from, and the last event they have in common.
         overrides: what differs from the parent after that event: `model`, `role:NAME`, `prompt:NAME`, `outcome:KEY`.
+        schemas: SHA-256 of the blob with the schemas of its tools by name; "" for runs made before it was kept.
         choices: names of the models a delegation may choose from; None for runs made before this was kept.
         began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
     """
@@ -214,6 +215,7 @@ class RunManifest(BaseModel):
     finish: Finish = "done"
     action: Action = "tools"
     sandbox: str = ""
+    schemas: str = ""
     choices: tuple[str, ...] | None = None
 
 

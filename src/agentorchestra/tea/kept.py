@@ -7,6 +7,7 @@ started with after the files have changed, and a fork can carry a prompt of its 
 from __future__ import annotations
 
 import inspect
+import json
 import linecache
 import sys
 import types
@@ -35,6 +36,16 @@ def texts_of(tools: Iterable[Any]) -> dict[str, str]:
     """SHA-256 -> text of the modules in which tools are defined."""
     texts = (module_text(one) for one in tools if isinstance(one, Tool))
     return {_hash(text): text for text in texts if text}
+
+
+def schemas_text(tools: Iterable[Tool[..., Any]]) -> str:
+    """The schemas of tools by name, as JSON; equal ones give equal text.
+
+    The log has the schemas that models were offered natively; where tools are described in the prompt it has none.
+    """
+    shown = {one.name: one.schema.model_dump(mode="json", exclude_defaults=True) for one in tools}
+    # The order inside a schema stays: it is that of the arguments where a tool is described in words.
+    return json.dumps(dict(sorted(shown.items())), separators=(",", ":"))
 
 
 def module_text(one: Tool[..., Any]) -> str:
@@ -105,4 +116,4 @@ def _found(module: types.ModuleType, name: str) -> Tool[..., Any] | None:
     return tool(function) if inspect.isfunction(function) else None
 
 
-__all__ = ["module_text", "pin_of", "pinned_tool", "texts_of"]
+__all__ = ["module_text", "pin_of", "pinned_tool", "schemas_text", "texts_of"]

@@ -6,6 +6,7 @@ recorded: a stand-in has the schema and cannot be called.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,19 +20,22 @@ _ACTION = EffectKind.INVOKE_ACTION
 _UNSEEN: dict[str, Any] = {"type": "object", "properties": {}}
 
 
-def as_recorded(names: Iterable[str], here: Mapping[str, Tool[..., Any]], ledger: Ledger) -> dict[str, Tool[..., Any]]:
+def as_recorded(
+    names: Iterable[str], here: Mapping[str, Tool[..., Any]], ledger: Ledger, kept: bytes = b"{}"
+) -> dict[str, Tool[..., Any]]:
     """The tools of a run as its log shows them.
 
     Args:
         names: the run's tools.
         here: the tools of this process.
         ledger: of the run.
+        kept: the schemas that were kept with it (`RunManifest.schemas`): of tools that were described in words.
 
     Returns:
         This process's tool where its schema is the recorded one (or none was), else a stand-in. What was acted on is
         an environment, whose rules no log holds: it has none.
     """
-    schemas = ledger.codec.schemas()
+    schemas = _schemas(kept) | ledger.codec.schemas()
     acted = {_component(record.effect) for record in ledger.records.values() if _kind(record) == _ACTION}
     found: dict[str, Tool[..., Any]] = {}
     for name in names:
@@ -44,6 +48,14 @@ def as_recorded(names: Iterable[str], here: Mapping[str, Tool[..., Any]], ledger
             # Without a schema no model was offered it: nothing in the recording depends on how it looks.
             found[name] = _stand_in(schema or ToolSchema(name=name, description="", parameters=_UNSEEN), ledger)
     return found
+
+
+def _schemas(kept: bytes) -> dict[str, ToolSchema]:
+    try:
+        found = json.loads(kept)
+        return {name: ToolSchema.model_validate(one) for name, one in found.items()}
+    except (ValueError, AttributeError, RecursionError) as exc:
+        raise ToolDefinitionError(f"the schemas kept with the run cannot be read: {exc}") from None
 
 
 def _kind(record: Record) -> Any:

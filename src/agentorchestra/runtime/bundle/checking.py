@@ -257,6 +257,8 @@ def _check_parts(header: Header, manifest: RunManifest, sums: dict[str, Sum], pa
             raise BundleError(
                 f"{path} lacks the text of {name!r} (blob {pin.source[:12]}); export it again, {_NOTHING}"
             )
+    if manifest.schemas and form.BLOBS + manifest.schemas not in sums:
+        raise BundleError(f"{path} lacks the schemas of its tools ({manifest.schemas[:12]}); get it again, {_NOTHING}")
     for sha256 in header.media_types:
         if form.BLOBS + sha256 not in sums:
             raise BundleError(f"{path} lacks the blob {sha256[:12]}, which it lists; get it again, {_NOTHING}")

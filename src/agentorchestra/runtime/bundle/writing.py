@@ -66,7 +66,10 @@ async def export_run(
     try:
         with os.fdopen(handle, "w+b") as file, tempfile.TemporaryFile(dir=folder) as log:
             writer = _Writer(store, record, file, Watch(secrets))
-            done = await writer.write(log, kept, settings, packages, distribution, git)
+            try:
+                done = await writer.write(log, kept, settings, packages, distribution, git)
+            finally:
+                writer.close()
             digest = await asyncio.to_thread(_digest, file)
             size = file.tell()
         await asyncio.to_thread(_place, temporary, out)
@@ -131,8 +134,12 @@ class _Writer:
             python=platform.python_version(),
             git=git,
         )
+        texts = {pin.source: f"the text of the prompt {name!r}" for name, pin in record.manifest.prompts.items()}
+        for name, pin in {**record.manifest.tools, **record.manifest.agents}.items():
+            texts.setdefault(pin.source, f"the text of the module of {name!r}")
         for name in sorted(media_types):
-            await self._add(form.BLOBS + name, await self._store.get_blob(name), f"the blob {name}")
+            what = texts.get(name, f"the blob {name} ({media_types[name]})")
+            await self._add(form.BLOBS + name, await self._store.get_blob(name), what)
         await self._add(form.HEADER, _json(header.model_dump(mode="json")))
         size = log.seek(0, os.SEEK_END)
         await asyncio.to_thread(self._stream, form.EVENTS, partial(_rewound, log), size, "its log")
@@ -151,6 +158,11 @@ class _Writer:
         await self._add(form.SUMS, _json({name: one.model_dump() for name, one in sorted(self._sums.items())}))
         await asyncio.to_thread(self._archive.close)
         return header.events, len(media_types), len(files)
+
+    def close(self) -> None:
+        """Let go of the file, whether everything was written or not."""
+        with contextlib.suppress(ValueError, OSError):
+            self._archive.close()
 
     async def _write_log(self, log: IO[bytes]) -> set[str]:
         """The log into a file of its own; the hashes that stand in it."""

@@ -1,0 +1,199 @@
+"""A run replays on another machine: another process, folder, settings, without its tools, model, prompts and files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from agentorchestra import RunContext, tool
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.testing import call, decide, say
+from agentorchestra.workspace import Workspace
+from tests.bundle.support import PROMPT, SECRET, TASK, drawing, elsewhere, here, recorded, settings
+from tests.bundle.tools import both, draw
+
+
+async def exported(tmp_path: Path, **options: object) -> tuple[Path, str]:
+    async with here(tmp_path) as ws:
+        result = await recorded(ws, tmp_path, **options)
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "three figures"), result.error
+        done = await ws.export(result.run_id, tmp_path / "run.zip")
+    return done.path, result.run_id
+
+
+async def test_a_run_replays_elsewhere(tmp_path: Path) -> None:
+    bundle, run = await exported(tmp_path)
+    assert stat.S_IMODE(bundle.stat().st_mode) == 0o600
+    shutil.rmtree(tmp_path / "ws")
+    (tmp_path / "report.txt").unlink()
+    shutil.rmtree(tmp_path / "more")
+    there = tmp_path / "there"
+    assert elsewhere(there, "import", str(bundle)).startswith(f"{run}  completed  ")
+    bundle.unlink()
+    # Prompts of that machine that have the same names.
+    own = there / ".agentorchestra" / "prompts"
+    own.mkdir()
+    (own / "react.md").write_text(PROMPT.replace("figures", "flowers"), encoding="utf-8")
+    said = json.loads(elsewhere(there, "replay", "last", "--json"))
+    assert (said["identical"], said["answer"], said["status"]) == (True, "three figures", "completed")
+    shown = json.loads(elsewhere(there, "show", run, "--json"))
+    assert shown["result"]["answer"] == "three figures"
+    assert {one["name"] for one in shown["result"]["artifacts"]} == {"cover.bin", "left.bin", "right.bin"}
+    assert said["keys"] == len(
+        {(one["branch"], one["n"]) for one in shown["events"] if one["type"] in ("started", "completed")}
+    )
+    kept = there / ".agentorchestra" / "runs" / run / "files"
+    assert (kept / "report.txt").read_text() == "Figures wanted: cover, left, right.\n"
+    assert (kept / "more" / "ä b.txt").read_text() == "further words\n"
+    assert f"{run} is here already" in elsewhere(there, "import", str(await again(there, run)))
+
+
+async def again(there: Path, run: str) -> Path:
+    """The same run, exported from where it was imported."""
+    elsewhere(there, "export", run, "--out", "again.zip")
+    return there / "again.zip"
+
+
+async def test_equal_runs_give_equal_bytes_wherever_they_are(tmp_path: Path) -> None:
+    async with here(tmp_path) as ws:
+        run = (await recorded(ws, tmp_path)).run_id
+        first = await ws.export(run, tmp_path / "1.zip")
+        second = await ws.export(run, tmp_path / "2.zip")
+        assert first.sha256 == second.sha256
+        assert first.path.read_bytes() == second.path.read_bytes()
+    async with Workspace(tmp_path / "other", settings=settings(), environ={}) as other:
+        await other.import_file(tmp_path / "1.zip")
+        third = await other.export(run, tmp_path / "3.zip")
+    with zipfile.ZipFile(first.path) as one, zipfile.ZipFile(third.path) as two:
+        assert one.namelist() == two.namelist() == sorted(one.namelist())
+        differ = {name for name in one.namelist() if one.read(name) != two.read(name)}
+        assert {info.date_time for info in one.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    assert differ <= {"bundle.json", "sums.json"}  # the other folder is in no repository
+
+
+async def test_what_is_in_a_bundle(tmp_path: Path) -> None:
+    bundle, run = await exported(tmp_path)
+    with zipfile.ZipFile(bundle) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members["bundle.json"])
+    assert (header["run"], header["format"], header["status"]) == (run, 1, "completed")
+    manifest = json.loads(members["manifest.json"])
+    assert manifest["task"] == TASK
+    texts = [
+        members[f"blobs/{manifest[kind][name]['source']}"] for kind, name in (("prompts", "react"), ("tools", "draw"))
+    ]
+    assert texts[0].decode() == PROMPT
+    assert b"async def draw(ctx" in texts[1]
+    shown = json.loads(members["settings.json"])
+    assert shown["max_steps"] == 11
+    assert shown["models"]["drawer"]["base_url"] == "https://models.example.com/v1"
+    assert "pydantic" in json.loads(members["packages.json"])
+    assert len([name for name in members if name.startswith("files/")]) == 2
+    assert b"x-figure" in members["bundle.json"]
+    assert not [name for name, data in members.items() if SECRET.encode() in data or b"hunter" in data]
+
+
+async def test_a_waiting_run_goes_on_where_its_tools_are(tmp_path: Path) -> None:
+    steps = [decide(calls=[call("draw", what="cover"), call("publish", what="cover")])]
+
+    @tool(effect=("send", "network"))
+    def publish(what: str) -> str:
+        """Publish a figure."""
+        return f"published {what}"
+
+    tools = [draw, both, publish]
+    async with here(tmp_path, drawing(steps), tools=tools) as ws:
+        result = await recorded(ws, tmp_path)
+        assert result.status is RunStatus.WAITING, result
+        await ws.export(result.run_id, tmp_path / "run.zip")
+    run = result.run_id
+    there = tmp_path / "there"
+    elsewhere(there, "import", "../run.zip")
+    assert "identical" in elsewhere(there, "replay", run)
+    said = elsewhere(there, "approve", run, code=2)
+    assert "this process does not have both, draw, publish, which the run was started with" in said
+    last = drawing([decide(calls=[call("done", answer="it is out")])])
+    async with Workspace(
+        tmp_path / "third", tools=tools, models={"drawer": last}, settings=settings(), environ={}
+    ) as third:
+        (done,) = await third.import_file(tmp_path / "run.zip")
+        assert (done.status, done.identical) == (RunStatus.WAITING, False)
+        await third.approve(run)
+        result = await third.resume(run)
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "it is out")
+        assert (await third.replay(run)).answer == "it is out"
+        shown = last.requests[0].messages
+        assert shown[0].text.startswith("You draw figures")  # as it was started, though this machine has another
+        assert "published cover" in "".join(message.text for message in shown)
+
+
+async def test_a_run_under_way_is_exported_as_far_as_it_is_and_can_be_resumed(tmp_path: Path) -> None:
+    ws = here(tmp_path)
+
+    @tool
+    async def draw(ctx: RunContext[None], what: str, size: int = 3) -> str:
+        """Draw, and give the run away meanwhile."""
+        if not (tmp_path / "run.zip").exists():
+            await ws.export(ctx.run_id, tmp_path / "run.zip")
+        return what
+
+    ws._given_tools = (*ws._given_tools[1:], draw)
+    async with ws:
+        await recorded(ws, tmp_path)
+    last = drawing()
+    async with Workspace(
+        tmp_path / "third", tools=ws._given_tools, models={"drawer": last}, settings=settings(), environ={}
+    ) as third:
+        (done,) = await third.import_file(tmp_path / "run.zip")
+        assert done.status is RunStatus.RUNNING
+        assert (await third.replay(done.run_id)).answer == ""
+        epoch = (await third.store.job(done.run_id)).epoch  # type: ignore[union-attr]
+        assert epoch == 1
+        before = len(await third.events(done.run_id))
+        result = await third.resume(done.run_id)
+        assert result.status is not RunStatus.RUNNING
+        events = await third.events(done.run_id)
+        assert events[before].body["epoch"] == 2
+
+
+@pytest.mark.parametrize("code", [False, True])
+async def test_programs_of_models_are_not_run_by_a_replay_elsewhere(tmp_path: Path, code: bool) -> None:
+    steps = [
+        say("```python\nx = draw(what='cover')\nprint('drawn', x)\n```"),
+        say("```python\ndone(answer='as programs')\n```"),
+    ]
+    calls = [
+        decide(calls=[call("python", code="print(6 * 7)")]),
+        decide(calls=[call("done", answer="as programs")]),
+    ]
+    async with here(tmp_path, drawing(steps if code else calls)) as ws:
+        result = await recorded(ws, tmp_path, action="code" if code else "tools")
+        assert result.answer == "as programs", result
+        await ws.export(result.run_id, tmp_path / "run.zip")
+    there = tmp_path / "there"
+    elsewhere(there, "import", "../run.zip")
+    program = """
+import asyncio, sys
+from agentorchestra.workspace import open_workspace
+import agentorchestra.tea.monty as monty, agentorchestra.tools.workbench as workbench, inspect
+for module in (monty, workbench):
+    for name, one in inspect.getmembers(module, inspect.isclass):
+        if one.__module__ == module.__name__ and hasattr(one, "run"):
+            def run(self, *a, **k): raise SystemExit("a program was run")
+            one.run = run
+async def main():
+    async with open_workspace(".agentorchestra") as ws:
+        print((await ws.replay(sys.argv[1])).answer)
+asyncio.run(main())
+"""
+    done = subprocess.run(  # noqa: ASYNC221
+        [sys.executable, "-c", program, result.run_id], cwd=there, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "as programs\n", done.stderr
