@@ -135,6 +135,18 @@ class Folder:
         self.path = path
         self.environment: dict[str, str] = {}
 
+    def hold(self) -> None:
+        """From now on the tool `slow` is at work until `let_go`, however fast or busy this machine is."""
+        program = self.path / "app.py"
+        source = program.read_text(encoding="utf-8")
+        waiting = 'while Path("held.txt").exists():\n        await asyncio.sleep(0.02)'
+        program.write_text(source.replace("await asyncio.sleep(seconds)", waiting), encoding="utf-8")
+        (self.path / "held.txt").touch()
+
+    def let_go(self) -> None:
+        """Let `slow` end."""
+        (self.path / "held.txt").unlink()
+
     @property
     def workspace(self) -> Path:
         """The default workspace of commands run here."""

@@ -250,11 +250,13 @@ def test_tools_that_this_process_does_not_have(app: Folder) -> None:
 
 
 def test_a_killed_process_leaves_a_log_that_goes_on(app: Folder) -> None:
+    app.hold()
     with app.start("run", "PLAN nap") as started:
         wait_until((app.path / "slow.txt").exists)
         started.process.send_signal(signal.SIGKILL)
         started.process.wait(60)
     assert app.assert_readable()["run"]["status"] == "running"
+    app.let_go()
     again = app.run("resume", "last", "--json")
     assert again.code == 0
     assert again.json["answer"] == "The tools said: slept"

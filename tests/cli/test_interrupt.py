@@ -26,6 +26,7 @@ def test_ctrl_c_cancels_the_run(app: Folder, number: signal.Signals) -> None:
 
 
 def test_ctrl_c_with_json_is_one_object(app: Folder) -> None:
+    app.hold()
     with app.start("run", "PLAN nap", "--json") as started:
         wait_until((app.path / "slow.txt").exists)
         started.interrupt()
@@ -38,6 +39,7 @@ def test_ctrl_c_with_json_is_one_object(app: Folder) -> None:
         wait_until((app.path / "slow.txt").exists)
         again.interrupt()
         assert again.end(seconds=20).code == 130
+    app.let_go()
     whole = app.run("resume", "last", "--json")
     assert whole.code == 0
     assert whole.json["answer"] == "The tools said: slept"

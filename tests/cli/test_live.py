@@ -257,6 +257,7 @@ def test_ctrl_c_twice_ends_it_at_once(app: Folder, window: ProcessScreen) -> Non
 
 
 def test_a_window_that_is_closed_cancels_the_run(app: Folder, window: ProcessScreen) -> None:
+    app.hold()
     with start(app, window, "run", "PLAN nap") as process:
         window.wait(lambda: "> slow(seconds=3)" in window.text)
         window.hang_up()
@@ -264,6 +265,7 @@ def test_a_window_that_is_closed_cancels_the_run(app: Folder, window: ProcessScr
     found = app.assert_readable()
     assert found["run"]["status"] == "cancelled"
     assert found["events"][-1]["type"] == "run_ended"
+    app.let_go()
     assert app.run("resume", "last", "--json").json["answer"] == "The tools said: slept"
 
 
@@ -273,9 +275,11 @@ def test_a_process_that_ignores_its_window_goes_on(app: Folder, window: ProcessS
     def ignore() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
+    app.hold()
     with start(app, window, "run", "PLAN nap", prepare=ignore) as process:
         window.wait(lambda: "> slow(seconds=3)" in window.text)
         window.hang_up()
+        app.let_go()
         assert process.wait(30) == 0
     assert app.assert_readable()["run"]["status"] == "completed"
 

@@ -56,6 +56,7 @@ def test_long_names_break_no_line(folder: Folder) -> None:
     called(folder, "ruff", "format", "--check", *rules)
 
 
+@pytest.mark.long
 def test_the_types_fit(made: dict[str, Folder], tmp_path: Path) -> None:
     for folder in made.values():
         files = sorted(path.name for path in folder.path.glob("*.py"))

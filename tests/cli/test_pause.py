@@ -6,11 +6,13 @@ from tests.cli.support import Folder, wait_until
 
 
 def test_a_busy_run_is_paused_from_elsewhere_and_goes_on(app: Folder) -> None:
+    app.hold()
     with app.start("run", "PLAN nap", "--json") as started:
         wait_until((app.path / "slow.txt").exists)
         paused = app.run("pause", "last", "--reason", "lunch")
         assert paused.code == 0
         assert "was asked to pause: it ends what is under way first" in paused.out
+        app.let_go()
         done = started.end()
     assert (done.code, done.json["status"]) == (3, "paused")
     found = app.assert_readable()

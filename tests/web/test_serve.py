@@ -60,6 +60,7 @@ def test_it_prints_address_and_token_and_serves_the_application(app: Folder) -> 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_cancels_what_runs_and_it_can_be_resumed(app: Folder, number: signal.Signals) -> None:
+    app.hold()
     with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
         run = ask(address, "/runs", TOKEN, {"task": "PLAN nap"})["run_id"]
         headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -71,6 +72,7 @@ def test_a_signal_cancels_what_runs_and_it_can_be_resumed(app: Folder, number: s
             assert b"event: end" not in stream.read()
     assert ended.code == 0 and TOKEN not in ended.out + ended.err
     assert app.assert_readable(run)["result"]["status"] == "cancelled"
+    app.let_go()
     resumed = app.run("resume", run, "--json")
     assert resumed.json["status"] == "completed", resumed.err
 
