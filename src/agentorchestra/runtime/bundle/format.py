@@ -21,11 +21,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from agentorchestra.core.errors import BundleError
 from agentorchestra.core.spec import FileRef, RunStatus
 
 FORMAT = 1
@@ -131,6 +132,31 @@ class Imported(NamedTuple):
     identical: bool
     parent_run: str | None = None
     left_out: bool = False
+
+
+def check_names(refs: tuple[FileRef, ...]) -> None:
+    """Refuse names of files that are not inside the run's folder, or in each other's place.
+
+    Raises:
+        BundleError: with the name.
+    """
+    taken: set[str] = set()
+    folders: set[str] = set()
+    for ref in refs:
+        name, path = ref.name, PurePosixPath(ref.name)
+        parts = path.parts
+        bad = not parts or path.is_absolute() or ".." in parts or name != str(path) or name == "."
+        bad = bad or any(c in "\0\\\n" or "\ud800" <= c <= "\udfff" for c in name) or len(parts) > 100
+        if bad or any(len(part.encode()) > 255 for part in parts):
+            raise BundleError(
+                f"the name {name[:200]!r} of a file of the task leads out of the run's folder, or is none; nothing was "
+                "imported"
+            )
+        above = {str(one) for one in path.parents} - {"."}
+        if name in taken or name in folders or above & taken:
+            raise BundleError(f"two files of the task have one name, {name[:200]!r}; nothing was imported")
+        taken.add(name)
+        folders |= above
 
 
 class KeptFiles(Protocol):

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from agentorchestra.core.errors import BundleError
 from agentorchestra.core.protocols import Store
-from agentorchestra.runtime.bundle.checking import Bundle, Log, is_bundle, logs_of_lines, opened, regular
+from agentorchestra.runtime.bundle.checking import Bundle, opened
 from agentorchestra.runtime.bundle.format import Imported, KeptFiles
+from agentorchestra.runtime.bundle.logs import Log, is_bundle, logs_of_lines, regular
 
 _TOGETHER_BYTES = 8 * 1024**2
 """Blobs that are written by one transaction."""

@@ -9,11 +9,12 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO
 
 from agentorchestra.core.errors import BundleError
 from agentorchestra.core.spec import FileRef
+from agentorchestra.runtime.bundle.format import check_names
 from agentorchestra.tools.files.keep import kept_place, link_kept, seal, writing
 
 _CHUNK = 1 << 20
@@ -59,6 +60,7 @@ class CarriedFiles:
             WorkspaceNotWritableError: if they cannot be kept.
             BundleError: for a name that leads out of the run's folder, or bytes that do not match their hash.
         """
+        check_names(refs)
         if not refs:
             return
         target = self._runs / run_id / "files"
@@ -66,7 +68,6 @@ class CarriedFiles:
             self._store.mkdir(parents=True, exist_ok=True)
         try:
             for ref in refs:
-                check_name(ref.name)
                 place = kept_place(self._store, ref.sha256)
                 if not place.is_file() or place.stat().st_size != ref.size:
                     self._take(ref, place, reader)
@@ -107,21 +108,4 @@ class CarriedFiles:
             (self._runs / run_id).rmdir()
 
 
-def check_name(name: str) -> None:
-    """Refuse the name of a file that is not inside the run's folder.
-
-    Raises:
-        BundleError: with the name.
-    """
-    path = PurePosixPath(name)
-    parts = path.parts
-    bad = not parts or path.is_absolute() or ".." in parts or name != str(path) or name == "."
-    bad = bad or any(c in "\0\\\n" or "\ud800" <= c <= "\udfff" for c in name) or len(parts) > 100
-    if bad or any(len(part.encode()) > 255 for part in parts):
-        raise BundleError(
-            f"the name {name[:200]!r} of a file of the task leads out of the run's folder, or is none; nothing was "
-            "imported"
-        )
-
-
-__all__ = ["CarriedFiles", "check_name"]
+__all__ = ["CarriedFiles"]
