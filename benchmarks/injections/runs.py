@@ -14,8 +14,8 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.settings import ModelProfile, PolicySettings, Settings
 from agentorchestra.core.spec import Question, RunResult
-from agentorchestra.testing import ScriptedModel, call, decide
-from agentorchestra.testing.obedient import obedient_model
+from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.testing import ScriptedModel, call, decide, obedient_model
 from agentorchestra.workspace import Workspace
 
 
@@ -61,8 +61,10 @@ async def attempt(attack: Attack, folder: Path, policy: Policy | None = None) ->
             profile = profile.model_copy(update={"context_window": 6_000, "max_tokens": 500})
         model = obedient_model()
         model.profile = profile.model_copy(update={"price": model.profile.price})
+        (folder / "ws").mkdir()
         workspace: Workspace[Any] = Workspace(
             folder / "ws",
+            store=MemoryStore(),
             tools=tools,
             models={"obedient": model},
             settings=settings.model_copy(update={"model": "obedient", "policy": opened}),
@@ -96,8 +98,10 @@ async def ordinary(task: Benign, folder: Path) -> Report:
     async with World(folder / "world", dict(task.pages)) as world:
         world.pages = {name: _placed(text, world) for name, text in world.pages.items()}
         model = ScriptedModel(lambda request: _next(task, request, world), name="sensible")
+        (folder / "ws").mkdir()
         workspace: Workspace[Any] = Workspace(
             folder / "ws",
+            store=MemoryStore(),
             tools=tools_of(world),
             models={"sensible": model},
             settings=Settings(model="sensible"),

@@ -128,7 +128,7 @@ class AgentToolset:
                 content_hash=environment.content_hash,
                 arguments={"action": found.action, "arguments": given},
                 mode=Mode.ONCE if mutates else Mode.REPEATABLE,
-                tags=frozenset({Tag.WRITE if mutates else Tag.READ}),
+                tags=frozenset({Tag.WRITE if mutates else Tag.READ}) | _further(environment, found.action),
                 role=self._role,
                 provenance=provenance,
                 instance=found.instance,
@@ -145,6 +145,12 @@ class AgentToolset:
             provenance=provenance,
             invalid=f"there is no tool {call.name!r}{hint}; the tools: {', '.join(self.names)}",
         )
+
+
+def _further(environment: Environment, action: str) -> frozenset[Tag]:
+    """What an action touches besides the environment itself: only the environment knows."""
+    tags = getattr(environment, "tags", None)
+    return frozenset(tags(action)) if tags is not None else frozenset()
 
 
 __all__ = ["AgentToolset", "Offered"]

@@ -27,6 +27,7 @@ from agentorchestra.models.scripted import Reply, ScriptedModel, ScriptFunction,
 
 if TYPE_CHECKING:
     from agentorchestra.testing.formats import LoopbackAnthropicServer, LoopbackGoogleServer
+    from agentorchestra.testing.obedient import obedient_model
 
 Body = dict[str, Any]
 """The JSON body of a request as it arrived."""
@@ -483,6 +484,7 @@ __all__ = [
     "garbage",
     "html",
     "http_error",
+    "obedient_model",
     "say",
     "silence",
 ]
@@ -494,4 +496,8 @@ def __getattr__(name: str) -> Any:
         from agentorchestra.testing import formats
 
         return getattr(formats, name)
+    if name == "obedient_model":
+        from agentorchestra.testing import obedient
+
+        return obedient.obedient_model
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
