@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import stat
@@ -13,10 +14,13 @@ from pathlib import Path
 import pytest
 
 from agentorchestra import RunContext, tool
+from agentorchestra.agents.agent import Agent
+from agentorchestra.core.errors import PinError
+from agentorchestra.core.settings import ModelProfile
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.testing import call, decide, say
+from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
-from tests.bundle.support import PROMPT, SECRET, TASK, drawing, elsewhere, here, recorded, settings
+from tests.bundle.support import PROMPT, SECRET, TASK, drawing, elsewhere, here, recorded, rewritten, settings
 from tests.bundle.tools import both, draw
 
 
@@ -197,3 +201,81 @@ asyncio.run(main())
         [sys.executable, "-c", program, result.run_id], cwd=there, capture_output=True, text=True, check=False
     )
     assert done.stdout == "as programs\n", done.stderr
+
+
+async def test_a_run_of_a_model_without_native_calls_replays_elsewhere(tmp_path: Path) -> None:
+    """Its tools are described in its prompt only: the schemas that were kept with the run give the same words."""
+    steps = [decide(calls=[call("draw", what="cover")]), decide(calls=[call("done", answer="in words")])]
+    model = ScriptedModel(steps, name="drawer", native_tools=False)
+    async with here(tmp_path, model) as ws:
+        run = (await recorded(ws, tmp_path, budget=None)).run_id
+        await ws.export(run, tmp_path / "run.zip")
+    there = tmp_path / "there"
+    elsewhere(there, "import", "../run.zip")
+    assert "identical" in elsewhere(there, "replay", run)
+
+
+async def test_a_team_replays_where_there_are_other_agents_models_and_tools(tmp_path: Path) -> None:
+    steps = [
+        decide(calls=[call("worker", task="draw the cover")]),
+        decide(calls=[call("draw", what="cover")]),
+        decide(calls=[call("done", answer="drawn")]),
+        decide(calls=[call("done", answer="by a team")]),
+    ]
+    async with here(tmp_path, drawing(steps)) as ws:
+        result = await recorded(ws, tmp_path, system="agentorchestra")
+        assert result.answer.startswith("by a team"), result
+        home = await ws.replay(result.run_id)
+        await ws.export(result.run_id, tmp_path / "run.zip")
+
+    @tool
+    def sing(song: str) -> str:
+        """Sing a song."""
+        return song
+
+    singer = Agent(name="singer", description="Sings.", prompt="worker")
+    extra = settings(models={"loud": ModelProfile(model="offline")}, max_result_chars=300)
+    async with Workspace(tmp_path / "there", tools=[sing], agents=[singer], settings=extra, environ={}) as there:
+        await there.import_file(tmp_path / "run.zip")
+        assert await there.replay(result.run_id) == home
+
+
+async def test_an_imported_runs_application_and_modules_are_never_executed(tmp_path: Path) -> None:
+    """Neither the app that its manifest names, nor the kept text of a tool's module, nor those of its forks."""
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    (trap / "evil.py").write_text(f"open({str(trap / 'sprung')!r}, 'w')\nraise SystemExit\n")
+    async with here(tmp_path) as ws:
+        run = (await recorded(ws, tmp_path)).run_id
+        await ws.export(run, tmp_path / "run.zip")
+
+    def change(members: dict[str, bytes]) -> None:
+        text = (trap / "evil.py").read_bytes()
+        digest = hashlib.sha256(text).hexdigest()
+        members[f"blobs/{digest}"] = text
+        manifest = json.loads(members["manifest.json"])
+        manifest |= {"app": "evil:ws", "app_folder": str(trap)}
+        manifest["tools"]["draw"]["source"] = digest
+        members["manifest.json"] = json.dumps(manifest).encode()
+        first, *rest = members["events.jsonl"].splitlines()
+        created = json.loads(first)
+        created["body"]["manifest"] = manifest
+        members["events.jsonl"] = b"\n".join([json.dumps(created).encode(), *rest]) + b"\n"
+
+    bundle = rewritten(tmp_path / "run.zip", tmp_path / "evil.zip", change)
+    there = tmp_path / "there"
+    elsewhere(there, "import", str(bundle))
+    assert "identical" in elsewhere(there, "replay", run)
+    assert "identical" in elsewhere(there, "replay", run, "--pin")
+    elsewhere(there, "show", run)
+    elsewhere(there, "export", run)
+    # A completed run is not driven on; one that is would need the tools, which its app may not bring.
+    assert "this process does not have both, draw" in elsewhere(there, "fork", run, "--at", "5", code=2)
+    tools = [draw, both]
+    async with Workspace(there / ".agentorchestra", tools=tools, models={"drawer": drawing()}, environ={}) as ws2:
+        fork = await ws2.fork(run, at=5)
+        assert (await ws2.runs())[0].manifest.app is None
+        with pytest.raises(PinError, match="imported: the texts of its tools came with it and are not executed"):
+            await ws2._as_started((await ws2.store.get_run(run)), ws2._base_equipment(), pin=True)  # type: ignore[arg-type]
+        assert (await ws2.resume(fork, pin=True)).status is not RunStatus.CREATED
+    assert not (trap / "sprung").exists()
