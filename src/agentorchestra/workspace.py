@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -47,7 +47,6 @@ from agentorchestra.core.errors import (
     WorkspaceStateError,
 )
 from agentorchestra.core.events import (
-    Answered,
     BudgetRaised,
     Event,
     PauseRequested,
@@ -73,6 +72,7 @@ from agentorchestra.core.spec import (
     RunResult,
     RunStatus,
 )
+from agentorchestra.runtime.answers import answered_already, settle
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.code import CodeHandler
 from agentorchestra.runtime.collect import GRACE_S, Collected, Retention, collect
@@ -90,8 +90,11 @@ from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
 from agentorchestra.runtime.waiting import GOES_ON, due_runs, end_undriven, not_yet, requested, waiting_until
 
 if TYPE_CHECKING:
+    from agentorchestra.agents.agent import Agent
     from agentorchestra.runtime.bundle.format import Exported, Imported
-    from agentorchestra.tea.prompts import PromptLibrary
+    from agentorchestra.tea.context import Server
+    from agentorchestra.tea.prompts import Prompt, PromptLibrary
+    from agentorchestra.tea.tool import Tool
     from agentorchestra.tools.files.carry import CarriedFiles
     from agentorchestra.tools.files.keep import Kept
 
@@ -240,6 +243,7 @@ class Workspace(Generic[Deps]):
         self.tools |= _tools(self._given_tools)
         self.systems = systems() | self._given_systems
         self.agents = _agents(self._given_agents, self.tools, self.systems, self.prompts)
+        self._managers: dict[str, Any] = {}
         # One for all runs: it bounds the threads in which plain functions run.
         self._threads = Threads(MAX_THREADS)
         self._programs: tuple[Interpreter, ...] = (
@@ -291,6 +295,54 @@ class Workspace(Generic[Deps]):
             "agent": tuple(str(getattr(one, "name", one)) for one in self._given_agents),
             "system": tuple(self._given_systems),
         }
+
+    @property
+    def tcp(self) -> Server[Tool[..., Any]]:
+        """The Tool Context Protocol: which tools there are, what they can do, which fit a task (000, app. C.2.1)."""
+        from agentorchestra.tea.kinds import TOOL
+
+        self._need_open()
+        server: Server[Tool[..., Any]] = self._server(
+            "tool", TOOL, self.tools, builtin=set(self.tools) - set(_tools(self._given_tools))
+        )
+        return server
+
+    @property
+    def ecp(self) -> Server[Callable[[], Environment]]:
+        """The Environment Context Protocol (000, app. C.2.2)."""
+        from agentorchestra.tea.kinds import ENVIRONMENT
+
+        self._need_open()
+        server: Server[Callable[[], Environment]] = self._server(
+            "environment", ENVIRONMENT, self._environments, builtin=()
+        )
+        return server
+
+    @property
+    def acp(self) -> Server[Agent]:
+        """The Agent Context Protocol (000, app. C.2.3)."""
+        from agentorchestra.agents.registry import AGENT, builtin_agents
+
+        self._need_open()
+        server: Server[Agent] = self._server("agent", AGENT, self.agents, builtin=builtin_agents())
+        return server
+
+    @property
+    def prompt_components(self) -> Server[Prompt]:
+        """The prompts, under the same operations."""
+        from agentorchestra.tea.kinds import PROMPT
+
+        self._need_open()
+        prompts = {name: self.prompts.get(name) for name in self.prompts.names}
+        server: Server[Prompt] = self._server("prompt", PROMPT, prompts, builtin=self.prompts.packaged)
+        return server
+
+    def _server(self, name: str, kind: Any, components: Mapping[str, Any], *, builtin: Iterable[str]) -> Any:
+        from agentorchestra.tea.context import ContextManager, Server
+
+        if name not in self._managers:
+            self._managers[name] = Server(ContextManager(kind, components, builtin=builtin))
+        return self._managers[name]
 
     @property
     def runs_folder(self) -> Path:
@@ -820,17 +872,34 @@ class Workspace(Generic[Deps]):
 
     async def _answer(self, run_id: str, answer: JsonValue, *, question: str | None, by: str, kind: str) -> Question:
         self._need_open()
-        await self._record(run_id)
-        open_ = open_questions(Ledger.of(await self.store.load(run_id)))
+        record = await self._record(run_id)
+        ledger = Ledger.of(await self.store.load(run_id))
+        held = ledger.answered.get(question or "")
+        if held is not None:
+            raise AnswerError(answered_already(run_id, held))
+        if record.status in FINAL:
+            raise AnswerError(
+                f"run {run_id} has no open {kind} any more: it is over ({record.status.value}); start a new run"
+            )
+        open_ = open_questions(ledger)
         fitting = [one for one in open_ if one.kind == kind and question in (None, one.key)]
         if not fitting:
             listed = "; ".join(f"{one.key} ({one.kind}): {one.question}" for one in open_) or "none"
             named = f" {question}" if question else ""
             verb = "answer" if kind == "question" else "approve or deny"
-            raise AnswerError(f"run {run_id} has no open {kind}{named} to {verb}; open: {listed}")
+            last = max(ledger.answered.values(), key=lambda one: one.seq, default=None)
+            so = f". The last: {answered_already(run_id, last)}" if last is not None else ""
+            raise AnswerError(f"run {run_id} has no open {kind}{named} to {verb}; open: {listed}{so}")
         chosen = fitting[0]
-        body = Answered(question=chosen.key, answer=self._redact_json(answer), by=by)
-        await wait_for(self.store.append(run_id, None, [new_event(body, ts=self._clock.now(), actor=by)]))
+        said = self._redact_json(answer)
+        held, given = await settle(self.store, run_id, chosen.key, said, by=by, now=self._clock.now())
+        if held is None:
+            raise AnswerError(
+                f"question {chosen.key} of run {run_id} is asked no more: what led to it is done anew; "
+                f"`agentorchestra show {run_id}` lists what is open"
+            )
+        if not given:
+            raise AnswerError(answered_already(run_id, held))
         await self.engine.poke(run_id)
         return chosen
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 from click.testing import CliRunner
 
 from agentorchestra.cli.group import COMMANDS, cli
@@ -19,13 +20,20 @@ def help_text(*words: str) -> str:
     return "\n".join(line.rstrip() for line in result.output.strip().splitlines())
 
 
+def _section(words: list[str]) -> str:
+    return f"## {' '.join(['agentorchestra', *words])}\n\n```text\n{help_text(*words)}\n```\n"
+
+
 def reference() -> str:
     """The whole page: what stands before the mark, and today's help texts."""
     head, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
     assert mark, f"{PAGE} has lost its mark"
     sections = [head + mark]
-    for title, words in [("agentorchestra", []), *((f"agentorchestra {name}", [name]) for name in COMMANDS)]:
-        sections.append(f"## {title}\n\n```text\n{help_text(*words)}\n```\n")
+    for words in ([], *([name] for name in COMMANDS)):
+        sections.append(_section(words))
+        found = cli.get_command(click.Context(cli), words[0]) if words else None
+        if isinstance(found, click.Group):
+            sections += [_section([*words, name]) for name in found.commands]
     return "\n".join(sections)
 
 

@@ -64,6 +64,41 @@ class Agent:
         tools = None if self.tools is None else list(self.tools)
         return sha256_json([self.name, self.description, tools, self.prompt, self.role, self.max_steps, self.version])
 
+    @property
+    def schema(self) -> ToolSchema:
+        """How it is called: with a task, as a tool."""
+        return self.schema_with(())
+
+    def schema_with(self, models: tuple[str, ...]) -> ToolSchema:
+        """The same where a call may choose from several models."""
+        properties: dict[str, Any] = {
+            "task": {
+                "type": "string",
+                "minLength": 1,
+                "description": "What the agent is to do, complete: it sees nothing of your history.",
+            },
+            "context": {
+                "type": "string",
+                "description": "What is known already and helps: facts with their sources, earlier results.",
+            },
+        }
+        if len(models) > 1:
+            properties["model"] = {
+                "type": "string",
+                "enum": list(models),
+                "description": "The model that does it, where another than the usual one fits better.",
+            }
+        return ToolSchema(
+            name=self.name,
+            description=self.description,
+            parameters={
+                "type": "object",
+                "properties": properties,
+                "required": ["task"],
+                "additionalProperties": False,
+            },
+        )
+
 
 @dataclass(frozen=True)
 class Delegate:
@@ -86,34 +121,7 @@ class Delegate:
     @property
     def schema(self) -> ToolSchema:
         """The agent as the caller's model sees it: never the tools behind it."""
-        properties: dict[str, Any] = {
-            "task": {
-                "type": "string",
-                "minLength": 1,
-                "description": "What the agent is to do, complete: it sees nothing of your history.",
-            },
-            "context": {
-                "type": "string",
-                "description": "What is known already and helps: facts with their sources, earlier results.",
-            },
-        }
-        if len(self.models) > 1:
-            properties["model"] = {
-                "type": "string",
-                "enum": list(self.models),
-                "description": "The model that does it, where another than the usual one fits better.",
-            }
-        return ToolSchema(
-            name=self.agent.name,
-            description=self.agent.description,
-            parameters={
-                "type": "object",
-                "properties": properties,
-                "required": ["task"],
-                "additionalProperties": False,
-            },
-            trust=self.trust,
-        )
+        return self.agent.schema_with(self.models).model_copy(update={"trust": self.trust})
 
     def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
         """The InvokeAgent of a call whose arguments fit the schema."""

@@ -36,6 +36,7 @@ COMMANDS: dict[str, Entry] = {
     "import": Entry("import_", "import_", "Take a run that another machine exported into this workspace."),
     "cancel": Entry("cancel", "cancel", "Stop a run, wherever it is driven."),
     "tell": Entry("tell", "tell", "Add to the task of a run; it is read at the next step."),
+    "components": Entry("components", "components", "List, describe and find tools, environments, agents and prompts."),
     "new": Entry("new", "new", "Write a tool, an agent or a system to begin with, and its test."),
     "gc": Entry("gc", "gc", "Delete old runs, and what no run refers to any more."),
     "serve": Entry("serve", "serve", "Answer HTTP requests: submit, status, events, answers."),

@@ -233,6 +233,7 @@ class PromptLibrary:
         self._prompts: dict[str, Prompt] = {}
         for folder in packaged:
             self._prompts |= {prompt.name: prompt for prompt in _in_folder(folder)}
+        self._packaged = dict(self._prompts)
         for own in given:
             if not own.is_dir():
                 raise PromptError(f"the folder of prompts {own} is not there; name it beside the code that uses it")
@@ -257,6 +258,11 @@ class PromptLibrary:
     def names(self) -> tuple[str, ...]:
         """Every prompt's name, sorted."""
         return tuple(sorted(self._prompts))
+
+    @property
+    def packaged(self) -> tuple[str, ...]:
+        """The names of the packaged prompts that nothing replaces."""
+        return tuple(name for name, one in self._packaged.items() if self._prompts.get(name) == one)
 
     def get(self, name: str) -> Prompt:
         """A prompt by name.

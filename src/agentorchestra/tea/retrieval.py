@@ -1,0 +1,330 @@
+"""Which components fit a task: words (BM25) with pieces of words (TF-IDF over n-grams), and vectors where there are.
+
+The paper retrieves by embeddings (000, app. C.2). Words and their pieces need no model, take a new component without a
+rebuild, and find what embeddings miss: names. With an embedder, exact vector search joins in.
+
+    name x3, description, parameters ─> words ────────> BM25  ─┐
+                                     └> words, n-grams > TF-IDF ┴> weighted sum ─> best first
+                                        an embedder's vector ──────┘
+
+`benchmarks/retrieval` measures it.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import math
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+K1, B = 1.6, 0.3
+"""BM25: how soon a repeated word stops counting, and how much length counts. Descriptions are short: little."""
+
+NAME_COUNTS = 3
+"""A word in the name counts as often as so many in the description."""
+
+SHORTEST, LONGEST = 3, 5
+"""Characters of an n-gram; a word's begin and end belong to it."""
+
+PIECES = 0.3
+"""The share of TF-IDF in the sum; the rest is BM25's."""
+
+MOST_POSTINGS = 20_000
+"""Places of n-grams that a query looks at: what bounds its time in a large index."""
+
+VECTORS = 0.5
+"""The share of the vectors where an embedder is given; the rest is for words and pieces."""
+
+_WORD = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# Words that say how something is asked, not what for.
+_STOP_WORDS_TEXT = """
+a an the of in on at to for from by with and or as is are was were be been do does did has have had what which who when
+where why how i me my we you your it its this that these those can could would should will please tell give find need
+want if so there their some any
+"""
+_STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
+_ENDINGS = (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
+
+
+@dataclass(frozen=True)
+class Described:
+    """What is known of a component before it is opened.
+
+    Attributes:
+        name: its name.
+        description: what it is for.
+        parameters: names and descriptions of its parameters, as text.
+    """
+
+    name: str
+    description: str = ""
+    parameters: str = ""
+
+    @classmethod
+    def of_schema(cls, name: str, description: str, parameters: Mapping[str, Any]) -> Described:
+        """From a function-calling schema."""
+        return cls(name, description, " ".join(_of_properties(parameters)))
+
+    @property
+    def text(self) -> str:
+        """All of it, as an embedder reads it."""
+        return "\n".join(part for part in (self.name, self.description, self.parameters) if part)
+
+
+@dataclass(frozen=True)
+class Match:
+    """A component that was found.
+
+    Attributes:
+        key: what it was added under.
+        score: between 0 and 1; comparable within one answer only.
+    """
+
+    key: str
+    score: float
+
+
+def _of_properties(schema: Mapping[str, Any]) -> Iterator[str]:
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return
+    for name, inner in properties.items():
+        yield str(name)
+        if isinstance(inner, Mapping):
+            yield str(inner.get("description") or "")
+            yield from _of_properties(inner)
+            items = inner.get("items")
+            if isinstance(items, Mapping):
+                yield from _of_properties(items)
+
+
+def split(text: str) -> list[str]:
+    """The words of a text in lower case; camelCase and names with `_` and `.` are several."""
+    return [word.casefold() for word in _WORD.findall(_CAMEL.sub(" ", text))]
+
+
+@functools.lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """A word without its usual English ending."""
+    if len(word) > 3 and not word.endswith("ss"):
+        for ending, instead in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= 3:
+                return word[: -len(ending)] + instead
+    return word
+
+
+def words_of(text: str) -> list[str]:
+    """Stems of the words that say what a text is about; all words where no other is left."""
+    found = split(text)
+    return [stem(word) for word in found if word not in _STOP_WORDS]
+
+
+@functools.lru_cache(maxsize=65_536)
+def _pieces(word: str) -> tuple[str, ...]:
+    framed = f" {word} "
+    return tuple(
+        framed[start : start + length]
+        for length in range(SHORTEST, LONGEST + 1)
+        for start in range(len(framed) - length + 1)
+    )
+
+
+def _features(words: Iterable[str], text: str) -> Counter[str]:
+    """Stems and n-grams with how often they occur; an n-gram is told from a word by its mark."""
+    found = Counter(words)
+    for word in split(text):
+        found.update("#" + piece for piece in _pieces(word))
+    return found
+
+
+class _Postings:
+    """For each term the documents that have it, and a weight."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, tuple[array[int], array[float]]] = {}
+
+    def add(self, term: str, document: int, weight: float) -> None:
+        found = self.of.get(term)
+        if found is None:
+            found = self.of[term] = array("i"), array("f")
+        found[0].append(document)
+        found[1].append(weight)
+
+
+class Index:
+    """What there is to be found. Adding one more touches only its own terms.
+
+    A key that is added again replaces what was there. Not for use from several threads at once.
+    """
+
+    def __init__(self) -> None:
+        self._keys: list[str | None] = []
+        self._place: dict[str, int] = {}
+        self._given: dict[str, Described] = {}
+        self._words = _Postings()
+        self._pieces = _Postings()
+        self._lengths = array("f")
+        self._norms = array("f")
+        self._total = 0.0
+        self._vectors: list[Any] = []
+        self._gone: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._place
+
+    def add(self, key: str, one: Described, vector: Sequence[float] | None = None) -> None:
+        """Take a component in.
+
+        Args:
+            key: how it is found again.
+            one: what is known of it.
+            vector: an embedding of `one.text`; all components have one, or none.
+        """
+        self.remove(key)
+        place = len(self._keys)
+        named = " ".join([one.name] * NAME_COUNTS)
+        text = f"{named} {one.description} {one.parameters}"
+        words = words_of(text)
+        for word, count in Counter(words).items():
+            self._words.add(word, place, count)
+        norm = 0.0
+        for term, count in _features(words, text).items():
+            weight = 1.0 + math.log(count)
+            self._pieces.add(term, place, weight)
+            # Without the rarity of the terms, which changes with every document: so no norm ever has to be made anew.
+            norm += weight * weight
+        self._keys.append(key)
+        self._place[key], self._given[key] = place, one
+        self._lengths.append(len(words))
+        self._norms.append(math.sqrt(norm) or 1.0)
+        self._total += len(words)
+        self._vectors.append(None if vector is None else _unit(vector))
+
+    def remove(self, key: str) -> None:
+        """Take a component out; nothing happens where there is none."""
+        place = self._place.pop(key, None)
+        if place is None:
+            return
+        del self._given[key]
+        self._keys[place] = None
+        self._total -= self._lengths[place]
+        self._vectors[place] = None
+        self._gone.append(place)
+        if len(self._gone) > 64 and len(self._gone) > len(self._place):
+            self._rebuild()
+
+    def _rebuild(self) -> None:
+        """What was removed still stands in the postings; when that is most of them they are made anew."""
+        kept = [(key, self._given[key], self._vectors[place]) for key, place in self._place.items()]
+        Index.__init__(self)
+        for key, one, vector in kept:
+            self.add(key, one, vector)
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        among: frozenset[str] | None = None,
+        vector: Sequence[float] | None = None,
+        uses: Mapping[str, int] | None = None,
+    ) -> list[Match]:
+        """The components that fit a query, best first; none that shares nothing with it.
+
+        Args:
+            query: what is wanted, in any words.
+            limit: at most so many.
+            among: only these keys.
+            vector: the query's embedding.
+            uses: how often each was of use before: decides between those that fit alike.
+        """
+        if not self._place or limit < 1:
+            return []
+        parts = [(1 - PIECES, self._by_words(query)), (PIECES, self._by_pieces(query))]
+        if vector is not None:
+            parts = [((1 - VECTORS) * share, scores) for share, scores in parts]
+            parts.append((VECTORS, self._by_vector(vector)))
+        score: dict[int, float] = {}
+        for share, scores in parts:
+            best = max(scores.values(), default=0.0)
+            for place, one in scores.items() if best > 0 else ():
+                score[place] = score.get(place, 0.0) + share * one / best
+        most = math.log1p(max((uses or {}).values(), default=0)) or 1.0
+        found: list[tuple[float, int, str]] = []
+        for place, one in score.items():
+            key = self._keys[place]
+            if key is None or one <= 0 or (among is not None and key not in among):
+                continue
+            if uses and key in uses:
+                one *= 1 + _USED * math.log1p(uses[key]) / most
+            # Equal scores in the order in which they were added, whatever the limit.
+            found.append((-one, place, key))
+        first = heapq.nsmallest(limit, found)
+        best = max(1.0, -first[0][0]) if first else 1.0
+        return [Match(key, -one / best) for one, _, key in first]
+
+    def _by_words(self, query: str) -> dict[int, float]:
+        score: dict[int, float] = {}
+        average = self._total / max(1, len(self._place)) or 1.0
+        for word in sorted(set(words_of(query) or split(query))):
+            found = self._words.of.get(word)
+            if found is None:
+                continue
+            places, counts = found
+            rarity = math.log(1 + (len(self._keys) - len(places) + 0.5) / (len(places) + 0.5))
+            for place, count in zip(places, counts, strict=True):
+                length = K1 * (1 - B + B * self._lengths[place] / average)
+                score[place] = score.get(place, 0.0) + rarity * count * (K1 + 1) / (count + length)
+        return score
+
+    def _by_pieces(self, query: str) -> dict[int, float]:
+        terms = []
+        for term, count in _features(words_of(query), query).items():
+            found = self._pieces.of.get(term)
+            if found is not None:
+                terms.append((len(found[0]), term, count, found))
+        # The rarest first: what nearly all have tells little and costs most.
+        terms.sort(key=lambda one: one[:2])
+        score: dict[int, float] = {}
+        left = MOST_POSTINGS
+        for frequency, _, count, (places, weights) in terms:
+            left -= frequency
+            if left < 0:
+                break
+            rarity = math.log((1 + len(self._keys)) / (1 + frequency)) + 1
+            factor = (1 + math.log(count)) * rarity * rarity
+            for place, weight in zip(places, weights, strict=True):
+                score[place] = score.get(place, 0.0) + factor * weight
+        return {place: one / self._norms[place] for place, one in score.items()}
+
+    def _by_vector(self, vector: Sequence[float]) -> dict[int, float]:
+        import numpy
+
+        places = [place for place, one in enumerate(self._vectors) if one is not None]
+        if not places:
+            return {}
+        likeness = numpy.stack([self._vectors[place] for place in places]) @ _unit(vector)
+        return {place: float(one) for place, one in zip(places, likeness, strict=True) if one > 0}
+
+
+_USED = 0.1
+"""How much more what was of use most often counts than what never was."""
+
+
+def _unit(vector: Sequence[float]) -> Any:
+    import numpy
+
+    found = numpy.asarray(vector, dtype=numpy.float32)
+    return found / (float(numpy.linalg.norm(found)) or 1.0)
+
+
+__all__ = ["Described", "Index", "Match", "split", "stem", "words_of"]
