@@ -145,6 +145,8 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
     if record.parent_run:
         changed = ", ".join(manifest.overrides) or "nothing"
         lines.append(f"forked from {record.parent_run} at event {record.fork_seq} (changed: {changed})")
+    if record.imported:
+        lines.append(f"imported {record.imported.astimezone():%Y-%m-%d %H:%M:%S} from elsewhere")
     return lines
 
 
