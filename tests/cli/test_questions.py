@@ -31,7 +31,7 @@ def test_a_question_waits_and_is_answered_by_another_process(app: Folder) -> Non
     late = app.run("answer", "last", "red", "--json")
     assert late.code == 2
     assert late.json["error_type"] == "AnswerError"
-    assert "has no open question to answer; open: none" in late.error
+    assert "has no open question any more: it is over (completed); start a new run" in late.error
 
 
 def test_json_of_a_waiting_run_has_its_questions(app: Folder) -> None:
@@ -200,6 +200,20 @@ def test_a_question_is_answered_from_elsewhere(app: Folder, terminal: Terminal) 
     answers = [text for text in (done.out, other.out) if "The tools said: blue" in text]
     assert answers, (done.err, other.err)
     assert app.assert_readable()["run"]["status"] == "completed"
+
+
+def test_two_processes_settle_one_question(app: Folder) -> None:
+    for words in (["answer", "last", "blue"], ["approve", "last"]):
+        app.run("run", "PLAN ask" if words[0] == "answer" else "PLAN mail")
+        other = ["deny", "last"] if words[0] == "approve" else ["answer", "last", "red"]
+        with app.start(*words, "--no-resume") as one, app.start(*other, "--no-resume") as two:
+            ends = [one.end(), two.end()]
+        assert sorted(end.code for end in ends) == [0, 2]
+        (late,) = [end for end in ends if end.code == 2]
+        assert "was answered already by cli, at 20" in late.err and "Traceback" not in late.err
+        assert [e["type"] for e in app.assert_readable()["events"]].count("answered") == 1
+        assert app.run("resume", "last").code == 0
+        assert app.run("replay", "last").code == 0
 
 
 def test_on_ask_deny_is_not_asked_at_a_terminal(app: Folder, terminal: Terminal) -> None:

@@ -31,6 +31,8 @@ class TerminalAsker:
         display: what shows the run; it leaves the terminal to the question.
     """
 
+    by = "terminal"
+
     def __init__(self, workspace: Workspace[Any], run_id: str, display: Display | None = None) -> None:
         self._workspace = workspace
         self._run = run_id

@@ -3,6 +3,7 @@
 History of the formats (a line each, newest last):
 
 - all types, v1: first version.
+- answered, v1: `asked`.
 - run_ended, v1: `until`, where a timer is waited for; pause_requested, v1: first version.
 """
 
@@ -171,13 +172,18 @@ class Noted(Body):
 
 
 class Answered(Body):
-    """External: a human answered, approved or denied exactly one question."""
+    """External: a human answered, approved or denied exactly one question.
+
+    `asked` is the event with which it was asked: an answer to a superseded question is none to the one asked instead.
+    0 in logs of earlier versions.
+    """
 
     type: ClassVar[str] = "answered"
     external: ClassVar[bool] = True
     question: str
     answer: JsonValue
     by: str = ""
+    asked: int = 0
 
 
 class Told(Body):
@@ -264,7 +270,8 @@ class NewEvent(BaseModel):
 
     Attributes:
         branch: the effect's branch, `RUN_BRANCH` for the run's own events.
-        n: the effect's number; None takes the sequence (the run's own and external events).
+        n: the effect's number; None takes the sequence (the run's own and external events). Answers have one below
+            zero, the same for all to one question.
         attempt: counts attempts of one effect from 1, over resumes too.
         type, v: the body's format.
         span, parent_span: keys as text, for viewers and OpenTelemetry.

@@ -61,12 +61,22 @@ class AskHumanHandler(BaseHandler):
             async with run.asking:  # one question at a time
                 answer = await self._asked(run, question)
             if answer is not None:
-                if isinstance(answer, str) and question.kind == "question":
-                    run.user_content.append(answer)
-                return Outcome(value=answer, trust=Trust.USER)
+                return Outcome(value=await self._settled(run, question, answer), trust=Trust.USER)
         if run.manifest.on_ask == "deny" and not run.pausing:
             return failed("denied", "nobody can be asked in this run (--on-ask deny)")
         raise SuspendedError(f"waits for an answer: {question.question}", waiting_for=(key,))
+
+    async def _settled(self, run: Run, question: Question, answer: str | bool) -> JsonValue:
+        """The answer that holds: somebody elsewhere may have been faster."""
+        from agentorchestra.runtime.answers import settle  # it reads the log with what this module is made of
+
+        said: JsonValue = run.redactor.json(answer)
+        by = str(getattr(run.services.asker, "by", "asker"))
+        held = await settle(run.services.store, run.id, question.key, said, by=by, now=run.clock.now())
+        if held.event is not None:
+            run.take_answer(held.event)
+            said = held.event.body["answer"]
+        return said
 
     async def _asked(self, run: Run, question: Question) -> str | bool | None:
         """What is answered in place; a pause leaves the question open."""

@@ -65,6 +65,7 @@ class Ledger:
         self.codec = codec or EffectCodec()
         self.records: dict[EffectKey, Record] = {}
         self.answers: dict[str, Answered] = {}
+        self.answered: dict[str, Event] = {}
         self.told: list[tuple[int, Told]] = []
         self.cancel_requested = False
         self.pause_requested = False
@@ -144,7 +145,7 @@ class Ledger:
 
     def _apply_run_event(self, event: Event, body: dict[str, Any]) -> None:
         if event.type == "answered":
-            self.answers.setdefault(str(body["question"]), Answered.model_validate(body))
+            self._answer(event, Answered.model_validate(body))
         elif event.type == "told":
             self.told.append((event.seq, Told.model_validate(body)))
         elif event.type == "cancel_requested":
@@ -157,6 +158,14 @@ class Ledger:
             self.supersede_limited()
         elif event.type == "forked":
             self._inherit(event.seq)
+
+    def _answer(self, event: Event, answered: Answered) -> None:
+        """The first answer to a question holds; one to a question that was asked before a superseding one is none."""
+        record = None if answered.asked == 0 else self.records.get(EffectKey.parse(answered.question))
+        if answered.asked and (record is None or record.began not in (0, answered.asked)):
+            return
+        self.answers.setdefault(answered.question, answered)
+        self.answered.setdefault(answered.question, event)
 
     def _inherit(self, seq: int) -> None:
         """Everything before was done and paid by the run this one was forked from."""
@@ -342,3 +351,4 @@ class Ledger:
         for one in [key, *(k for k in self.records if within(k.branch, key.path))]:
             self.records.pop(one, None)
             self.answers.pop(str(one), None)  # it was given to another question
+            self.answered.pop(str(one), None)

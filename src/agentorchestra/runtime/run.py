@@ -28,6 +28,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.events import (
     BODIES,
+    Answered,
     Body,
     BudgetExhausted,
     BudgetRaised,
@@ -247,6 +248,13 @@ class Run:
                     self.pause()
                 self.user_content = self._own_words()
         return stop
+
+    def take_answer(self, event: Event) -> None:
+        """An answer that was given here; it comes with the external events once more."""
+        answered = Answered.model_validate(event.body)
+        self.ledger.answers.setdefault(answered.question, answered)
+        self.ledger.answered.setdefault(answered.question, event)
+        self.user_content = self._own_words()
 
     def _own_words(self) -> list[str]:
         """Everything the user said: the task, the session's earlier ones, answers to questions, what was told."""

@@ -662,12 +662,15 @@ class Session(Generic[Deps]):
                     started=True,
                     bound=bound,
                     marked=mark.ts if record is None else record.marked,
+                    began=0 if record is None else record.began,
                 )
                 run.ledger.attempts[key] = attempt
                 if mode is Mode.COMPOSITE:
                     observe(marked)  # its children's rows come after it in the same log
                 else:
-                    await wait_for(marked)
+                    (seq,) = await wait_for(marked)
+                    if record is None:
+                        run.ledger.records[key].began = seq
         except BaseException:
             if hold is not None:
                 hold.release()

@@ -1,0 +1,87 @@
+"""Answers: one for each question. Of several that are given at once the first in the log holds, whoever gave it."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from agentorchestra.core.errors import DuplicateEventError
+from agentorchestra.core.events import Answered, Event, new_event
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.protocols import Store
+from agentorchestra.runtime.ledger import Ledger
+from agentorchestra.runtime.run import wait_for
+
+
+class Holding(NamedTuple):
+    """The answer that a question has.
+
+    Attributes:
+        event: in the log; None where the question is asked no more.
+        given: whether it is the one that was just given.
+    """
+
+    event: Event | None
+    given: bool = False
+
+
+async def settle(store: Store, run: str, question: str, answer: JsonValue, *, by: str, now: datetime) -> Holding:
+    """Answer a question, unless it has its answer.
+
+    Args:
+        store: the log.
+        run: the run.
+        question: its key.
+        answer: redacted.
+        by: who gives it.
+        now: stamps it.
+
+    Returns:
+        The answer that holds.
+    """
+    key = EffectKey.parse(question)
+    given: int | None = None
+    while True:
+        events = await store.load(run)
+        ledger = Ledger.of(events)
+        held = ledger.answered.get(question)
+        if held is not None:
+            return Holding(held, held.seq == given)
+        record = ledger.records.get(key)
+        if record is None or record.outcome is not None or given is not None:
+            return Holding(None)  # superseded, and perhaps asked anew: an answer to the old question is none
+        earlier = sum(1 for one in events if one.type == "answered" and one.body.get("question") == question)
+        event = new_event(
+            Answered(question=question, answer=answer, by=by, asked=record.began),
+            ts=now,
+            n=_number(question),
+            attempt=earlier + 1,
+            actor=by,
+        )
+        try:
+            (given,) = await wait_for(store.append(run, None, [event]))
+        except DuplicateEventError:
+            continue  # somebody was faster
+
+
+def _number(question: str) -> int:
+    """A number of its own for each question: the log takes one event of a number, type and attempt.
+
+    Below zero, where no sequence is.
+    """
+    return -1 - int.from_bytes(hashlib.sha256(question.encode()).digest()[:7])
+
+
+def answered_already(run: str, held: Event) -> str:
+    """The sentence for whoever comes too late."""
+    by = f" by {held.body['by']}" if held.body.get("by") else ""
+    return (
+        f"question {held.body['question']} of run {run} was answered already{by}, at "
+        f"{held.ts:%Y-%m-%d %H:%M:%S} UTC; that answer holds: `agentorchestra show {run}`"
+    )
+
+
+__all__ = ["Holding", "answered_already", "settle"]
