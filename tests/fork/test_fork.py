@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import DivergedError, ForkError, PromptError, UnknownModelError, UnknownRunError
 from agentorchestra.core.events import Event
+from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.core.settings import ModelProfile, Price
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.workspace import Workspace
@@ -291,3 +293,45 @@ async def test_files_of_the_task_are_there_in_the_fork(tmp_path: Path) -> None:
         result = await ws.resume(fork)
         assert result.answer == parent.answer
         assert "three months" in result.answer
+
+
+class _Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+async def test_a_fork_of_a_run_that_waits_for_a_time_waits_for_it_too(tmp_path: Path) -> None:
+    from agentorchestra import RunContext, tool
+    from agentorchestra.testing import ScriptedModel, call
+
+    @tool(effect="composite")
+    async def nap(ctx: RunContext[None]) -> str:
+        """Sleep for a day."""
+        return f"woke on {await ctx.sleep(86_400):%d}"
+
+    def answer(request: ModelRequest) -> ToolCall:
+        said = [message.text for message in request.messages if message.role == "tool"]
+        return call("done", answer=said[-1]) if said else call("nap")
+
+    clock, asleep = _Clock(), ScriptedModel(answer, name="asleep")
+    async with Workspace(tmp_path / "ws", tools=[nap], models={"asleep": asleep}, clock=clock) as ws:
+        parent = await ws.run("Sleep.", system="react", model="asleep")
+        fork = await ws.fork(parent.run_id)
+        waiting = await ws.resume(fork)
+        assert (waiting.status, waiting.until) == (RunStatus.WAITING, parent.until)
+        assert await ws.due() == []
+        clock.time += timedelta(days=2)
+        assert await ws.due() == [parent.run_id, fork]
+        assert (await ws.resume(fork)).answer == (await ws.resume(parent.run_id)).answer == "woke on 03"
+        assert (await ws.replay(fork)).answer == "woke on 03"
+        # From before the sleep it is slept anew.
+        again = await ws.resume(await ws.fork(parent.run_id, at=5))
+        assert (again.status, again.until) == (RunStatus.WAITING, clock.time + timedelta(days=1))
