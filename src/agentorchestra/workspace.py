@@ -1195,6 +1195,7 @@ class Workspace(Generic[Deps]):
             PinError: for a text that was not kept, or cannot be used any more.
         """
         from agentorchestra.tea.kept import pinned_tool
+        from agentorchestra.tea.plain import check_plain
 
         manifest = record.manifest
         if pin and record.imported is not None:
@@ -1212,6 +1213,8 @@ class Workspace(Generic[Deps]):
                 continue
             if name not in today or today[name].content_hash != one.content_hash:
                 texts[name] = await self._kept_text(f"prompt {name!r}", one)
+                if record.imported is not None:
+                    check_plain(texts[name], name)
         tools = dict(equipment.tools)
         for name, one in manifest.tools.items() if pin else ():
             found = tools.get(name)

@@ -307,3 +307,14 @@ async def same(ws: Workspace[Any], run: str, bundle: Path) -> bool:
 
     with zipfile.ZipFile(io.BytesIO(bundle.read_bytes())) as archive:
         return b"".join(to_line(one) for one in await ws.events(run)) == archive.read("events.jsonl")
+
+
+async def test_too_large_to_be_read(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(good) as archive:
+        (tmp_path / "events.jsonl").write_bytes(archive.read("events.jsonl"))
+    monkeypatch.setattr(form, "MAX_JSON_BYTES", 600)
+    await refused(tmp_path, tmp_path / "events.jsonl", r"line 1 of .* is longer than 600 bytes")
+    monkeypatch.setattr(form, "MAX_LOG_BYTES", 1000)
+    await refused(tmp_path, tmp_path / "events.jsonl", r"has [\d,]+ bytes; at most 1,000 are read")
+    monkeypatch.setattr(form, "MAX_JSON_BYTES", 2**25)
+    await refused(tmp_path, good, r"events.jsonl has [\d,]+ bytes, too many")

@@ -167,7 +167,8 @@ def _check_members(members: list[zipfile.ZipInfo], path: Path, packed: int, room
                 f"{path}: {one.filename} would unpack from {one.compress_size:,} to {one.file_size:,} bytes; that is a "
                 f"bomb, {NOTHING}"
             )
-        if one.filename in form.SINGLE and one.filename != form.EVENTS and one.file_size > form.MAX_JSON_BYTES:
+        most = form.MAX_LOG_BYTES if one.filename == form.EVENTS else form.MAX_JSON_BYTES
+        if one.filename in form.SINGLE and one.file_size > most:
             raise BundleError(f"{path}: {one.filename} has {one.file_size:,} bytes, too many; {NOTHING}")
     if sum(one.compress_size for one in members) > packed:
         raise BundleError(f"{path} holds members that lie over each other; it is no bundle, {NOTHING}")

@@ -51,7 +51,10 @@ MAX_BYTES = 16 * 1024**3
 
 MAX_MEMBERS = 100_000
 
-MAX_JSON_BYTES = 64 * 1024**2
+MAX_LOG_BYTES = 1024**3
+"""Of a log: whoever drives or replays a run holds it in memory."""
+
+MAX_JSON_BYTES = 32 * 1024**2
 """Of a member that is read whole, and of a line of events."""
 
 MAX_RATIO = 200

@@ -136,6 +136,9 @@ def logs_of_lines(path: Path) -> list[Log]:
     """
     logs: dict[str, list[Event]] = {}
     with regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > form.MAX_LOG_BYTES:
+            raise BundleError(f"{path} has {size:,} bytes; at most {form.MAX_LOG_BYTES:,} are read, {NOTHING}")
         for number, line in lines_of(file, path):
             where = f"line {number} of {path}"
             event = from_line(line, where)
