@@ -87,7 +87,7 @@ from agentorchestra.runtime.sandbox import Sandbox
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.store.pages import selected_events
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
-from agentorchestra.runtime.waiting import GOES_ON, due_runs, end_undriven, not_yet, requested, waiting_until
+from agentorchestra.runtime.waiting import GOES_ON, actors, due_runs, end_undriven, not_yet, requested, waiting_until
 
 if TYPE_CHECKING:
     from agentorchestra.agents.agent import Agent
@@ -605,7 +605,7 @@ class Workspace(Generic[Deps]):
                     driving = asyncio.current_task()
                     assert driving is not None
                     driving.cancel()
-                for change in self._changed_since(record.manifest, equipment):
+                for change in await self._changed_since(record.manifest, equipment):
                     run.note(change, level="warning")
                 result = await run.drive(partial(self._top, record.manifest), owner=self.engine.owner)
                 # The answer or the time may have come while the siblings of what waits were still at work.
@@ -903,13 +903,28 @@ class Workspace(Generic[Deps]):
         await self.engine.poke(run_id)
         return chosen
 
-    async def tell(self, run_id: str, text: str, *, by: str = "") -> None:
-        """Add to a running task; the top agent reads it at its next step."""
+    async def tell(self, run_id: str, text: str, *, to: str = "", by: str = "") -> None:
+        """Add to a running task; the top agent reads it at its next step.
+
+        Args:
+            run_id: the run.
+            text: counts as the user's own words.
+            to: mail for this agent in place of that, for which it waits (`ctx.wait_for_mail`); a run that waits for
+                nothing else goes on with the next `resume`.
+            by: who tells it.
+
+        Raises:
+            UnknownComponentError: if the run has no agent of this name.
+        """
         self._need_open()
         if not text.strip():
             raise EmptyTaskError("there is nothing to tell; give a text")
         await self._record(run_id)
-        body = Told(text=self._redact(text), by=by)
+        if to and to not in (known := actors(await self.store.load(run_id))):
+            raise UnknownComponentError(
+                f"run {run_id} has no agent {to!r} yet; its agents: {', '.join(known) or 'none'}"
+            )
+        body = Told(text=self._redact(text), by=by, to=to)
         await wait_for(self.store.append(run_id, None, [new_event(body, ts=self._clock.now(), actor=by)]))
         await self.engine.poke(run_id)
 
@@ -1294,21 +1309,38 @@ class Workspace(Generic[Deps]):
                 break
         return tuple(reversed(found))
 
-    def _changed_since(self, manifest: RunManifest, equipment: _Equipment) -> list[str]:
+    async def _changed_since(self, manifest: RunManifest, equipment: _Equipment) -> list[str]:
         """What is not as the run was started with; it goes on as long as the fingerprints match."""
         from agentorchestra.tea.kept import pin_of
 
-        pins = {f"tool {name}": pin_of(one) for name, one in equipment.tools.items()}
-        pins |= {f"prompt {name}": pin for name, pin in equipment.prompts.pins().items()}
-        recorded = {f"tool {name}": pin for name, pin in manifest.tools.items() if name not in self._environments}
-        recorded |= {f"prompt {name}": pin for name, pin in manifest.prompts.items()}
-        return [
-            f"{name} changed since the run was started: {was.version} {was.content_hash[:12]} -> "
-            f"{pins[name].version} {pins[name].content_hash[:12]}"
-            for name, was in recorded.items()
+        pins = {("tool", name): pin_of(one) for name, one in equipment.tools.items()}
+        pins |= {("prompt", name): pin for name, pin in equipment.prompts.pins().items()}
+        recorded = {("tool", name): pin for name, pin in manifest.tools.items() if name not in self._environments}
+        recorded |= {("prompt", name): pin for name, pin in manifest.prompts.items()}
+        changed = []
+        for one, was in recorded.items():
+            now = pins.get(one, was)
             # The file around a tool may change without the tool.
-            if name in pins and (pins[name].version, pins[name].content_hash) != (was.version, was.content_hash)
-        ]
+            if (now.version, now.content_hash) != (was.version, was.content_hash):
+                kind, name = one
+                how = await self._schema_change(name, manifest, equipment) if kind == "tool" else ""
+                changed.append(
+                    f"{kind} {name} changed since the run was started: {was.version} {was.content_hash[:12]} -> "
+                    f"{now.version} {now.content_hash[:12]}{how}"
+                )
+        return changed
+
+    async def _schema_change(self, name: str, manifest: RunManifest, equipment: _Equipment) -> str:
+        """What became of a tool's arguments, in words; "" where they are the same or the old ones were not kept."""
+        from agentorchestra.tea.versions import changes_of, level_of
+
+        if not manifest.schemas or not await self.store.find_blobs([manifest.schemas]):
+            return ""
+        kept = json.loads(await self.store.get_blob(manifest.schemas)).get(name, {})
+        changes = changes_of(kept.get("parameters", {}), equipment.tools[name].schema.parameters)
+        if level_of(changes) in ("none", "patch"):
+            return ""
+        return f"; its arguments: {', '.join(one.what for one in changes)} (a {level_of(changes)} change)"
 
     def _check_components(self, manifest: RunManifest, equipment: _Equipment) -> None:
         missing = sorted(set(manifest.tools) - set(equipment.tools) - set(self._environments))

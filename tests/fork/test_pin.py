@@ -151,6 +151,8 @@ async def test_an_incompatible_schema_is_refused_and_pin_is_the_way_out(tmp_path
         assert diverged.error is not None
         assert "tool schemas changed: convert" in diverged.error
         assert "--pin" in diverged.error
+        notes = [e.body["message"] for e in await ws.events(run_id) if e.type == "noted"]
+        assert any(note.endswith("its arguments: currency is new and required (a major change)") for note in notes)
         with pytest.raises(DivergedError):
             await ws.replay(run_id)
         result = await ws.resume(run_id, pin=True)

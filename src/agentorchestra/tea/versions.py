@@ -1,0 +1,242 @@
+"""The semantic version of a component, from how its schema changed.
+
+A caller that was written for the old schema decides: what it says that is refused now makes the change major (an
+argument removed, newly required, or allowed fewer values), what it may newly say makes it minor (an optional argument,
+more values), anything else is a patch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agentorchestra.core.errors import UsageError
+
+Level = Literal["none", "patch", "minor", "major"]
+_ORDER: tuple[Level, ...] = ("none", "patch", "minor", "major")
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_ANY_TYPE = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
+_NARROWING_UP = ("minLength", "minItems", "minimum", "exclusiveMinimum", "minProperties")
+_NARROWING_DOWN = ("maxLength", "maxItems", "maximum", "exclusiveMaximum", "maxProperties")
+_DEEPEST = 32
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between two schemas.
+
+    Attributes:
+        level: what it means for callers.
+        what: a phrase, with the path of the argument.
+    """
+
+    level: Level
+    what: str
+
+
+def level_of(changes: list[Change]) -> Level:
+    """The greatest level among changes."""
+    return max((change.level for change in changes), key=_ORDER.index, default="none")
+
+
+def next_version(version: str, level: Level) -> str:
+    """The version after a change.
+
+    Args:
+        version: the one before, `1.2.0`.
+        level: of the change; `none` gives the same version.
+
+    Raises:
+        UsageError: for a version that is none.
+    """
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        raise UsageError(f"{version!r} is no version; versions look like 1.2.0")
+    major, minor, patch = map(int, found.groups())
+    match level:
+        case "major":
+            return f"{major + 1}.0.0"
+        case "minor":
+            return f"{major}.{minor + 1}.0"
+        case "patch":
+            return f"{major}.{minor}.{patch + 1}"
+        case _:
+            return version
+
+
+def changes_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+    """How the JSON schema of a component's arguments changed, for whoever calls it."""
+    if before == after:
+        return []
+    found = list(_compare(before, after, before, after, "", 0))
+    return found or [Change("patch", "descriptions")]
+
+
+def _compare(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    path: str,
+    deep: int,
+) -> Iterator[Change]:
+    """The changes from one schema to another; `old` and `new` are the documents their references point into."""
+    before, after = _resolved(before, old), _resolved(after, new)
+    if before == after or deep > _DEEPEST:
+        return
+    name = path or "the arguments"
+    gone, more = _types(before) - _types(after), _types(after) - _types(before)
+    if gone:
+        yield Change("major", f"{name} may no longer be {_listed(gone)}")
+    if more:
+        yield Change("minor", f"{name} may be {_listed(more)} too")
+    yield from _values(before, after, name)
+    for keyword in (*_NARROWING_UP, *_NARROWING_DOWN):
+        yield from _bound(keyword, before.get(keyword), after.get(keyword), name)
+    for keyword in ("pattern", "format"):
+        one, other = before.get(keyword), after.get(keyword)
+        if one != other:
+            yield Change("minor" if other is None else "major", f"the {keyword} of {name} is {other or 'free'} now")
+    yield from _properties(before, after, old, new, path, deep)
+    yield from _items(before, after, old, new, path, deep)
+
+
+def _properties(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    path: str,
+    deep: int,
+) -> Iterator[Change]:
+    had, has = _mapping(before.get("properties")), _mapping(after.get("properties"))
+    needed, needs = set(before.get("required") or ()), set(after.get("required") or ())
+    closed = after.get("additionalProperties") is False
+    for key in [*had, *(key for key in has if key not in had)]:
+        name = f"{path}.{key}" if path else key
+        if key not in has:
+            yield Change("major" if closed or "additionalProperties" not in after else "minor", f"{name} was removed")
+        elif key not in had:
+            required = key in needs
+            yield Change(
+                "major" if required else "minor", f"{name} is new and {'required' if required else 'optional'}"
+            )
+        else:
+            if key in needs and key not in needed:
+                yield Change("major", f"{name} is required now")
+            elif key in needed and key not in needs:
+                yield Change("minor", f"{name} is optional now")
+            yield from _compare(_mapping(had[key]), _mapping(has[key]), old, new, name, deep + 1)
+    for key in sorted((needs ^ needed) - set(had) - set(has)):
+        name = f"{path}.{key}" if path else key
+        yield Change("major", f"{name} is required now") if key in needs else Change("minor", f"{name} is optional now")
+    if before.get("additionalProperties", True) is not False and closed and "additionalProperties" in before:
+        yield Change("major", f"{path or 'the call'} takes no other arguments now")
+
+
+def _items(
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    path: str,
+    deep: int,
+) -> Iterator[Change]:
+    one, other = before.get("items"), after.get("items")
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        yield from _compare(one, other, old, new, f"{path}[]", deep + 1)
+    elif isinstance(other, Mapping):
+        yield Change("major", f"the elements of {path or 'the arguments'} have a schema now")
+    elif isinstance(one, Mapping):
+        yield Change("minor", f"the elements of {path or 'the arguments'} are free now")
+
+
+def _values(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> Iterator[Change]:
+    had, has = before.get("enum"), after.get("enum")
+    if isinstance(had, list) and isinstance(has, list):
+        gone = [value for value in had if value not in has]
+        more = [value for value in has if value not in had]
+        if gone:
+            yield Change("major", f"{name} may no longer be {', '.join(map(repr, gone))}")
+        if more:
+            yield Change("minor", f"{name} may be {', '.join(map(repr, more))} too")
+    elif isinstance(has, list):
+        yield Change("major", f"{name} is one of {', '.join(map(repr, has))} now")
+    elif isinstance(had, list):
+        yield Change("minor", f"{name} may have any value now")
+
+
+def _bound(keyword: str, one: Any, other: Any, name: str) -> Iterator[Change]:
+    if one == other:
+        return
+    if other is None:
+        narrower = False
+    elif one is None:
+        narrower = True
+    else:
+        narrower = other > one if keyword in _NARROWING_UP else other < one
+    yield Change("major" if narrower else "minor", f"{keyword} of {name} is {'free' if other is None else other} now")
+
+
+def _types(schema: Mapping[str, Any]) -> frozenset[str]:
+    """The types a value may have; all of them where nothing is said."""
+    for several in ("anyOf", "oneOf"):
+        if isinstance(schema.get(several), list):
+            return frozenset().union(*(_types(_mapping(one)) for one in schema[several]))
+    kind = schema.get("type")
+    if kind is None:
+        values = schema.get("enum")
+        return _ANY_TYPE if not isinstance(values, list) else frozenset(_type_of(value) for value in values)
+    found = frozenset(kind if isinstance(kind, list) else [kind])
+    return found | {"integer"} if "number" in found else found
+
+
+def _type_of(value: object) -> str:
+    match value:
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case None:
+            return "null"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema with its reference followed, and the only thing it may be besides null in its place."""
+    for _ in range(_DEEPEST):
+        reference = schema.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            break
+        found: Any = document
+        for part in reference[2:].split("/"):
+            found = _mapping(found).get(part.replace("~1", "/").replace("~0", "~"))
+        schema = {**_mapping(found), **{key: value for key, value in schema.items() if key != "$ref"}}
+    options = schema.get("anyOf")
+    if isinstance(options, list):
+        real = [one for one in options if isinstance(one, Mapping) and one.get("type") != "null"]
+        if len(real) == 1:
+            inner = _resolved(real[0], document)
+            kinds = sorted(_types(inner) | ({"null"} if len(options) > 1 else set()))
+            return {**inner, **{key: value for key, value in schema.items() if key != "anyOf"}, "type": kinds}
+    return schema
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _listed(kinds: frozenset[str]) -> str:
+    return " or ".join(sorted(kinds))
+
+
+__all__ = ["Change", "Level", "changes_of", "level_of", "next_version"]
