@@ -21,7 +21,7 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from agentorchestra.core.budget import NO_COST, Bound
-from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, Tag, failed
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.core.protocols import RunContext
@@ -153,9 +153,18 @@ class Workbench:
         except SandboxUnavailableError as exc:
             return failed("error", str(exc), error_type=type(exc).__name__)
         live.part = part + 1
+        trust = self._trust(live, effect, ctx)
         if isinstance(came, Ran):
-            return await _recorded(came, ctx)
-        return Outcome(value={"call": came}, trust=Trust.UNTRUSTED)
+            return await _recorded(came, ctx, trust)
+        return Outcome(value={"call": came}, trust=trust)
+
+    def _trust(self, live: _Live, effect: Effect, ctx: Any) -> Trust:
+        """What a program makes of nothing but its own text and what was seen is trusted like these; files are not."""
+        files = bool(live.program.get("files")) or bool(ctx.manifest.files)
+        safe = self.sandbox is not None and self.sandbox.safe
+        if files or not safe or Tag.NETWORK in effect.tags:
+            return Trust.UNTRUSTED
+        return lowest(effect.lowest_trust, Trust.AGENT)
 
     async def _start(self, live: _Live, effect: Effect, part: int, ctx: Any) -> str:
         """Start the program and bring it to where this part begins; what is wrong, "" if nothing is."""
@@ -321,7 +330,7 @@ async def _called(ctx: RunContext[Any], asked: dict[str, JsonValue]) -> dict[str
     return {"value": given(outcome)} if outcome.ok else {"error": outcome.error or f"it ended as {outcome.status}"}
 
 
-async def _recorded(ran: Ran, ctx: Any) -> Outcome:
+async def _recorded(ran: Ran, ctx: Any, trust: Trust) -> Outcome:
     """A program's end as an outcome; its files as artifacts."""
     made = []
     for name, data in sorted(ran.made.items()):
@@ -337,7 +346,7 @@ async def _recorded(ran: Ran, ctx: Any) -> Outcome:
         "detail": ran.detail,
         "peak_bytes": ran.peak_bytes,
     }
-    return Outcome(value=value, artifacts=tuple(made), trust=Trust.UNTRUSTED)
+    return Outcome(value=value, artifacts=tuple(made), trust=trust)
 
 
 def _keep_files(ctx: RunContext[Any], outcome: Outcome) -> None:
