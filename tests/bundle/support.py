@@ -110,6 +110,12 @@ def elsewhere(folder: Path, *words: str, code: int = 0) -> str:
     return done.stdout if code == 0 else done.stderr
 
 
+def other(folder: Path) -> Workspace[None]:
+    """The same in this process."""
+    given = Settings(model="drawer", max_steps=2, max_result_chars=200, models={"extra": ModelProfile(model="offline")})
+    return Workspace(folder / ".agentorchestra", settings=given, environ={})
+
+
 def rewritten(bundle: Path, out: Path, change: Callable[[dict[str, bytes]], Any], *, sums: bool = True) -> Path:
     """A bundle with other members, and sums that fit them (unless they are to stay as they were)."""
     import hashlib

@@ -20,7 +20,7 @@ from agentorchestra.core.settings import ModelProfile
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
-from tests.bundle.support import PROMPT, SECRET, TASK, drawing, elsewhere, here, recorded, rewritten, settings
+from tests.bundle.support import PROMPT, SECRET, TASK, drawing, elsewhere, here, other, recorded, rewritten, settings
 from tests.bundle.tools import both, draw
 
 
@@ -56,13 +56,6 @@ async def test_a_run_replays_elsewhere(tmp_path: Path) -> None:
     kept = there / ".agentorchestra" / "runs" / run / "files"
     assert (kept / "report.txt").read_text() == "Figures wanted: cover, left, right.\n"
     assert (kept / "more" / "ä b.txt").read_text() == "further words\n"
-    assert f"{run} is here already" in elsewhere(there, "import", str(await again(there, run)))
-
-
-async def again(there: Path, run: str) -> Path:
-    """The same run, exported from where it was imported."""
-    elsewhere(there, "export", run, "--out", "again.zip")
-    return there / "again.zip"
 
 
 async def test_equal_runs_give_equal_bytes_wherever_they_are(tmp_path: Path) -> None:
@@ -119,8 +112,9 @@ async def test_a_waiting_run_goes_on_where_its_tools_are(tmp_path: Path) -> None
         await ws.export(result.run_id, tmp_path / "run.zip")
     run = result.run_id
     there = tmp_path / "there"
-    elsewhere(there, "import", "../run.zip")
-    assert "identical" in elsewhere(there, "replay", run)
+    async with other(there) as ws:
+        await ws.import_file(tmp_path / "run.zip")
+        assert (await ws.replay(run)).status is RunStatus.WAITING
     said = elsewhere(there, "approve", run, code=2)
     assert "this process does not have both, draw, publish, which the run was started with" in said
     last = drawing([decide(calls=[call("done", answer="it is out")])])
@@ -182,7 +176,8 @@ async def test_programs_of_models_are_not_run_by_a_replay_elsewhere(tmp_path: Pa
         assert result.answer == "as programs", result
         await ws.export(result.run_id, tmp_path / "run.zip")
     there = tmp_path / "there"
-    elsewhere(there, "import", "../run.zip")
+    async with other(there) as ws:
+        await ws.import_file(tmp_path / "run.zip")
     program = """
 import asyncio, sys
 from agentorchestra.workspace import open_workspace
@@ -210,9 +205,9 @@ async def test_a_run_of_a_model_without_native_calls_replays_elsewhere(tmp_path:
     async with here(tmp_path, model) as ws:
         run = (await recorded(ws, tmp_path, budget=None)).run_id
         await ws.export(run, tmp_path / "run.zip")
-    there = tmp_path / "there"
-    elsewhere(there, "import", "../run.zip")
-    assert "identical" in elsewhere(there, "replay", run)
+    async with other(tmp_path / "there") as ws:
+        await ws.import_file(tmp_path / "run.zip")
+        assert (await ws.replay(run)).answer == "in words"
 
 
 async def test_a_team_replays_where_there_are_other_agents_models_and_tools(tmp_path: Path) -> None:
@@ -264,11 +259,11 @@ async def test_an_imported_runs_application_and_modules_are_never_executed(tmp_p
 
     bundle = rewritten(tmp_path / "run.zip", tmp_path / "evil.zip", change)
     there = tmp_path / "there"
-    elsewhere(there, "import", str(bundle))
-    assert "identical" in elsewhere(there, "replay", run)
+    async with other(there) as ws:
+        await ws.import_file(bundle)
+        assert (await ws.replay(run)).answer == "three figures"
+        await ws.export(run, tmp_path / "again.zip")
     assert "identical" in elsewhere(there, "replay", run, "--pin")
-    elsewhere(there, "show", run)
-    elsewhere(there, "export", run)
     # A completed run is not driven on; one that is would need the tools, which its app may not bring.
     assert "this process does not have both, draw" in elsewhere(there, "fork", run, "--at", "5", code=2)
     tools = [draw, both]

@@ -10,7 +10,7 @@ import pytest
 from agentorchestra.core.errors import PromptError
 from agentorchestra.tea.plain import check_plain
 from agentorchestra.workspace import packaged_prompts
-from tests.bundle.support import PROMPT, elsewhere, here, recorded, rewritten
+from tests.bundle.support import PROMPT, here, other, recorded, rewritten
 
 
 def prompt(template: str) -> str:
@@ -79,7 +79,7 @@ async def test_a_replay_of_a_bundle_with_such_a_prompt_is_one_sentence(tmp_path:
         created["body"]["manifest"] = manifest
         members["events.jsonl"] = b"\n".join([json.dumps(created).encode(), *rest]) + b"\n"
 
-    there = tmp_path / "there"
-    elsewhere(there, "import", str(rewritten(tmp_path / "run.zip", tmp_path / "bad.zip", change)))
-    said = elsewhere(there, "replay", run, code=2)
-    assert "the prompt 'react' came with an imported run and is not used: it uses Call" in said
+    async with other(tmp_path / "there") as ws:
+        await ws.import_file(rewritten(tmp_path / "run.zip", tmp_path / "bad.zip", change))
+        with pytest.raises(PromptError, match=r"the prompt .react. came with an imported run .*: it uses Call"):
+            await ws.replay(run)

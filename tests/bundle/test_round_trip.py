@@ -11,19 +11,20 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from hypothesis import given
+from hypothesis import HealthCheck, given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from agentorchestra.core.errors import BundleError
+from agentorchestra.core.errors import BundleError, DivergedError
 from agentorchestra.core.events import Answered, Event, NewEvent, Noted, RunCreated, Told, new_event
 from agentorchestra.core.ids import new_run_id
 from agentorchestra.core.protocols import RunRecord, Store
+from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.runtime.bundle.lines import from_line, to_line
 from agentorchestra.runtime.store import MemoryStore, PostgresStore, SqliteStore
 from agentorchestra.workspace import Workspace
-from tests.bundle.support import elsewhere, here, recorded, settings
+from tests.bundle.support import drawing, here, other, recorded, settings
 from tests.postgres import Postgres
 
 TS = datetime(2026, 11, 5, 12, 30, 15, 123456, tzinfo=UTC)
@@ -63,6 +64,7 @@ def log(run: str, new: list[NewEvent]) -> list[Event]:
 
 
 @given(events)
+@limits(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_an_event_is_the_same_after_a_line(new: list[NewEvent]) -> None:
     for event in log(new_run_id(), new):
         line = to_line(event)
@@ -72,7 +74,7 @@ def test_an_event_is_the_same_after_a_line(new: list[NewEvent]) -> None:
 
 
 @given(events)
-@limits(max_examples=12, deadline=None)
+@limits(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_run_is_the_same_after_a_bundle_and_after_lines(new: list[NewEvent]) -> None:
     async def there_and_back(folder: Path) -> None:
         run = new_run_id()
@@ -179,8 +181,6 @@ async def test_files_of_events_are_refused_by_line(tmp_path: Path) -> None:
 
 
 async def test_several_runs_in_one_file_of_events(tmp_path: Path) -> None:
-    from tests.bundle.support import drawing
-
     async with here(tmp_path) as ws:
         first = (await recorded(ws, tmp_path)).run_id
         ws.models.add(drawing())
@@ -189,8 +189,9 @@ async def test_several_runs_in_one_file_of_events(tmp_path: Path) -> None:
     mixed = [line for pair in zip(logs[first], logs[second], strict=False) for line in pair]
     (tmp_path / "events.jsonl").write_bytes(b"".join(mixed))
     assert [len(one) for one in logs.values()] == [len(mixed) // 2] * 2
-    there = tmp_path / "there"
-    assert len(elsewhere(there, "import", "../events.jsonl").splitlines()) == 2
-    elsewhere(there, "log", "--jsonl")
-    # Prompts and blobs do not come with events: a replay has today's prompts, and says where it differs.
-    assert "diverged at /1.react#" in elsewhere(there, "replay", first, code=1)
+    async with other(tmp_path / "there") as there:
+        assert len(await there.import_file(tmp_path / "events.jsonl")) == 2
+        assert {run: [to_line(event) async for event in there.log(LogQuery(runs=(run,)))] for run in logs} == logs
+        # Prompts and blobs do not come with events: a replay has today's prompts, and says where it differs.
+        with pytest.raises(DivergedError, match=r"diverged at /1.react#\d+: the request to drawer differs"):
+            await there.replay(first)
