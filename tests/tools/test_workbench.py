@@ -18,6 +18,7 @@ from agentorchestra.core.messages import Message, ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SandboxSettings, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.runtime.policy import AllowAll
 from agentorchestra.runtime.sandbox import HostCall, Program, Ran, SandboxLimits
 from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
 from agentorchestra.tea.tool import tool
@@ -68,6 +69,10 @@ def last_result(request: ModelRequest) -> Message:
 def text_of(request: ModelRequest) -> str:
     """What the last result says."""
     return last_result(request).text
+
+
+ASKS_NOTHING = AllowAll()
+"""What a tool that sends gives back is from outside, and what a program sends after it would be asked about."""
 
 
 def settings(**sandbox: Any) -> Settings:
@@ -218,7 +223,13 @@ async def test_calls_go_through_the_door(tmp_path: Path) -> None:
     counted = Counted()
     model, shown = programs(python(COUNTS))
     async with Workspace(
-        tmp_path / "ws", models={"scripted": model}, settings=settings(), environ={}, tools=[count], sandbox=counted
+        tmp_path / "ws",
+        models={"scripted": model},
+        settings=settings(),
+        environ={},
+        tools=[count],
+        sandbox=counted,
+        policy=ASKS_NOTHING,
     ) as ws:
         result = await ws.run("count")
         events = await ws.store.load(result.run_id)
@@ -257,7 +268,7 @@ async def test_a_call_that_waits_lets_the_run_wait_and_the_program_go_on_later(t
 
     code = "print(tools.note(text='one'))\nprint(tools.confirm(question='really?'))\nprint(tools.note(text='two'))"
     folder = tmp_path / "ws"
-    options: dict[str, Any] = {"settings": settings(), "environ": {}, "tools": [note, confirm]}
+    options: dict[str, Any] = {"settings": settings(), "environ": {}, "tools": [note, confirm], "policy": ASKS_NOTHING}
     first = ScriptedModel([decide(calls=[call("python", code=code)])])
     async with Workspace(folder, models={"scripted": first}, **options) as ws:
         waiting = await ws.run("ask", on_ask="wait")
@@ -330,6 +341,7 @@ CRASH = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from agentorchestra.core.settings import Settings
+from agentorchestra.runtime.policy import AllowAll
 from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
@@ -355,7 +367,7 @@ async def main():
     model = ScriptedModel(steps)
     settings = Settings(model="scripted", system="react", lease_s=1)
     folder, models = Path(sys.argv[1], "ws"), {"scripted": model}
-    async with Workspace(folder, models=models, settings=settings, tools=[note], environ={}) as ws:
+    async with Workspace(folder, models=models, settings=settings, tools=[note], environ={}, policy=AllowAll()) as ws:
         if first:
             await ws.run("note")
         (record,) = await ws.runs()
