@@ -4,29 +4,59 @@ from __future__ import annotations
 
 from tests.cli.support import Folder, wait_until
 
+GATE = '''
+import asyncio
+from pathlib import Path
 
-def test_a_busy_run_is_paused_from_elsewhere_and_goes_on(app: Folder) -> None:
-    app.hold()
-    with app.start("run", "PLAN nap", "--json") as started:
-        wait_until((app.path / "slow.txt").exists)
-        paused = app.run("pause", "last", "--reason", "lunch")
+from agentorchestra import Workspace, tool
+from agentorchestra.testing import ScriptedModel, call
+
+
+@tool(effect="write")
+async def pass_gate() -> str:
+    """Wait at the gate."""
+    with Path("reached.txt").open("a") as reached:
+        reached.write("x")
+    while not Path("open.txt").exists():
+        await asyncio.sleep(0.02)
+    return f"passed {len(Path('reached.txt').read_text())} times"
+
+
+def script(request):
+    said = [message.text for message in request.messages if message.role == "tool"]
+    return call("done", answer=said[-1]) if Path("finish.txt").exists() else call("pass_gate")
+
+
+def workspace():
+    return Workspace(tools=[pass_gate], models={"scripted": ScriptedModel(script, name="scripted")})
+'''
+SETTINGS = 'app = "app:workspace"\nmodel = "scripted"\nsystem = "react"\n'
+
+
+def test_a_busy_run_is_paused_from_elsewhere_and_goes_on(folder: Folder) -> None:
+    folder.write("app.py", GATE)
+    folder.write("agentorchestra.toml", SETTINGS + "max_steps = 100000\n")
+    with folder.start("run", "Pass.", "--json") as started:
+        wait_until((folder.path / "reached.txt").exists)
+        paused = folder.run("pause", "last", "--reason", "lunch")
         assert paused.code == 0
         assert "was asked to pause: it ends what is under way first" in paused.out
-        app.let_go()
+        assert started.process.poll() is None
+        folder.write("open.txt", "")  # from here on it would go on and on
         done = started.end()
     assert (done.code, done.json["status"]) == (3, "paused")
-    found = app.assert_readable()
+    found = folder.assert_readable()
     assert found["run"]["status"] == "paused"
     assert [e["body"]["reason"] for e in found["events"] if e["type"] == "pause_requested"] == ["lunch"]
-    assert "paused" in app.run("runs").out
-    again = app.run("pause", "last")
+    assert "paused" in folder.run("runs").out
+    again = folder.run("pause", "last")
     assert (again.code, "is paused already; to go on: agentorchestra resume run_" in again.out) == (0, True)
-    (app.path / "slow.txt").unlink()
-    resumed = app.run("resume", "last", "--json")
-    assert (resumed.code, resumed.json["answer"]) == (0, "The tools said: slept")
-    assert not (app.path / "slow.txt").exists(), "what had ended before the pause is not done again"
-    assert app.run("replay", "last").code == 0
-    over = app.run("pause", "last")
+    passed = len((folder.path / "reached.txt").read_text())
+    folder.write("finish.txt", "")
+    resumed = folder.run("resume", "last", "--json")
+    assert (resumed.code, resumed.json["answer"]) == (0, f"passed {passed} times")
+    assert len((folder.path / "reached.txt").read_text()) == passed, "what had ended before is not done again"
+    over = folder.run("pause", "last")
     assert (over.code, "is over already (completed); nothing was changed" in over.out) == (0, True)
 
 
@@ -58,3 +88,41 @@ def test_a_run_that_does_not_exist(app: Folder) -> None:
     missing = app.run("pause", "run_x")
     assert missing.code == 2
     assert "Traceback" not in missing.err
+
+
+MAIL = '''
+from agentorchestra import RunContext, Workspace, tool
+from agentorchestra.testing import ScriptedModel, call
+
+
+@tool(effect="composite")
+async def await_mail(ctx: RunContext[None]) -> str:
+    """Wait for mail."""
+    return "; ".join(one.content for one in await ctx.wait_for_mail())
+
+
+def script(request):
+    said = [message.text for message in request.messages if message.role == "tool"]
+    return call("done", answer=said[0]) if said else call("await_mail")
+
+
+def workspace():
+    return Workspace(tools=[await_mail], models={"scripted": ScriptedModel(script, name="scripted")})
+'''
+
+
+def test_mail_from_another_process_starts_the_run_again(folder: Folder) -> None:
+    folder.write("app.py", MAIL)
+    folder.write("agentorchestra.toml", SETTINGS)
+    waiting = folder.run("run", "Wait.")
+    assert (waiting.code, "the run waits: react waits for mail from outside" in waiting.err) == (3, True)
+    wrong = folder.run("tell", "last", "hello", "--to", "bob")
+    assert (wrong.code, "has no agent 'bob' yet; its agents: react" in wrong.error) == (2, True)
+    over = folder.run("tell", "last", "the parcel is here", "--to", "react")
+    assert (over.code, over.out.splitlines()[0]) == (0, "the parcel is here")
+    assert folder.run("replay", "last").code == 0
+    folder.run("run", "Wait.")
+    kept = folder.run("tell", "last", "hello", "--to", "react", "--no-resume")
+    assert "it is read when the run goes on: agentorchestra resume" in kept.out
+    due = folder.run("resume", "--due")
+    assert (due.code, due.out.startswith("completed, run_")) == (0, True)

@@ -3,7 +3,7 @@
 History of the formats (a line each, newest last):
 
 - all types, v1: first version.
-- answered, v1: `asked`.
+- answered, v1: `asked`; told, v1: `to`.
 - run_ended, v1: `until`, where a timer is waited for; pause_requested, v1: first version.
 """
 
@@ -187,12 +187,13 @@ class Answered(Body):
 
 
 class Told(Body):
-    """External: a message for a running task."""
+    """External: a message for a running task; `to` names the agent that waits for it, "" is the top agent's inbox."""
 
     type: ClassVar[str] = "told"
     external: ClassVar[bool] = True
     text: str
     by: str = ""
+    to: str = ""
 
 
 class CancelRequested(Body):

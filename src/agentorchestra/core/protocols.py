@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from agentorchestra.core.budget import Bound, Usage
-from agentorchestra.core.content import Block, MediaBlock
+from agentorchestra.core.content import Block, MediaBlock, Trust
 from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome, Tag
 from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.ids import EffectKey
@@ -33,6 +33,25 @@ class Attempt(Protocol):
         self, error: Exception, *, usage: Usage | None = None, target: str = "", retry_in_s: float | None = None
     ) -> None:
         """Log that this attempt failed, what it cost, and when the next one starts."""
+        ...
+
+
+class Letter(Protocol):
+    """A message to an agent: who sent it, what it says, how far it is trusted."""
+
+    @property
+    def sender(self) -> str:
+        """The agent, or whoever told it from outside."""
+        ...
+
+    @property
+    def content(self) -> str:
+        """The text."""
+        ...
+
+    @property
+    def trust(self) -> Trust:
+        """No further than what its sender had seen."""
         ...
 
 
@@ -170,6 +189,19 @@ class RunContext(Protocol[DepsT_co]):
 
     async def ask(self, question: str, **details: JsonValue) -> str:
         """AskHuman; raises SuspendedError where nobody can answer now."""
+        ...
+
+    async def wait_for_mail(self, seconds: float | None = None) -> Sequence[Letter]:
+        """Wait for messages to this agent, from others of its run or from outside (`tell --to`): all unread ones.
+
+        Where nobody else can act the job ends as `waiting` and costs nothing. Only composite components may.
+
+        Args:
+            seconds: wait for at most so long, then there are none; None for no limit.
+
+        Raises:
+            ToolError: for a time that cannot be waited for, see `sleep`.
+        """
         ...
 
     async def sleep(self, seconds: float) -> datetime:
@@ -542,6 +574,7 @@ __all__ = [
     "FileRef",
     "Handler",
     "Job",
+    "Letter",
     "Owner",
     "RunContext",
     "RunRecord",

@@ -118,7 +118,7 @@ class ReceiveHandler(BaseHandler):
         """The texts told, and the sequence they go up to."""
         cursor = ctx.vars.get("inbox", 0)
         after = cursor if isinstance(cursor, int) else 0
-        found = [(seq, told.text) for seq, told in ctx.run.ledger.told if seq > after]
+        found = [(seq, told.text) for seq, told in ctx.run.ledger.told if seq > after and not told.to]
         if found:
             ctx.vars["inbox"] = found[-1][0]
         return Outcome(value=[text for _, text in found], trust=Trust.USER)
@@ -147,14 +147,21 @@ class WaitHandler(BaseHandler):
         name = f"mail:{actor}"
         cursor = ctx.vars.get(name, 0)
         after = cursor if isinstance(cursor, int) else 0
+        # Mail from outside is seen when it is seen, perhaps after later mail from inside: it has a cursor of its own.
+        told = ctx.vars.get(f"told:{actor}", 0)
+        outside = int(told) if effect.arguments.get("outside") is True and isinstance(told, int) else None
         reason = "timeout"
         if seconds is None or seconds > 0:
-            what = Waiting(str(ctx.key), ctx.branch, actor if mail else "", after, due, seconds)
+            what = Waiting(str(ctx.key), ctx.branch, actor if mail else "", after, due, seconds, outside)
             reason = await run.mail.wait(what)
         taken = run.mail.unread(actor, after) if mail else []
+        heard = run.mail.unread_told(actor, outside) if outside is not None else []
         last = taken[-1].seq if taken else after
         if taken:
             ctx.vars[name] = last
+        if heard:
+            ctx.vars[f"told:{actor}"] = heard[-1].seq
+        taken += heard
         ids: list[JsonValue] = [one.id for one in taken]
         return Outcome(value={"reason": "mail" if taken else reason, "messages": ids, "last": last})
 

@@ -15,6 +15,7 @@ from agentorchestra.core.errors import SuspendedError
 from agentorchestra.core.ids import EffectKey
 
 if TYPE_CHECKING:
+    from agentorchestra.core.events import Told
     from agentorchestra.runtime.ledger import Record
 
 
@@ -22,7 +23,7 @@ class Mail(BaseModel):
     """A message between actors of one run.
 
     Attributes:
-        id: the key of the send as text: the same in a fork.
+        id: the key of the send as text, `told#SEQUENCE` for mail from outside: the same in a fork.
         seq: its place in the log; mailboxes are read in this order.
         sender, to: actors' names.
         content: the text.
@@ -40,6 +41,13 @@ class Mail(BaseModel):
     thread: str = ""
     trust: Trust = Trust.UNTRUSTED
 
+    @property
+    def outside(self) -> bool:
+        """Whether it came from outside the run."""
+        return self.id.startswith(TOLD)
+
+
+TOLD = "told#"
 
 IN_PROCESS_S = 5.0
 """A run in which everybody waits ends its job, unless one of them is to go on within this time."""
@@ -64,6 +72,7 @@ class Waiting:
         after: mail above this sequence.
         due: when it stops waiting, None for never.
         seconds: until then.
+        outside: also mail from outside, above this sequence; None for none.
     """
 
     key: str
@@ -72,6 +81,7 @@ class Waiting:
     after: int = 0
     due: datetime | None = None
     seconds: float | None = None
+    outside: int | None = None
 
 
 @dataclass
@@ -90,6 +100,8 @@ def _order(branch: str) -> tuple[int, list[tuple[int, str]]]:
 
 
 def _suspended(what: Waiting) -> SuspendedError:
+    if what.outside is not None and what.due is None:
+        return SuspendedError(f"{what.actor} waits for mail from outside", waiting_for=(what.key,))
     if what.due is None:
         return SuspendedError(f"{what.actor} waits for mail, and another agent for a human or a time")
     sentence = f"waits until {what.due.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
@@ -136,9 +148,22 @@ class MailRoom:
             if waiter.what.actor in mail.to and mail.seq > waiter.what.after:
                 self._wake(waiter, "mail")
 
+    def deliver_told(self, seq: int, told: Told) -> None:
+        """Mail from outside: whoever may tell a run something speaks for its user."""
+        mail = Mail(id=f"{TOLD}{seq}", seq=seq, sender=told.by, to=(told.to,), content=told.text, trust=Trust.USER)
+        self.messages.append(mail)
+        self.messages.sort(key=lambda one: one.seq)
+        for waiter in list(self._waiters):
+            if waiter.what.actor == told.to and waiter.what.outside is not None:
+                self._wake(waiter, "mail")
+
+    def unread_told(self, actor: str, after: int) -> list[Mail]:
+        """The messages from outside to an actor with a sequence above `after`, in order."""
+        return [mail for mail in self.messages if mail.seq > after and actor in mail.to and mail.outside]
+
     def unread(self, actor: str, after: int) -> list[Mail]:
         """The messages to an actor with a sequence above `after`, in order."""
-        return [mail for mail in self.messages if mail.seq > after and actor in mail.to]
+        return [mail for mail in self.messages if mail.seq > after and actor in mail.to and not mail.outside]
 
     def by_ids(self, ids: list[str]) -> list[Mail]:
         """Messages by id, in the order of their sequence."""
@@ -158,9 +183,11 @@ class MailRoom:
             `mail`, `timeout`, or `all_waiting` when no branch of the run can act any more.
 
         Raises:
-            SuspendedError: when all wait, and one of them for a human, or for a time that is not near.
+            SuspendedError: when all wait, and one of them for a human, mail from outside, or a time that is not near.
         """
         if what.actor and self.unread(what.actor, what.after):
+            return "mail"
+        if what.outside is not None and self.unread_told(what.actor, what.outside):
             return "mail"
         loop = asyncio.get_running_loop()
         waiter = _Waiter(what, loop.create_future())
@@ -196,7 +223,7 @@ class MailRoom:
         """Nobody can act: stay for a time that is near, end the job for others, else somebody hears `all_waiting`."""
         if self.tokens > 0 or not self._waiters:
             return
-        if all(waiter.what.actor for waiter in self._waiters):
+        if all(waiter.what.actor and waiter.what.outside is None for waiter in self._waiters):
             if self.suspended:
                 self.suspend()
             else:

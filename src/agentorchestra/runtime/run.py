@@ -37,6 +37,7 @@ from agentorchestra.core.events import (
     NewEvent,
     Noted,
     RunEnded,
+    Told,
     new_event,
     written_event,
 )
@@ -156,6 +157,8 @@ class Run:
         self.budget = BudgetNode(
             "/", current_budget(manifest, events), spent=self.ledger.spent_under("/"), active=self.active_s
         )
+        for seq, told in self.ledger.told:
+            self._deliver(seq, told)
         for key, record in self.ledger.records.items():
             self.mail.load(key, record)
             if record.outcome is not None:
@@ -246,8 +249,14 @@ class Run:
                 self.ledger.apply(event)
                 if event.type == "pause_requested":
                     self.pause()
+                elif event.type == "told":
+                    self._deliver(*self.ledger.told[-1])
                 self.user_content = self._own_words()
         return stop
+
+    def _deliver(self, seq: int, told: Told) -> None:
+        if told.to:
+            self.mail.deliver_told(seq, told)
 
     def take_answer(self, event: Event) -> None:
         """An answer that was given here; it comes with the external events once more."""

@@ -413,6 +413,21 @@ class Session(Generic[Deps]):
         outcome = await self.perform(effect)
         return str(outcome.value) if outcome.ok else str(outcome.error)
 
+    async def wait_for_mail(self, seconds: float | None = None) -> list[Mail]:
+        """Wait for messages to this agent, from inside or outside the run."""
+        limit: dict[str, JsonValue] = {} if seconds is None else {"timeout_s": float(seconds)}
+        effect = Effect(
+            kind=EffectKind.WAIT,
+            component="mail@1.0.0",
+            arguments={"actor": self.actor, "outside": True, **limit},
+            mode=Mode.REPEATABLE,
+            role=self.role,
+        )
+        outcome = await self.perform(effect)
+        if not outcome.ok:
+            raise ToolError(str(outcome.error))
+        return self.mail(outcome)
+
     async def sleep(self, seconds: float) -> datetime:
         """Wait for a time that may be days."""
         return await self._timer({"timeout_s": float(seconds)})

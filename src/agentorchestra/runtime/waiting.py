@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from agentorchestra.core.clock import Clock
+from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import FencedError
 from agentorchestra.core.events import Event, RunEnded, new_event
 from agentorchestra.core.protocols import Store
@@ -16,6 +17,7 @@ from agentorchestra.runtime.run import PAUSED, active_seconds, open_questions, w
 GOES_ON = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING})
 """Statuses of runs that go on by themselves, now or later: only those can be paused."""
 
+_AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
 _SENTENCES = {RunStatus.PAUSED: PAUSED, RunStatus.CANCELLED: "cancelled on request"}
 
 
@@ -70,13 +72,10 @@ async def end_undriven(store: Store, engine: LocalEngine, clock: Clock, run: str
     return True
 
 
-_HEARD = ("answered", "told")
-
-
 def news(events: list[Event]) -> bool:
-    """Whether something was said to a run after its last job ended."""
+    """Whether an answer or mail came after the last job of a run ended; what is told to the task waits for a step."""
     ended = max((e.seq for e in events if e.type == "run_ended"), default=0)
-    return any(e.type in _HEARD for e in events if e.seq > ended)
+    return any(e.type == "answered" or (e.type == "told" and e.body.get("to")) for e in events if e.seq > ended)
 
 
 def not_yet(events: list[Event], now: datetime) -> bool:
@@ -108,6 +107,13 @@ async def waiting_until(store: Store) -> dict[str, datetime]:
     return {run: data.until for run, data in ends if isinstance(data, RunEnded) and data.until is not None}
 
 
+def actors(events: list[Event]) -> list[str]:
+    """The names of the agents that a run has had so far, each once."""
+    effects = [record.effect for record in Ledger.of(events).records.values()]
+    found = [one["arguments"].get("name") for one in effects if one.get("kind") in _AGENTS and one.get("arguments")]
+    return list(dict.fromkeys(str(name) for name in found if name))
+
+
 async def requested(store: Store, run: str) -> RunStatus | None:
     """What was asked of a run after its last job ended or while it ended: `cancelled`, `paused`, or nothing."""
     ledger = Ledger.of(await store.load(run))
@@ -116,4 +122,4 @@ async def requested(store: Store, run: str) -> RunStatus | None:
     return RunStatus.PAUSED if ledger.pause_requested else None
 
 
-__all__ = ["GOES_ON", "due_runs", "end_undriven", "last_end", "not_yet", "requested", "waiting_until"]
+__all__ = ["GOES_ON", "actors", "due_runs", "end_undriven", "last_end", "not_yet", "requested", "waiting_until"]

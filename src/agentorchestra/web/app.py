@@ -245,7 +245,7 @@ class WebApp:
             raise HttpRequestError(
                 f"run {record.id} is over ({record.status.value}) and reads nothing; start a new run", status=409
             )
-        await self._ws.tell(record.id, body.text, by=_BY)
+        await self._ws.tell(record.id, body.text, to=body.to, by=_BY)  # what it makes due is taken up in a moment
         return JSONResponse(await self._brief(record.id), status_code=202)
 
     async def _pause(self, request: Request) -> Response:

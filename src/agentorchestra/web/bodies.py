@@ -101,6 +101,7 @@ class TellBody(_Body):
     """POST /runs/{id}/tell."""
 
     text: str
+    to: str = ""
 
 
 class CancelBody(_Body):

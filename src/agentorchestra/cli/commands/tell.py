@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.driving import Stop, drive, run_async
 from agentorchestra.cli.options import WORDS, run_argument, workspace_option
-from agentorchestra.cli.output import command, emit
+from agentorchestra.cli.output import command, emit, print_result
 from agentorchestra.cli.workspaces import abandoned, opened_run
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.spec import FINAL, RunStatus
@@ -19,26 +19,37 @@ from agentorchestra.core.spec import FINAL, RunStatus
     epilog="""\b
 Examples:
   agentorchestra tell last "only count the open ones"
+  agentorchestra tell last "the parcel is here" --to dispatcher
 
 \b
-Exit codes: 0; 2 if there is no such run, or it is over.""",
+Exit codes: 0, or those of `agentorchestra run` if the run goes on here;
+2 if there is no such run, or it is over.""",
 )
 @run_argument
 @click.argument("text", metavar="TEXT", type=WORDS)
+@click.option("--to", metavar="AGENT", type=WORDS, default="", help="Mail for this agent, which waits for it.")
+@click.option("--no-resume", is_flag=True, help="Only record it; `agentorchestra resume` goes on later.")
 @workspace_option
-def tell(run: str, text: str, folder: Path) -> int:
+def tell(run: str, text: str, to: str, no_resume: bool, folder: Path) -> int:
     """Tell RUN something while it works: TEXT counts as your own words, like the task.
 
-    The top agent reads it at its next step. If nobody drives the run, it is read after a resume.
+    The top agent reads it at its next step. If nobody drives the run, it is read after a resume. With --to it is mail
+    for an agent that waits for mail: if the run waits for nothing else, it goes on here.
     """
+    going_on = bool(to) and not no_resume
 
     async def work(stop: Stop) -> int:
-        async with opened_run(folder, run) as (workspace, record):
+        async with opened_run(folder, run, app=going_on) as (workspace, record):
             if record.status in FINAL:
                 raise UsageError(f"run {record.id} is over ({record.status.value}) and reads nothing; start a new run")
-            await workspace.tell(record.id, text, by="cli")
+            await workspace.tell(record.id, text, to=to, by="cli")
             gone = await abandoned(workspace, record)
-        if record.status is RunStatus.RUNNING and not gone:
+            now = (await workspace.result(record.id)).status
+            if going_on and now is RunStatus.WAITING:
+                ask = record.manifest.on_ask != "deny"
+                result = await drive(workspace, record.id, stop, folder=folder, as_json=False, ask=ask)
+                return print_result(result, folder, as_json=False)
+        if now is RunStatus.RUNNING and not gone:
             emit(f"told {record.id}; it is read at the next step")
         else:
             emit(f"told {record.id}; it is read when the run goes on: {command('resume', record.id, folder)}")
