@@ -152,6 +152,9 @@ async def test_an_older_workspace_gets_its_sessions(tmp_path: Path) -> None:
     await store.close()
     with sqlite3.connect(tmp_path / "workspace.db") as connection:  # as the first format had it
         connection.execute("DROP INDEX ix_runs_session")
+        connection.execute("DROP INDEX ix_runs_status")
+        connection.execute("DROP TABLE writers")
+        connection.execute("ALTER TABLE blobs DROP COLUMN touched")
         connection.execute("ALTER TABLE runs DROP COLUMN session")
         connection.execute("ALTER TABLE runs DROP COLUMN imported")
         connection.execute("UPDATE alembic_version SET version_num = '0001'")

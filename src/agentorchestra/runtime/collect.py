@@ -75,10 +75,10 @@ def needed(states: Sequence[RunState], chosen: Sequence[str]) -> set[str]:
     kept = {one.id for one in states if one.id in going and (one.driven or one.status in NEVER)}
     while True:
         staying = [one for one in states if one.id not in going or one.id in kept]
-        parents = {one.parent_run for one in staying if one.parent_run in going} - kept
-        if not parents:
+        parents = {one.parent_run for one in staying if one.parent_run is not None}
+        if not (parents & going) - kept:
             return kept
-        kept |= {one for one in parents if one is not None}
+        kept |= parents & going
 
 
 async def collect(

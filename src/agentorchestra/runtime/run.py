@@ -52,6 +52,7 @@ from agentorchestra.runtime.ledger import Ledger, within
 from agentorchestra.runtime.mail import MailRoom
 from agentorchestra.runtime.parallel import ReplayEnd
 from agentorchestra.runtime.redact import Redactor
+from agentorchestra.runtime.store.landing import Landing
 
 PAUSED = "paused; `agentorchestra resume` goes on from here"
 
@@ -413,6 +414,8 @@ async def wait_for(future: Future[Any]) -> Any:
     """Await a store's future; cancelling the awaiting task never cancels the write."""
     if future.done():
         return future.result()
+    if isinstance(future, Landing):
+        return await future.waiter()
     wrapped = asyncio.wrap_future(future)
     wrapped.add_done_callback(lambda done: None if done.cancelled() else done.exception())
     return await asyncio.shield(wrapped)

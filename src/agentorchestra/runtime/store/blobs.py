@@ -53,7 +53,7 @@ class BlobFiles:
     @contextmanager
     def _gate(self, how: int) -> Iterator[None]:
         """Writers together, or who removes alone: a file that is found to be there is not removed meanwhile."""
-        descriptor = os.open(self.folder / ".gate", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, how)
             yield

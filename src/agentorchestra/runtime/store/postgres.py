@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,7 @@ _LOCKED_S = 30
 """How long a write waits for another process's transaction (they take milliseconds)."""
 
 _OLDEST = 130000
-"""PostgreSQL 13: pg_current_xact_id, pg_xact_status."""
+"""PostgreSQL 13: pg_current_xact_id_if_assigned."""
 
 _CONNECTION = {
     # Without these a machine that vanished would be noticed after hours.
@@ -56,10 +57,12 @@ _CONNECTION = {
 }
 
 # One row per run. The lock in `locked` waits for whoever changes the row and then reads what they wrote, which a plain
-# read in the same statement would not; it holds until the commit. That the transaction has an id is known at once.
+# read in the same statement would not; it holds until the commit. How far this writer came is noted on the way.
 _DRAW = """
 WITH wanted AS MATERIALIZED (
     SELECT * FROM unnest(%b::text[], %b::bigint[], %b::bigint[], %b::text[]) AS w (run, epoch, k, status)
+), marked AS (
+    UPDATE writers SET last = %s, touched = extract(epoch FROM clock_timestamp()) WHERE id = %s
 ), locked AS MATERIALIZED (
     SELECT j.run, j.epoch FROM jobs j
     WHERE j.run IN (SELECT w.run FROM wanted w WHERE w.epoch IS NOT NULL) ORDER BY j.run FOR SHARE
@@ -67,8 +70,17 @@ WITH wanted AS MATERIALIZED (
 UPDATE runs SET next_seq = runs.next_seq + w.k, status = coalesce(w.status, runs.status)
 FROM wanted w LEFT JOIN locked l ON l.run = w.run
 WHERE runs.id = w.run AND (w.epoch IS NULL OR w.epoch = l.epoch)
-RETURNING runs.id, runs.next_seq, pg_current_xact_id()::text
+RETURNING runs.id, runs.next_seq
 """
+
+# Of a transaction that drew nothing; one that wrote nothing needs no mark, and stays one that writes nothing.
+_MARK = """
+UPDATE writers SET last = %s, touched = extract(epoch FROM clock_timestamp())
+WHERE id = %s AND pg_current_xact_id_if_assigned() IS NOT NULL
+"""
+
+_GONE_S = 30 * 86_400.0
+"""After how long the rows of processes that ended without closing are removed."""
 
 _COPY = f"COPY events ({', '.join(column.name for column in events.c)}) FROM STDIN"
 
@@ -121,7 +133,9 @@ class PostgresStore(SqlStore):
         self._driver = load_driver()
         self._backend = 0
         self._news = False
-        self._transaction_id: str | None = None
+        self._id = uuid.uuid4().hex
+        self._last = 0
+        self._marked = False
         self._opened = False
 
     # --- connections -----------------------------------------------------------------------------
@@ -217,7 +231,15 @@ class PostgresStore(SqlStore):
                     connection.exec_driver_sql(f"CREATE SCHEMA {self.schema}")
                 if self._revision(connection) != REVISIONS[-1]:
                     upgrade(connection)
+        with connection.begin():
+            now = "extract(epoch FROM clock_timestamp())"
+            connection.exec_driver_sql(f"DELETE FROM writers WHERE touched < {now} - %s", (_GONE_S,))
+            connection.exec_driver_sql(f"INSERT INTO writers VALUES (%s, 0, {now})", (self._id,))
         self._opened = True
+
+    def _leave(self, connection: Connection) -> None:
+        with connection.begin():
+            connection.exec_driver_sql("DELETE FROM writers WHERE id = %s", (self._id,))
 
     def _revision(self, connection: Connection) -> str | None:
         """The revision of the schema, None for an empty one or none at all."""
@@ -266,22 +288,13 @@ class PostgresStore(SqlStore):
     def _draw(self, connection: Connection, draws: list[Draw]) -> None:
         raw = connection.connection.driver_connection
         assert raw is not None
-        left = list(draws)
-        while left:
-            # One statement changes a row once: further draws of the same run have to wait for their turn.
-            turn: dict[str, Draw] = {}
-            later: list[Draw] = []
-            for draw in left:
-                if draw.run in turn:
-                    later.append(draw)
-                else:
-                    turn[draw.run] = draw
-            now = list(turn.values())
-            columns = [[draw.run for draw in now], [draw.epoch for draw in now], [draw.k for draw in now]]
-            found = raw.execute(_DRAW, [*columns, [draw.status for draw in now]]).fetchall()
-            for run, next_seq, self._transaction_id in found:
-                turn[run].next_seq = next_seq
-            left = later
+        named = {draw.run: draw for draw in draws}
+        columns = [[draw.run for draw in draws], [draw.epoch for draw in draws], [draw.k for draw in draws]]
+        columns.append([draw.status for draw in draws])
+        self._last += 1
+        self._marked = True
+        for run, next_seq in raw.execute(_DRAW, [*columns, self._last, self._id]):
+            named[run].next_seq = next_seq
         if any(draw.epoch is None and draw.next_seq is not None for draw in draws):
             raw.execute(f"NOTIFY {self._channel}")
 
@@ -318,23 +331,24 @@ class PostgresStore(SqlStore):
 
     # --- a database that is away -----------------------------------------------------------------
 
+    def _begun(self) -> None:
+        self._marked = False
+
     def _token(self, connection: Connection) -> str | None:
-        token, self._transaction_id = self._transaction_id, None
-        if token is not None:
-            return token
-        found: str | None = connection.exec_driver_sql("SELECT pg_current_xact_id_if_assigned()::text").scalar()
-        return found
+        marked, self._marked = self._marked, False
+        if not marked:
+            self._last += 1
+            if connection.exec_driver_sql(_MARK, (self._last, self._id)).rowcount == 0:
+                return None
+        return str(self._last)
 
     def _was_committed(self, token: str, patience: Patience) -> bool:
-        while True:
-            connection = self._connected()
-            with connection.begin():
-                status = connection.exec_driver_sql("SELECT pg_xact_status(%s::xid8)", (token,)).scalar()
-            if status != "in progress":
-                return bool(status == "committed")
-            # The server has not yet noticed that nobody listens to the old connection.
-            if not patience.wait(lambda: None):
-                raise self._unavailable("it still works on a transaction of a connection that was lost")
+        connection = self._connected()
+        with connection.begin():
+            # The old connection's transaction may still be under way: whoever wrote the row holds it until it ends.
+            query = "SELECT last FROM writers WHERE id = %s FOR UPDATE"
+            last = connection.exec_driver_sql(query, (self._id,)).scalar()
+        return last is not None and last >= int(token)
 
     def _is_lost(self, exc: BaseException) -> bool:
         cause = exc.orig if isinstance(exc, DBAPIError) else exc

@@ -83,6 +83,16 @@ events = Table(
     UniqueConstraint("run", "branch", "n", "attempt", "type", name="uq_events_key"),
 )
 
+# A row for each process that has a store open, where a COMMIT can go unanswered: how far it came. A transaction's own
+# number would not do: after a crash the server gives it to another one.
+writers = Table(
+    "writers",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("last", BigInteger, nullable=False),
+    Column("touched", Double, nullable=False),
+)
+
 blobs = Table(
     "blobs",
     metadata,

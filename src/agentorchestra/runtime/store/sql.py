@@ -45,6 +45,7 @@ from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.runtime.store import rows, sweeping
 from agentorchestra.runtime.store.blobs import no_blob, verified
+from agentorchestra.runtime.store.landing import Landing, land
 from agentorchestra.runtime.store.patience import Patience
 from agentorchestra.runtime.store.rows import Row
 from agentorchestra.runtime.store.schema import blobs, events, jobs, runs
@@ -77,9 +78,7 @@ class Operation(Generic[T]):
         self.run = run
         self.new = new
         self.large: tuple[Row, ...] = ()
-        self.future: Future[T] = Future()
-        # Who awaits may be cancelled; what is queued is written all the same (the `interrupted` row relies on it).
-        self.future.set_running_or_notify_cancel()
+        self.future: Landing[T] = Landing()
 
 
 class Errors:
@@ -227,7 +226,13 @@ class SqlStore(ABC):
                 self._readers.shutdown(wait=True)
             if self._writer is not None:
                 self._writer.join()
+            if self._connection is not None and not self._away:
+                with suppress(Exception):  # a row that is left is removed by others, later
+                    self._leave(self._connection)
             self._dispose()
+
+    def _leave(self, connection: Connection) -> None:  # noqa: B027  # a file needs no farewell
+        """Called on the writer's connection before it is closed in order."""
 
     def _dispose(self) -> None:
         self._release()
@@ -274,7 +279,7 @@ class SqlStore(ABC):
             self._external = True
         return self._put(Append(run, epoch, new, status))
 
-    def _put(self, operation: Operation[T]) -> Future[T]:
+    def _put(self, operation: Operation[T]) -> Landing[T]:
         with self._lock:
             self._check_open()
             if self._writer is None:
@@ -341,11 +346,10 @@ class SqlStore(ABC):
         except Exception as exc:
             self._fail(batch, self._translate(exc))
             return
-        for operation, result in zip(batch, results, strict=True):
-            if isinstance(result, Exception):
-                operation.future.set_exception(result)
-            else:
-                operation.future.set_result(result)
+        land(
+            (operation.future, None, result) if isinstance(result, Exception) else (operation.future, result, None)
+            for operation, result in zip(batch, results, strict=True)
+        )
 
     def _written(self, batch: list[Operation[Any]], touched: list[str]) -> list[Any]:
         """What the operations gave, once the transaction is durable; waits for a database that is away.
@@ -392,11 +396,13 @@ class SqlStore(ABC):
 
     @staticmethod
     def _fail(batch: Sequence[Operation[Any]], error: AgentOrchestraError) -> None:
+        failed: list[tuple[Landing[Any], None, AgentOrchestraError]] = []
         for operation in batch:
             if not operation.future.done():
                 own = type(error)(*error.args)
                 own.__cause__ = error.__cause__
-                operation.future.set_exception(own)
+                failed.append((operation.future, None, own))
+        land(failed)
 
     def _transaction(
         self,
@@ -406,6 +412,7 @@ class SqlStore(ABC):
     ) -> list[Any]:
         self._check_place()
         connection = self._connected()
+        self._begun()
         transaction = connection.begin()
         token: str | None = None
         results: list[Any] = []
@@ -493,7 +500,17 @@ class SqlStore(ABC):
             draw.k += len(append.new)
             if append.status is not None:
                 draw.status = append.status.value
-        self._draw(connection, draws)
+        left = draws
+        while left:
+            # One statement changes a row once: further draws of the same run wait for their turn.
+            turn = {draw.run: draw for draw in reversed(left)}
+            if len(turn) < len(left):
+                later = [draw for draw in left if turn[draw.run] is not draw]
+                now = [draw for draw in left if turn[draw.run] is draw]
+            else:
+                now, later = left, []
+            self._draw(connection, now)
+            left = later
         results: list[Any] = [None] * len(appends)
         values: list[tuple[Any, ...]] = []
         large: list[Row] = []
@@ -705,7 +722,7 @@ class SqlStore(ABC):
         return sha256
 
     async def _do(self, operation: Operation[T]) -> T:
-        return await asyncio.wrap_future(self._put(operation))
+        return await self._put(operation).waiter()
 
     def _kinds(self) -> Errors:
         assert self._errors is not None
@@ -851,8 +868,8 @@ class SqlStore(ABC):
             def remove(connection: Connection, _operation: Call[list[str]], part: list[str] = part) -> list[str]:
                 return sweeping.delete_runs(connection, part, self._now())
 
-            operation: Call[list[str]] = Call(None, remove)
-            deleted += await self._do(operation)
+            removed: list[str] = await self._do(Call(None, remove))
+            deleted += removed
         return deleted
 
     async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:
@@ -874,8 +891,8 @@ class SqlStore(ABC):
                         self._forget_bytes(deleted, grace_s)
                     return deleted
 
-                operation: Call[list[str]] = Call(None, remove)
-                gone += await self._do(operation)
+                removed: list[str] = await self._do(Call(None, remove))
+                gone += removed
         lost = await self._sweep_bytes(grace_s, dry_run=dry_run)
         return Swept(len(gone) + lost.blobs, sum(found[sha256] for sha256 in gone) + lost.size)
 
@@ -989,7 +1006,7 @@ class SqlStore(ABC):
 
     @abstractmethod
     def _draw(self, connection: Connection, draws: list[Draw]) -> None:
-        """Draw the sequences, in order, of those whose epoch holds until the transaction ends; sets `next_seq`."""
+        """Draw the sequences of runs whose epoch holds until the transaction ends: sets `next_seq`."""
 
     @abstractmethod
     def _insert_events(self, connection: Connection, values: list[tuple[Any, ...]]) -> None:
@@ -1004,6 +1021,9 @@ class SqlStore(ABC):
     def _is_conflict(self, exc: BaseException) -> bool:
         """Whether the database took the transaction back because of another one: the same again may work."""
         return False
+
+    def _begun(self) -> None:  # noqa: B027
+        """Called before each transaction."""
 
     def _token(self, connection: Connection) -> str | None:
         """A name by which `_was_committed` can find this transaction later, None if it wrote nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sqlite3
 import time
@@ -50,6 +51,7 @@ BUSY_S = 30.0
 """How long a write waits for another process's transaction (they take milliseconds)."""
 
 _OLDEST = (3, 35)  # RETURNING
+_JSON = (3, 38)  # ->>
 
 # SQLite says SQLITE_FULL for ENOSPC and for max_page_count, but "disk I/O error" for the limit of a file's size and for
 # quotas; the extended code tells that it happened while it wrote.
@@ -57,6 +59,19 @@ _FULL_CODES = frozenset(
     {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
 )
 
+
+_TOGETHER = 3
+"""Draws that one statement makes for less than a statement each."""
+
+_DRAW_ALL = """
+UPDATE runs SET next_seq = runs.next_seq + w.k, status = coalesce(w.status, runs.status)
+FROM (
+    SELECT value ->> 0 AS run, value ->> 1 AS epoch, value ->> 2 AS k, value ->> 3 AS status FROM json_each(?)
+) AS w
+LEFT JOIN jobs ON jobs.run = w.run
+WHERE runs.id = w.run AND (w.epoch IS NULL OR w.epoch = jobs.epoch)
+RETURNING runs.id, runs.next_seq
+"""
 
 _NAMED = select(blobs.c.sha256).where(blobs.c.sha256 == bindparam("name"))
 
@@ -116,6 +131,7 @@ class SqliteStore(SqlStore):
         self.max_bytes = max_bytes
         self._files = BlobFiles(self.folder / "blobs")
         self._hot: Hot | None = None
+        self._has_json = sqlite3.sqlite_version_info >= _JSON
         self.database = self.folder / DATABASE
         self._version = 0
         self._inode = 0
@@ -329,6 +345,12 @@ class SqliteStore(SqlStore):
         hot = self._hot
         assert hot is not None
         with closing(connection.connection.cursor()) as cursor:
+            if len(draws) >= _TOGETHER and self._has_json:
+                wanted = json.dumps([(draw.run, draw.epoch, draw.k, draw.status) for draw in draws])
+                found = dict(cursor.execute(_DRAW_ALL, (wanted,)).fetchall())
+                for draw in draws:
+                    draw.next_seq = found.get(draw.run)
+                return
             for draw in draws:
                 if draw.epoch is None:
                     values = hot.draw_external(run=draw.run, k=draw.k, status=draw.status)

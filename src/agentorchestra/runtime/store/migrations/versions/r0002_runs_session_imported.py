@@ -1,6 +1,6 @@
 """Runs: the session as a column of its own (it was in the manifest only), whether they came from a bundle.
 
-Blobs: when they were last put.
+Blobs: when they were last put. Writers: how far each one came.
 """
 
 from __future__ import annotations
@@ -24,6 +24,13 @@ def upgrade() -> None:
     op.add_column("runs", sa.Column("session", KEY))
     op.add_column("runs", sa.Column("imported", KEY))
     op.add_column("blobs", sa.Column("touched", sa.Double()))
+    op.create_table(
+        "writers",
+        sa.Column("id", KEY, nullable=False),
+        sa.Column("last", sa.BigInteger(), nullable=False),
+        sa.Column("touched", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_writers"),
+    )
     op.create_index("ix_runs_session", "runs", ["session", "created"])
     op.create_index("ix_runs_status", "runs", ["status", "id"])
     connection = op.get_bind()
