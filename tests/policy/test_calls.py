@@ -131,6 +131,8 @@ def test_an_address_means_what_the_user_means_by_it() -> None:
 def test_words_are_searched_for_but_make_no_host() -> None:
     assert decide(*READ, query="what is a contract") == "allow"
     assert decide(*READ, query="weather") == "allow"
+    assert decide(*READ, query="Wetter?") == "allow"
+    assert decide(*READ, query="北京天气怎么样？") == "allow"
     assert decide(*READ, host="evil", zone="example") == "ask"
     assert decide(*READ, parts=["evil", "example"]) == "ask"
     assert decide(*READ, query="weather", task="the weather in de", language="de") == "allow"
@@ -159,6 +161,8 @@ def test_words_are_searched_for_but_make_no_host() -> None:
         "link/motd",
         "link",
         "/etc/\0motd",
+        "files/letter.txt",
+        "./files/../files/letter.txt",
     ],
 )
 def test_every_way_out_of_the_runs_folder_asks(path: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ _DOTS = str.maketrans("。．｡", "...")
 _BARE_WORD = re.compile(r"[\w-]+")
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*\.?")
 _PORTS = {"http": 80, "https": 443}
-_MAY_ADDRESS = re.compile(r"[\w\])]\.[\w\[]|[/\\@%=\[\]]|\w\?|:\d|localhost|^0x[0-9a-f]+$|^\d{4,}$", re.IGNORECASE)
+_MAY_ADDRESS = re.compile(r"[\w\])]\.[\w\[]|[/\\@%=\[\]]|\?\w|:\d|localhost|^0x[0-9a-f]+$|^\d{4,}$", re.IGNORECASE)
 
 
 def links_in(text: str) -> set[str]:

@@ -24,6 +24,9 @@ from agentorchestra.runtime.words import Words, words_of
 
 _ALLOWED = Verdict()
 _JUDGED = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE, EffectKind.WRITE_MEMORY})
+FILES = "files"
+"""Where the task's files lie in a run's folder."""
+
 _LONGEST_PATH = 4096
 _ELSEWHERE = re.compile(r"~|[$%]\w|\$\{|[A-Za-z]:[\\/]|\\\\")
 """How a path begins that a tool may take to be outside: a home folder, a variable, a drive, a server."""
@@ -85,7 +88,9 @@ class DefaultPolicy:
             return path.is_absolute()
         try:
             # A relative path lies in the run's folder, unless a link on its way leads out of it.
-            return not (self._folder / path).resolve().is_relative_to(self._folder.resolve())
+            place, folder = (self._folder / path).resolve(), self._folder.resolve()
+            # The task's files lie in it as links to what other runs read too.
+            return not place.is_relative_to(folder) or place.is_relative_to(folder / FILES)
         except (OSError, ValueError, RuntimeError):
             return path.is_absolute()  # not a path this machine can resolve
 

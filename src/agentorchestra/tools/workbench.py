@@ -237,8 +237,10 @@ class Workbench:
         program: dict[str, JsonValue] = {"language": language, "code": code, "seed": ctx.random.getrandbits(31)}
         program |= {"files": files, "tools": list(tools), "functions": list(functions)}
         live = self._live[slot] = _Live(program)
-        tags = frozenset({Tag.NETWORK}) if self.network else frozenset[Tag]()
-        mode = Mode.ONCE if self.network else Mode.REPEATABLE
+        # Without a sandbox a program reaches whatever its user does: it is judged like one with a network.
+        open_ = self.network or (self.sandbox is not None and not self.sandbox.safe)
+        tags = frozenset({Tag.NETWORK}) if open_ else frozenset[Tag]()
+        mode = Mode.ONCE if open_ else Mode.REPEATABLE
         part = 0
         try:
             while True:
