@@ -176,7 +176,7 @@ class KeptFiles(Protocol):
     def put(
         self, run_id: str, refs: tuple[FileRef, ...], reader: Callable[[FileRef], AbstractContextManager[IO[bytes]]]
     ) -> None:
-        """Keep the files of a run that came from elsewhere; all of them or none.
+        """Keep the files of a run that came from elsewhere; `remove` undoes a part of it too.
 
         Raises:
             WorkspaceNotWritableError: if they cannot be kept.

@@ -46,18 +46,9 @@ async def import_file(store: Store, path: Path, *, kept: KeptFiles, folder: Path
         else:
             logs = await asyncio.to_thread(logs_of_lines, path)
         there = [await _is_there(store, log) for log in logs]
-        for log, identical in zip(logs, there, strict=True):
-            if identical:
-                continue
-            if bundle is not None:
-                await _take_parts(store, bundle, kept)
-            record = log.record.model_copy(update={"imported": now})
-            try:
-                await store.import_run(record, log.events, epoch=log.epoch)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    kept.remove(record.id)
-                raise
+        for place, log in enumerate(logs):
+            if not there[place]:
+                there[place] = await _take(store, log, bundle, kept, now)
         return [
             Imported(
                 log.record.id,
@@ -69,6 +60,22 @@ async def import_file(store: Store, path: Path, *, kept: KeptFiles, folder: Path
             )
             for log, identical in zip(logs, there, strict=True)
         ]
+
+
+async def _take(store: Store, log: Log, bundle: Bundle | None, kept: KeptFiles, now: datetime) -> bool:
+    """Take one run in, its row last; whether another process did so meanwhile."""
+    record = log.record.model_copy(update={"imported": now})
+    try:
+        if bundle is not None:
+            await _take_parts(store, bundle, kept)
+        await store.import_run(record, log.events, epoch=log.epoch)
+    except BaseException:
+        if await store.get_run(record.id) is not None:  # the files are that one's now
+            return await _is_there(store, log)
+        with contextlib.suppress(OSError):
+            kept.remove(record.id)
+        raise
+    return False
 
 
 def _enter(stack: ExitStack, manager: AbstractContextManager[Bundle]) -> Bundle:

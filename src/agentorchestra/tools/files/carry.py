@@ -54,7 +54,7 @@ class CarriedFiles:
     def put(
         self, run_id: str, refs: tuple[FileRef, ...], reader: Callable[[FileRef], AbstractContextManager[IO[bytes]]]
     ) -> None:
-        """Keep the files of a run that came from elsewhere; all of them or none. Blocks.
+        """Keep the files of a run that came from elsewhere. Blocks; `remove` undoes a part of it too.
 
         Raises:
             WorkspaceNotWritableError: if they cannot be kept.
@@ -66,22 +66,20 @@ class CarriedFiles:
         target = self._runs / run_id / "files"
         with writing(self._store):
             self._store.mkdir(parents=True, exist_ok=True)
-        try:
-            for ref in refs:
-                place = kept_place(self._store, ref.sha256)
-                if not place.is_file() or place.stat().st_size != ref.size:
-                    self._take(ref, place, reader)
-                name = target / ref.name
-                with writing(name.parent):
-                    name.parent.mkdir(parents=True, exist_ok=True)
-                    for folder in (name.parent, *name.parent.parents):
-                        if not folder.is_relative_to(target):
-                            break
-                        folder.chmod(0o755)
+        for ref in refs:
+            place = kept_place(self._store, ref.sha256)
+            if not place.is_file() or place.stat().st_size != ref.size:
+                self._take(ref, place, reader)
+            name = target / ref.name
+            with writing(name.parent):
+                name.parent.mkdir(parents=True, exist_ok=True)
+                for folder in (name.parent, *name.parent.parents):
+                    if not folder.is_relative_to(target):
+                        break
+                    folder.chmod(0o755)
+                name.unlink(missing_ok=True)  # of a process that died here
+                with contextlib.suppress(FileExistsError):  # another one takes in the same run
                     link_kept(place, name)
-        except BaseException:
-            self.remove(run_id)
-            raise
 
     def _take(self, ref: FileRef, place: Path, reader: Callable[[FileRef], AbstractContextManager[IO[bytes]]]) -> None:
         with writing(self._store):
