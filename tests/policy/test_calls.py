@@ -14,6 +14,7 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, Ta
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import PolicySettings
+from agentorchestra.runtime.addresses import canonical
 from agentorchestra.runtime.policy import DefaultPolicy
 
 PAGE = Provenance(kind="web", ref="https://a.example/x", trust=Trust.UNTRUSTED)
@@ -61,6 +62,12 @@ def decide(
         "//evil.example/x",
         "\\\\evil.example\\x",
         "ws://evil.example/x",
+        "http:/\t/evil.example/x",
+        "ht\ntp://evil.example/x",
+        "http:\u200b//evil.example/x",
+        "http:/\u2007/evil.example/x",
+        "http: //evil.example/x",
+        "evil\n.example",
         "file://docs.example/etc/passwd",
         "data:text/html,x",
         "evil.example",
@@ -229,3 +236,17 @@ def test_too_many_values_and_deep_ones_end() -> None:
     )
     verdict = DefaultPolicy().decide(effect, PolicyView(user_content=("Bob",)))
     assert verdict.action == "ask"
+
+
+NAMED = "https://www.shop.example/Cart/list?id=7&lang=en"
+
+
+@given(
+    st.integers(0, len(NAMED)),
+    st.one_of(st.sampled_from("\\/@:.?#%&= \t\n'\"<>.。／＠"), st.characters(exclude_categories=["Cs"])),
+    st.booleans(),
+)
+def test_a_changed_address_is_read_only_after_a_question(at: int, char: str, replace: bool) -> None:
+    changed = NAMED[:at] + char + NAMED[at + replace :]
+    same = canonical(changed) is not None and canonical(changed) == canonical(NAMED)
+    assert (decide(*READ, task=f"Look at {NAMED} please", url=changed) == "allow") == (same or changed.strip() == NAMED)

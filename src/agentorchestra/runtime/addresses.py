@@ -14,6 +14,10 @@ _DOTS = str.maketrans("。．｡", "...")
 _BARE_WORD = re.compile(r"[\w-]+")
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*\.?")
 _PORTS = {"http": 80, "https": 443}
+_SCHEME = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*\s*:\s*)?[/\\]\s*[/\\]|[a-z][a-z0-9+.-]*:\s*[/\\]", re.IGNORECASE)
+_SPACES = re.compile("[ \u00a0\u3000]")
+"""What parts the words of a text; other white space stands in none that people write."""
+
 _MAY_ADDRESS = re.compile(r"[\w\])]\.[\w\[]|[/\\@%=\[\]]|\?\w|:\d|localhost|^0x[0-9a-f]+$|^\d{4,}$", re.IGNORECASE)
 
 
@@ -31,10 +35,14 @@ def may_address(text: str) -> bool:
 
     Words with spaces between them are what is searched for, unless a link is among them.
     """
-    plain = unicodedata.normalize("NFKC", text).translate(_DOTS).strip()
-    if "://" in plain or plain.startswith("//"):
+    # Clients take control characters out of an address, line ends and tabs too: they part no words here.
+    bare = "".join(char for char in text if unicodedata.category(char) not in ("Cc", "Cf")).strip()
+    plain = unicodedata.normalize("NFKC", bare).translate(_DOTS)
+    if "//" in plain or _SCHEME.match(plain):
         return True
-    return not re.search(r"\s", plain) and _MAY_ADDRESS.search(plain) is not None
+    if _SPACES.search(bare):
+        return False
+    return _MAY_ADDRESS.search(re.sub(r"\s", "", plain)) is not None
 
 
 def is_word(text: str) -> bool:
