@@ -726,11 +726,12 @@ class Workspace(Generic[Deps]):
                 "budget": self._budget(names, Budget(**limits), equipment.models),
                 "labels": parent.manifest.labels
                 | {self._redact(k): self._redact(v) for k, v in (labels or {}).items()},
-                **(self._own_parts(parent.manifest, equipment) if parent.imported is not None else {}),
                 "session": None,  # the session has the parent's answer already
                 "distribution": _distribution(),
             }
         )
+        if parent.imported is not None:
+            manifest = await self._made_own(manifest, equipment, given=tuple(prompts or ()))
         new = forked_events(
             run_id, copied, seq, manifest, outcomes=self._redact_json(dict(outcomes or {})), now=manifest.created
         )
@@ -739,13 +740,31 @@ class Workspace(Generic[Deps]):
         self._equipment[new_id] = equipment
         return new_id
 
-    def _own_parts(self, manifest: RunManifest, equipment: _Equipment) -> dict[str, Any]:
-        """What a fork of an imported run has of this machine: the application and the tools it is driven on with."""
+    async def _made_own(self, manifest: RunManifest, equipment: _Equipment, *, given: tuple[str, ...]) -> RunManifest:
+        """The manifest of a fork of an imported run: with this machine's application, tools and prompts.
+
+        The fork is a run of this machine, so nothing of what came in may stand for this machine's own.
+
+        Args:
+            manifest: made of the parent's.
+            equipment: what the fork is driven with.
+            given: names of the prompts that were given to the fork.
+        """
         from agentorchestra.tea.kept import pin_of
 
         made = {name: make() for name, make in self._environments.items()}
-        tools = {name: pin_of(equipment.tools.get(name) or made[name]) for name in manifest.tools}
-        return {"app": self.app, "app_folder": self.app_folder, "tools": tools}
+        foreign = {f"prompt:{name}" for name in manifest.prompts if name not in given}
+        return manifest.model_copy(
+            update={
+                "app": self.app,
+                "app_folder": self.app_folder,
+                "tools": {name: pin_of(equipment.tools.get(name) or made[name]) for name in manifest.tools},
+                "agents": {name: pin_of(self.agents[name]) for name in manifest.agents},
+                "prompts": equipment.prompts.pins() | {name: manifest.prompts[name] for name in given},
+                "overrides": {name: value for name, value in manifest.overrides.items() if name not in foreign},
+                "schemas": await self._keep_texts(equipment),
+            }
+        )
 
     async def _changes(
         self,

@@ -235,6 +235,10 @@ async def test_a_team_replays_where_there_are_other_agents_models_and_tools(tmp_
         assert await there.replay(result.run_id) == home
 
 
+def digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 async def test_an_imported_runs_application_and_modules_are_never_executed(tmp_path: Path) -> None:
     """Neither the app that its manifest names, nor the kept text of a tool's module, nor those of its forks."""
     trap = tmp_path / "trap"
@@ -245,11 +249,10 @@ async def test_an_imported_runs_application_and_modules_are_never_executed(tmp_p
         await ws.export(run, tmp_path / "run.zip")
 
     def change(members: dict[str, bytes]) -> None:
-        text = (trap / "evil.py").read_bytes()
-        digest = hashlib.sha256(text).hexdigest()
-        members[f"blobs/{digest}"] = text
+        digest = digest_of(trap / "evil.py")
+        members[f"blobs/{digest}"] = (trap / "evil.py").read_bytes()
         manifest = json.loads(members["manifest.json"])
-        manifest |= {"app": "evil:ws", "app_folder": str(trap)}
+        manifest |= {"app": "evil:ws", "app_folder": str(trap), "overrides": {"prompt:react": digest}}
         manifest["tools"]["draw"]["source"] = digest
         members["manifest.json"] = json.dumps(manifest).encode()
         first, *rest = members["events.jsonl"].splitlines()
@@ -269,7 +272,10 @@ async def test_an_imported_runs_application_and_modules_are_never_executed(tmp_p
     tools = [draw, both]
     async with Workspace(there / ".agentorchestra", tools=tools, models={"drawer": drawing()}, environ={}) as ws2:
         fork = await ws2.fork(run, at=5)
-        assert (await ws2.runs())[0].manifest.app is None
+        (made,) = [one.manifest for one in await ws2.runs() if one.id == fork]
+        assert (made.app, made.app_folder, made.overrides) == (None, None, {})
+        assert made.prompts == ws2.prompts.pins()
+        assert digest_of(trap / "evil.py") not in made.model_dump_json()
         with pytest.raises(PinError, match="imported: the texts of its tools came with it and are not executed"):
             await ws2._as_started((await ws2.store.get_run(run)), ws2._base_equipment(), pin=True)  # type: ignore[arg-type]
         assert (await ws2.resume(fork, pin=True)).status is not RunStatus.CREATED
