@@ -45,14 +45,16 @@ def _driven(folder: Path, point: str = "") -> list[Event]:
     """To the end, resumed as often as it takes, a day later when it only waits; killed there once. Its log."""
     _ahead(folder, 0)
     statuses: list[str] = []
-    kill_at = point
+    answer, kill_at = "", point
     while "completed" not in statuses:
         result = _job(folder, "run" if not statuses else "resume", kill_at)
         statuses.append("killed" if result is None else result["status"])
         assert len(statuses) < 8, (point, statuses)
         if result is None:
             kill_at = ""
-        elif result["status"] == "waiting":
+        else:
+            answer = str(result["answer"])
+        if result is not None and result["status"] == "waiting":
             assert statuses.count("waiting") == 1, (point, statuses)
             assert not {"slept", "over"} & set(_done(folder)), point
             log = asyncio.run(read_log(folder, "run_test"))
@@ -62,7 +64,7 @@ def _driven(folder: Path, point: str = "") -> list[Event]:
             _ahead(folder, 1.01)
     assert statuses.count("killed") == bool(point), (point, statuses)
     assert "waiting" in statuses and ("paused" in statuses or point), (point, statuses)
-    answer, done = result["answer"], _done(folder)
+    done = _done(folder)
     assert len(done) == len(set(done)), (point, done)
     # What is not there was started before the kill: the agent was told that it may have happened.
     assert set(done) == set(LINES) or "uncertain" in answer or answer.endswith("None"), (point, done, answer)
