@@ -7,20 +7,42 @@ share a commit.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterable
-from concurrent.futures import Future
+from concurrent.futures import Future, _base
 from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
+_LOCK = threading.Lock()
+"""For a few instructions at a time, of all of them: a condition for each would cost as much as all the rest."""
+
+
 class Landing(Future[T]):
-    """A write that is queued. Who awaits may be cancelled; what is queued is written all the same."""
+    """A write that is queued. Who awaits may be cancelled; what is queued is written all the same.
+
+    The condition of its base class is made when somebody asks for it: a thread that waits, or a callback. Whoever asks
+    later than `land` finds the state set; for whoever asked before, `land` goes through the condition.
+    """
 
     def __init__(self) -> None:
-        super().__init__()
+        self._made: threading.Condition | None = None
+        self._state = _base.PENDING
+        self._result: T | None = None
+        self._exception: BaseException | None = None
+        self._waiters: list[Any] = []
+        self._done_callbacks: list[Any] = []
         self._awaiting: list[asyncio.Future[T]] = []
+
+    @property
+    def _condition(self) -> threading.Condition:  # type: ignore[override]
+        if self._made is None:
+            with _LOCK:
+                if self._made is None:
+                    self._made = threading.Condition()
+        return self._made
 
     def cancel(self) -> bool:
         """Never: the `interrupted` row relies on it."""
@@ -29,19 +51,25 @@ class Landing(Future[T]):
     def waiter(self) -> asyncio.Future[T]:
         """A future of the running loop that ends as this one does; cancelling it is nothing to this one."""
         made: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        with self._condition:
-            if not self.done():
+        with _LOCK:
+            if self._state == _base.PENDING:
                 self._awaiting.append(made)
                 return made
-        _end(made, self.exception(), None if self.exception() else self.result())
+        _end(made, self._exception, self._result)
         return made
 
     def land(self, result: Any, error: BaseException | None) -> list[asyncio.Future[T]]:
         """Set the result or the error; what is to be woken with it."""
-        if error is not None:
-            self.set_exception(error)
-        else:
-            self.set_result(result)
+        with _LOCK:
+            self._result, self._exception = result, error
+            self._state = _base.FINISHED
+            condition = self._made
+        if condition is not None:
+            with condition:
+                for waiter in self._waiters:
+                    waiter.add_exception(self) if error is not None else waiter.add_result(self)
+                condition.notify_all()
+            self._invoke_callbacks()  # type: ignore[attr-defined]
         # Nobody adds one to a future that is done.
         return self._awaiting
 

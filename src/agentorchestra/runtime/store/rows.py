@@ -172,7 +172,7 @@ def encode_append(epoch: int | None, events: Sequence[NewEvent], status: RunStat
             raise StoreError(
                 f"the status {status.value!r} can be set only by the process that drives the run; claim it first"
             )
-    return tuple(Row(event) for event in events)
+    return tuple([Row(event) for event in events])
 
 
 def encode_import(record: RunRecord, events: Sequence[Event]) -> tuple[Row, ...]:

@@ -966,7 +966,7 @@ class SqlStore(ABC):
 
     def _stage(self, operation: Operation[Any]) -> None:
         """Put references in the place of large bodies, and their bytes where they are kept, before the transaction."""
-        operation.large = tuple(row for row in operation.new if row.large is not None)
+        operation.large = tuple([row for row in operation.new if row.large is not None])
         for row in operation.large:
             data = row.to_blob()
             if not self.keeps_large:
