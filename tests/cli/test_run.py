@@ -111,6 +111,7 @@ def test_runs_lists_the_newest_first(folder: Folder) -> None:
         "labels",
         "session",
         "parent_run",
+        "until",
     }
     assert [row["run_id"] for row in folder.run("runs", "--json", "--limit", "1").json] == [rows[0]["run_id"]]
     plain = folder.run("runs")
