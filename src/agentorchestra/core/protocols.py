@@ -514,7 +514,8 @@ class Environment(Protocol):
     """An environment instance (the E of TEA). One belongs to one run and world.
 
     An action that reaches further than the environment's own state (it sends, spends, reads from the network) has to
-    say so, or policy cannot ask: by a method `tags(action) -> frozenset[Tag]`, which may be left out where there is none.
+    say so, or policy cannot ask: by a method `tags(action) -> frozenset[Tag]`, which may be left out where there is
+    none.
 
     Attributes:
         name, version, content_hash: the component.
