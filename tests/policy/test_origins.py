@@ -222,6 +222,32 @@ def test_letters_of_several_scripts_in_one_word_are_pointed_out(value: str) -> N
     assert "[mixes " in line and "Latin letters" in line
 
 
+async def test_thousands_of_arguments_in_much_that_was_seen_end(tmp_path: Path) -> None:
+    @tool(effect="read", cut=False)
+    async def much() -> str:
+        """Give much."""
+        return "x=x " * 400_000
+
+    def long(request: ModelRequest) -> Any:
+        results = [message for message in request.messages if message.role == "tool"]
+        if len(results) < 1:
+            return decide(calls=[call("much")])
+        many: list[Any] = [f"v{number}@evil.example" for number in range(6_000)]
+        last = len(results) > 1 or "denied" in results[-1].text
+        return decide(calls=[call("done", answer="done") if last else call("send_many", to=many)])
+
+    @tool(effect="send")
+    async def send_many(to: list[str]) -> str:
+        """Send."""
+        return "sent"
+
+    question = await asked(tmp_path, "Do it.", tools=[much, send_many], model=ScriptedModel(long))
+    origins = question.details["origins"]
+    assert isinstance(origins, dict) and len(origins) == 200
+    lines = argument_lines(question)
+    assert len(lines) == 51 and "150 more" in lines[-1]
+
+
 def test_harmless_text_is_bounded() -> None:
     assert harmless("a\nb\t\x00") == "a\\nb\\t\\u{0000}"
     long = harmless("\u202e" * 10_000, 90)

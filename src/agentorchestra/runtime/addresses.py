@@ -6,6 +6,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 URL = re.compile(r"\b(?:https?|ftp|file)://[^\s<>\"'`\\]+", re.IGNORECASE)
@@ -50,6 +51,7 @@ def is_word(text: str) -> bool:
     return _BARE_WORD.fullmatch(text.strip()) is not None
 
 
+@lru_cache(maxsize=4096)
 def canonical(address: str) -> tuple[str, str, int | None, str] | None:
     """(scheme, host, port, the rest as it is) of an address that is written without tricks, else None.
 
@@ -95,15 +97,17 @@ def host_of(address: str) -> str | None:
     return found[1] if found is not None and found[0] in ("", "http", "https") else None
 
 
-def words_as_addresses(texts: Iterable[str]) -> set[str]:
-    """The pieces of a text between white space that may be addresses, without the punctuation around them."""
+@lru_cache(maxsize=16)
+def named_addresses(texts: tuple[str, ...]) -> frozenset[str]:
+    """What in the user's words may be an address: links, and the pieces between white space, without punctuation."""
     found: set[str] = set()
     for text in texts:
+        found |= links_in(text)
         for piece in re.split(r"[\s<>\"'`()\[\]{}«»“”„，。；、！]+", text):
             plain = piece.strip(".,;:!?")
             if plain and may_address(plain):
                 found |= {plain, piece}
-    return found
+    return frozenset(found)
 
 
-__all__ = ["URL", "canonical", "host_of", "is_word", "links_in", "may_address", "same_place", "words_as_addresses"]
+__all__ = ["URL", "canonical", "host_of", "is_word", "links_in", "may_address", "named_addresses", "same_place"]

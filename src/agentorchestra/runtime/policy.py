@@ -17,7 +17,7 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Tag
 from agentorchestra.core.policy import PolicyView, Verdict
 from agentorchestra.core.settings import PolicySettings
-from agentorchestra.runtime.addresses import host_of, is_word, links_in, may_address, same_place, words_as_addresses
+from agentorchestra.runtime.addresses import host_of, is_word, may_address, named_addresses, same_place
 from agentorchestra.runtime.arguments import Leaf, harmless, leaves_of
 from agentorchestra.runtime.sight import listed_sources
 from agentorchestra.runtime.words import Words, words_of
@@ -105,7 +105,7 @@ class DefaultPolicy:
             loose = [leaf for leaf in free if isinstance(leaf.value, str) and is_word(leaf.value)]
             loose = [leaf for leaf in loose if not words.hold(leaf.value)]
             return _composed(effect, loose) if seen_untrusted and len(loose) > 1 else _ALLOWED
-        named = words_as_addresses(view.user_content) | {link for text in view.user_content for link in links_in(text)}
+        named = named_addresses(view.user_content)
         received: frozenset[str] | None = None
         trusted_place = True
         for leaf in places:
@@ -180,7 +180,7 @@ def of_user(leaf: Leaf, words: Words, content: tuple[str, ...]) -> bool:
     if words.hold(leaf.value):
         return True
     text = leaf.value if isinstance(leaf.value, str) else ""
-    return "://" in text and same_place(text, words_as_addresses(content))
+    return "://" in text and same_place(text, named_addresses(content))
 
 
 class AllowAll:

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 MOST_PLACES = 4
 """Places that a question names for one argument."""
 
-MOST_CHARS = 4_000_000
-"""Characters of what was seen that are searched for one argument; the newest first."""
+MOST_SHOWN = 200
+"""Arguments whose origin is looked for."""
+
+MOST_CHARS = 2_000_000
+"""Characters of what was seen that are searched; the newest first."""
 
 _KINDS: dict[EffectKind, str] = {
     EffectKind.INVOKE_AGENT: "agent",
@@ -161,18 +164,22 @@ def origins(
     """
     words = words_of(content)
     saw = _sources_of(effect)
+    seen = _Seen(sight, file_names)
     found: dict[str, JsonValue] = {}
-    for leaf in leaves_of(effect):
+    leaves = leaves_of(effect)
+    # What nobody said comes first: of very many arguments the log keeps only so many one by one.
+    for leaf in sorted(leaves, key=lambda one: one.path not in doubtful)[:MOST_SHOWN]:
         told = None if isinstance(leaf.value, bool) else words.where(leaf.value)
         if leaf.path in doubtful or told is None:
-            places: list[str] = [] if leaf.default else _places(leaf, sight, file_names)
+            places: list[str] = [] if leaf.default else seen.places(leaf)
             said = "the tool's default" if leaf.default else f"composed by the model while it saw: {saw}"
             trust = doubtful.get(leaf.path, Trust.SYSTEM if leaf.default else effect.lowest_trust)
             listed: list[JsonValue] = [*places] or [said]
         else:
             trust, listed = Trust.USER, ["your task" if told == 0 else "your words besides the task"]
         found[leaf.path] = {"value": harmless(shown_text(leaf.value)), "trust": trust.value, "from": listed}
-    return found
+    order = {leaf.path: number for number, leaf in enumerate(leaves)}
+    return dict(sorted(found.items(), key=lambda item: order[item[0]]))
 
 
 def _sources_of(effect: Effect) -> str:
@@ -189,37 +196,49 @@ def listed_sources(provenance: Sequence[Provenance], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
-def _places(leaf: Leaf, sight: Sight, file_names: tuple[str, ...]) -> list[str]:
-    """Where a value stands in what was seen."""
-    if isinstance(leaf.value, bool):
-        return []
-    wanted = fold(shown_text(leaf.value)).strip()
-    if not wanted:
-        return []
-    found: dict[str, None] = {}
-    if any(stands_in(wanted, fold(name)) for name in file_names):
-        found["the name of a file"] = None
-    left = MOST_CHARS
-    for label, _, text, place in sight.pieces():
-        left -= len(text)
-        if len(found) >= MOST_PLACES or left < 0:
-            break
-        line = _line(wanted, text)
-        if line is None or not label:
-            continue
-        where = _exact(place, text, line) if place else (f"line {line}" if "\n" in text.strip() else "")
-        found[harmless(f"{label}, {where}" if where else label, 240)] = None
-    return list(found)
+class _Seen:
+    """What was seen, for the arguments of one call: read once."""
+
+    def __init__(self, sight: Sight, file_names: tuple[str, ...]) -> None:
+        self._sight = sight
+        self._names = "\n".join(fold(name) for name in file_names)
+        self._pieces: list[tuple[Piece, str]] | None = None
+
+    def places(self, leaf: Leaf) -> list[str]:
+        """Where a value stands in it."""
+        wanted = "" if isinstance(leaf.value, bool) else fold(shown_text(leaf.value)).strip()
+        if not wanted:
+            return []
+        found: dict[str, None] = {}
+        if stands_in(wanted, self._names):
+            found["the name of a file"] = None
+        for piece, folded in self._all():
+            if len(found) >= MOST_PLACES:
+                break
+            if stands_in(wanted, folded):
+                found[harmless(_with_place(piece, wanted), 240)] = None
+        return list(found)
+
+    def _all(self) -> list[tuple[Piece, str]]:
+        if self._pieces is None:
+            self._pieces = []
+            left = MOST_CHARS
+            for piece in self._sight.pieces():
+                left -= len(piece.text)
+                if left < 0:
+                    break
+                if piece.label:
+                    self._pieces.append((piece, fold(piece.text)))
+        return self._pieces
 
 
-def _line(wanted: str, text: str) -> int | None:
-    """The number of the line in which a value begins, None where it does not stand in the text."""
-    if not stands_in(wanted, fold(text)):
-        return None
-    for number, line in enumerate(text.splitlines(), start=1):
-        if stands_in(wanted, fold(line)):
-            return number
-    return 1
+def _with_place(piece: Piece, wanted: str) -> str:
+    line = next((n for n, one in enumerate(piece.text.splitlines(), start=1) if stands_in(wanted, fold(one))), 1)
+    if piece.place:
+        where = _exact(piece.place, piece.text, line)
+    else:
+        where = f"line {line}" if "\n" in piece.text.strip() else ""
+    return f"{piece.label}, {where}" if where else piece.label
 
 
 def _exact(place: str, text: str, line: int) -> str:
