@@ -75,7 +75,7 @@ async def work(folder: Path, what: str) -> None:
     store, wrap = hooks(folder)
     await store.open()
     program = Program(folder)
-    functions = {"write": program.write, "sleeper": program.sleeper, "worker": program.worker}
+    functions: dict[str, Any] = {"write": program.write, "sleeper": program.sleeper, "worker": program.worker}
     bench = Bench(store, functions, policy=AllowAll(), folder=folder)
     bench.services.handlers = wrap(dict(bench.services.handlers))
     bench.services.clock = Ahead(folder)
