@@ -10,18 +10,20 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentorchestra import RunContext, tool
 from agentorchestra.agents.agent import Agent
-from agentorchestra.core.errors import PinError
+from agentorchestra.core.errors import PinError, UnknownComponentError
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.bundle.support import PROMPT, SECRET, TASK, drawing, elsewhere, here, other, recorded, rewritten, settings
 from tests.bundle.tools import both, draw
+from tests.runtime.counter import Counter
 
 
 async def exported(tmp_path: Path, **options: object) -> tuple[Path, str]:
@@ -233,6 +235,42 @@ async def test_a_team_replays_where_there_are_other_agents_models_and_tools(tmp_
     async with Workspace(tmp_path / "there", tools=[sing], agents=[singer], settings=extra, environ={}) as there:
         await there.import_file(tmp_path / "run.zip")
         assert await there.replay(result.run_id) == home
+
+
+async def test_an_environment_comes_with_its_snapshots(tmp_path: Path) -> None:
+    steps = [
+        decide(calls=[call("counter_add", by=4)]),
+        decide(calls=[call("publish", what="cover")]),
+    ]
+
+    @tool(effect=("send", "network"))
+    def publish(what: str) -> str:
+        """Publish a figure."""
+        return f"published {what}"
+
+    given: dict[str, Any] = {"tools": [publish], "environments": {"counter": Counter}}
+    async with here(tmp_path, drawing(steps), **given) as ws:
+        run = (await recorded(ws, tmp_path)).run_id
+        done = await ws.export(run, tmp_path / "run.zip")
+        home = await ws.replay(run)
+        written = [one.body.get("outcome", {}).get("writes", {}) for one in await ws.events(run)]
+        snapshots = [str(one["env:counter"]) for one in written if "env:counter" in one]
+    with zipfile.ZipFile(done.path) as archive:
+        assert snapshots and {f"blobs/{one}" for one in snapshots} <= set(archive.namelist())
+    async with other(tmp_path / "there") as ws2:
+        await ws2.import_file(done.path)
+        with pytest.raises(UnknownComponentError, match="this process does not have counter, which"):
+            await ws2.replay(run)
+    last = drawing([decide(calls=[call("counter_add", by=1)]), decide(calls=[call("done", answer="counted")])])
+    third = Workspace(tmp_path / "third", models={"drawer": last}, settings=settings(), environ={}, **given)
+    async with third:
+        await third.import_file(done.path)
+        assert await third.replay(run) == home
+        await third.approve(run)
+        result = await third.resume(run)
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "counted")
+        shown = "".join(message.text for message in last.requests[-1].messages)
+        assert "value 5" in shown  # four of them from the snapshot
 
 
 def digest_of(path: Path) -> str:
