@@ -136,9 +136,13 @@ def harmless(text: str, width: int = 300) -> str:
 def argument_rows(details: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     """(path, value, trust, origin) of each argument that a question is about, every one harmless to show.
 
+    Of a question that an agent asks by itself: what untrusted content it has seen.
+
     Args:
         details: of the question.
     """
+    if saw := details.get("saw"):
+        return [("seen by the agent that asks", harmless(str(saw), 600), "", "")]
     origins = details.get("origins")
     if isinstance(origins, dict):
         rows = []

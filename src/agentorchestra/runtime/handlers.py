@@ -20,6 +20,7 @@ from agentorchestra.runtime.mail import Waiting
 from agentorchestra.runtime.results import MAX_RESULT_CHARS, cut_result, result_value
 from agentorchestra.runtime.run import LiveEnvironment, Run
 from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.sight import what_was_seen
 
 
 class BaseHandler:
@@ -55,7 +56,8 @@ class AskHumanHandler(BaseHandler):
             key=key,
             question=str(effect.arguments.get("question", "")),
             kind="approval" if effect.purpose == "approval" else "question",
-            details={k: v for k, v in effect.arguments.items() if k != "question"},
+            details={k: v for k, v in effect.arguments.items() if k != "question"}
+            | ({} if effect.purpose == "approval" else what_was_seen(effect.provenance)),
         )
         if run.services.asker is not None:
             async with run.asking:  # one question at a time

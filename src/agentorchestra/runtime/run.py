@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.budget import NO_USAGE, Bound, Budget, Usage
 from agentorchestra.core.clock import Clock, SystemClock
-from agentorchestra.core.effects import Effect, EffectKind, Outcome
+from agentorchestra.core.effects import Effect, EffectKind, Outcome, Provenance
 from agentorchestra.core.errors import (
     AgentOrchestraError,
     BudgetExhaustedError,
@@ -52,6 +52,7 @@ from agentorchestra.runtime.ledger import Ledger, within
 from agentorchestra.runtime.mail import MailRoom
 from agentorchestra.runtime.parallel import ReplayEnd
 from agentorchestra.runtime.redact import Redactor
+from agentorchestra.runtime.sight import what_was_seen
 from agentorchestra.runtime.store.landing import Landing
 
 PAUSED = "paused; `agentorchestra resume` goes on from here"
@@ -466,10 +467,15 @@ def open_questions(ledger: Ledger) -> tuple[Question, ...]:
                 key=str(key),
                 question=str(arguments.get("question", "")),
                 kind="approval" if approval else "question",
-                details={k: v for k, v in arguments.items() if k != "question"},
+                details={k: v for k, v in arguments.items() if k != "question"}
+                | ({} if approval else what_was_seen(_provenance(record.effect))),
             )
         )
     return tuple(found)
+
+
+def _provenance(effect: dict[str, Any]) -> list[Provenance]:
+    return [Provenance.model_validate(one) for one in effect.get("provenance", ())]
 
 
 def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -> RunResult:

@@ -187,6 +187,12 @@ def _sources_of(effect: Effect) -> str:
     return listed_sources(untrusted or effect.provenance, 5) or "nothing but its instructions"
 
 
+def what_was_seen(provenance: Sequence[Provenance]) -> dict[str, JsonValue]:
+    """For the details of an agent's own question: the untrusted sources that whoever asks has seen, if any."""
+    untrusted = [one for one in provenance if one.trust is Trust.UNTRUSTED]
+    return {"saw": listed_sources(untrusted, 5)} if untrusted else {}
+
+
 def listed_sources(provenance: Sequence[Provenance], most: int) -> str:
     """Sources for a sentence: what was read before what agents said of it."""
     ranked = sorted(provenance, key=lambda one: (one.kind == "agent", one.kind, one.ref))
@@ -273,4 +279,4 @@ def _label(effect: Effect) -> str:
     return f"{kind} {effect.name}"
 
 
-__all__ = ["Piece", "Sight", "listed_sources", "origins"]
+__all__ = ["Piece", "Sight", "listed_sources", "origins", "what_was_seen"]
