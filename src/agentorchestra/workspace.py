@@ -38,6 +38,7 @@ from agentorchestra.core.errors import (
     OutputError,
     PinError,
     PromptError,
+    ReplayError,
     SettingsError,
     UnknownComponentError,
     UnknownModelError,
@@ -1080,7 +1081,15 @@ class Workspace(Generic[Deps]):
         )
         if record.imported is not None:
             run.sealed = frozenset({EffectKind.INVOKE_TOOL, EffectKind.RUN_CODE})
-        result = await run.replay(partial(self._top, record.manifest))
+        try:
+            result = await run.replay(partial(self._top, record.manifest))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
+            if record.imported is None:
+                raise
+            raise ReplayError(
+                f"the log of the imported run {run_id} says something that no run says ({type(exc).__name__}: "
+                f"{(str(exc).splitlines() or [''])[0][:200]}); import it again from where it was made"
+            ) from None
         return ReplayReport(
             run_id=run_id, keys=len(run.visited), status=record.status, answer=result.answer if result else ""
         )

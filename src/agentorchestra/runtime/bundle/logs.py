@@ -15,11 +15,14 @@ from typing import IO
 
 from pydantic import ValidationError
 
-from agentorchestra.core.effects import Effect, Outcome
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.effects import Effect, EffectKind, Outcome
 from agentorchestra.core.errors import AgentOrchestraError, BundleError
 from agentorchestra.core.events import Event
+from agentorchestra.core.ids import canonical_json
+from agentorchestra.core.messages import ModelResponse
 from agentorchestra.core.protocols import RunRecord
-from agentorchestra.core.spec import FINAL, RunManifest, RunStatus
+from agentorchestra.core.spec import FINAL, AgentResult, RunManifest, RunStatus
 from agentorchestra.runtime.bundle import format as form
 from agentorchestra.runtime.bundle.lines import from_line
 from agentorchestra.runtime.ledger import Ledger
@@ -81,19 +84,20 @@ def checked_log(
         raise BundleError(f"{where}: the manifest is not the one that the log of {run} begins with; {NOTHING}")
     if own.created.utcoffset() is None:
         raise BundleError(f"{where}: the manifest's time {own.created} has no zone; {NOTHING}")
-    found = _status(events)
-    if status is None:
-        status = found
-    elif status != found and FINAL & {status, found}:
-        raise BundleError(f"{where}: {run} is said to be {status.value} and is {found.value} in its log; {NOTHING}")
     try:
+        found = _status(events)
+        shapes = _Shapes()
         for event in events:
-            _check_effect(event)
+            shapes.check(event)
         Ledger.of(events)
     except _MISFITS as exc:
         raise BundleError(
             f"{where}: the log of {run} does not fit together ({first_problem(exc)}); {NOTHING}"
         ) from None
+    if status is None:
+        status = found
+    elif status != found and FINAL & {status, found}:
+        raise BundleError(f"{where}: {run} is said to be {status.value} and is {found.value} in its log; {NOTHING}")
     record = RunRecord(
         id=run,
         status=status,
@@ -107,13 +111,40 @@ def checked_log(
     return Log(record, events, max(epochs, default=0))
 
 
-def _check_effect(event: Event) -> None:
-    """Raise unless what a row says of an effect has the shape of one (messages are read by the ledger)."""
-    effect, outcome = event.body.get("effect"), event.body.get("outcome")
-    if isinstance(effect, dict):
-        Effect.model_validate({name: value for name, value in effect.items() if name != "request"})
-    if event.type == "completed":
-        Outcome.model_validate(outcome)
+class _Shapes:
+    """Looks at what rows say of effects: whoever reads a log counts on it (messages are read by the ledger)."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, int | None], EffectKind] = {}
+
+    def check(self, event: Event) -> None:
+        """Look at the next row.
+
+        Raises:
+            ValueError, LookupError: if it has another shape than its effect's.
+        """
+        body, key = event.body, (event.branch, event.n)
+        effect = body.get("effect")
+        if effect is not None:
+            plain = {name: value for name, value in effect.items() if name != "request"}
+            canonical_json(effect)  # it has a fingerprint: NaN and infinities have none
+            self._kinds[key] = kind = Effect.model_validate(plain).kind
+            if (kind is EffectKind.REQUEST_MODEL) != isinstance(effect.get("request"), dict):
+                raise ValueError(f"event {event.seq} has a request that does not belong to it, or none")
+        if event.type == "completed":
+            if key not in self._kinds:
+                raise LookupError(f"event {event.seq} completes an effect that nothing says")
+            outcome = Outcome.model_validate(body["outcome"])
+            value = outcome.value
+            if (outcome.ok or value is not None) and self._kinds[key] is EffectKind.REQUEST_MODEL:
+                ModelResponse.model_validate(value)
+                canonical_json(value)
+            elif value is not None and self._kinds[key] is EffectKind.INVOKE_AGENT:
+                AgentResult.model_validate(value)
+        elif event.type == "run_ended" and body.get("result"):
+            AgentResult.model_validate(body["result"])
+        elif event.type == "budget_raised":
+            Budget.model_validate(body["budget"])
 
 
 def _status(events: Iterable[Event]) -> RunStatus:
