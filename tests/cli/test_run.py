@@ -28,6 +28,7 @@ FIELDS = {
     "duration_s",
     "artifacts",
     "questions",
+    "until",
     "error",
     "error_type",
     "steps",
