@@ -70,6 +70,18 @@ class Postgres:
             f"unix_socket_directories={folder}",
             *settings,
         )
+        # A test run that is killed stops nothing: whoever sees its end of the pipe closed does.
+        self._watch = subprocess.Popen(
+            [
+                "/bin/sh",
+                "-c",
+                'cat; [ ! -f "$1" ] || kill -QUIT "$(head -n 1 "$1")"',
+                "sh",
+                self.data / "postmaster.pid",
+            ],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
         self.start()
         self.sql(f"create database {NAME}", database="postgres")
         if limit_bytes:
@@ -117,6 +129,9 @@ class Postgres:
         if self.pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGQUIT)
+        assert self._watch.stdin is not None
+        self._watch.stdin.close()
+        self._watch.wait(30)
 
     def _call(self, program: str, *words: str | Path) -> str:
         done = subprocess.run(
