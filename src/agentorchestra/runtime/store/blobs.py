@@ -19,6 +19,8 @@ FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 _STALE_S = 24 * 3600.0
 
+_COUNTER = itertools.count()  # of the process: several stores of one folder may be open in it
+
 
 class BlobFiles:
     """`<folder>/ab/<sha256>`; written beside (tmp/), synced, renamed, and the folder synced.
@@ -29,7 +31,6 @@ class BlobFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._temporary = folder / "tmp"
-        self._counter = itertools.count()
 
     def prepare(self) -> None:
         """Create the folders; remove what processes killed long ago left half-written."""
@@ -106,7 +107,7 @@ class BlobFiles:
                 target.parent.mkdir(mode=0o700, exist_ok=True)
                 target.parent.chmod(0o700)
                 sync_folder(self.folder)
-            temporary = self._temporary / f"{sha256}-{os.getpid()}-{next(self._counter)}"
+            temporary = self._temporary / f"{sha256}-{os.getpid()}-{next(_COUNTER)}"
             try:
                 with temporary.open("wb") as file:
                     file.write(data)
