@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import termios
+import textwrap
 from typing import Any
 
 from agentorchestra.cli.output import argument_lines, clean, say
@@ -50,7 +51,8 @@ class TerminalAsker:
         say("")
         say(question.question)
         for line in argument_lines(question):
-            say(f"  {line}")
+            for part in textwrap.wrap(line, _columns() - 3, break_on_hyphens=False):
+                say(f"  {part}")
         # What was typed before the question was seen does not answer it.
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         look = asyncio.create_task(self._answered_elsewhere(question.key))
@@ -91,6 +93,13 @@ class TerminalAsker:
                 if event.type == "answered" and event.body.get("question") == key:
                     return
             await asyncio.sleep(_LOOK_S)
+
+
+def _columns() -> int:
+    try:
+        return max(os.get_terminal_size(sys.stderr.fileno()).columns, 24)
+    except (OSError, ValueError):
+        return 80
 
 
 async def read_line(prompt: str) -> str | None:
