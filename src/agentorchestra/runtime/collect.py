@@ -13,12 +13,10 @@ from pathlib import Path
 
 from agentorchestra.core.protocols import RunState, Store
 from agentorchestra.core.spec import FINAL, RunStatus
+from agentorchestra.runtime.store.rows import NEEDED
 
 ENDED = FINAL | {RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.TIMED_OUT, RunStatus.BUDGET_EXHAUSTED}
 """What is deleted when no status is named: runs that came to an end, whatever it was."""
-
-NEVER = frozenset({RunStatus.WAITING, RunStatus.PAUSED})
-"""Runs that somebody comes back to."""
 
 GRACE_S = 86_400.0
 """Blobs, files and folders this young stay: a run that is about to refer to them may not yet be in the log."""
@@ -72,7 +70,7 @@ class Retention:
 def needed(states: Sequence[RunState], chosen: Sequence[str]) -> set[str]:
     """Those of the chosen that have to stay."""
     going = set(chosen)
-    kept = {one.id for one in states if one.id in going and (one.driven or one.status in NEVER)}
+    kept = {one.id for one in states if one.id in going and (one.driven or one.status in NEEDED)}
     while True:
         staying = [one for one in states if one.id not in going or one.id in kept]
         parents = {one.parent_run for one in staying if one.parent_run is not None}
@@ -191,4 +189,4 @@ def _unlinked(contents: dict[Path, int], going: set[str] | None, runs: Path) -> 
     return gone
 
 
-__all__ = ["ENDED", "GRACE_S", "NEVER", "Collected", "Retention", "collect"]
+__all__ = ["ENDED", "GRACE_S", "Collected", "Retention", "collect"]

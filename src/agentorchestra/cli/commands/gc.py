@@ -15,11 +15,12 @@ from agentorchestra.cli.options import ParamType, json_option, workspace_option
 from agentorchestra.cli.output import emit, emit_json
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.collect import ENDED, GRACE_S, NEVER, Collected, Retention
+from agentorchestra.runtime.collect import ENDED, GRACE_S, Collected, Retention
+from agentorchestra.runtime.store.rows import NEEDED
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST_S = 36_500 * 86_400
-CHOICES = sorted(status.value for status in RunStatus if status not in NEVER)
+CHOICES = sorted(status.value for status in RunStatus if status not in NEEDED)
 
 
 class Span(ParamType):
