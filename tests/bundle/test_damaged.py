@@ -303,6 +303,16 @@ async def test_no_file_at_all(tmp_path: Path) -> None:
     await refused(tmp_path, tmp_path / "missing", "cannot be read: No such file")
 
 
+async def test_a_version_of_the_format_that_nobody_writes(good: Path, tmp_path: Path) -> None:
+    spoilt = bytearray(good.read_bytes())
+    spoilt[spoilt.index(b"PK\x01\x02") + 6] = 145
+    bad = tmp_path / "bad.zip"
+    bad.write_bytes(bytes(spoilt))
+    async with Workspace(tmp_path / "there", settings=settings(), environ={}) as ws:
+        with pytest.raises(BundleError, match=r"bad\.zip is damaged \(zip file version 14\.5\)"):
+            await ws.import_file(bad)
+
+
 @pytest.mark.parametrize("seed", range(2))
 async def test_bytes_changed_anywhere(good: Path, tmp_path: Path, seed: int) -> None:
     """Whatever is changed is refused in a sentence, or is a part that says nothing (a time, a mode)."""

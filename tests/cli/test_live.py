@@ -258,7 +258,12 @@ def test_ctrl_c_twice_ends_it_at_once(app: Folder, window: ProcessScreen) -> Non
 
 def test_a_window_that_is_closed_cancels_the_run(app: Folder, window: ProcessScreen) -> None:
     app.hold()
-    with start(app, window, "run", "PLAN nap") as process:
+
+    def hear() -> None:
+        """Also where the tests themselves were started under nohup."""
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+    with start(app, window, "run", "PLAN nap", prepare=hear) as process:
         window.wait(lambda: "> slow(seconds=3)" in window.text)
         window.hang_up()
         assert process.wait(20) == 130

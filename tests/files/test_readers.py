@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import contextlib
 import os
 import random
 import subprocess
@@ -290,11 +291,12 @@ async def test_pages(make_pdf: MakePdf) -> None:
 
 
 def _workers(pid: int) -> list[psutil.Process]:
-    try:
-        found = psutil.Process(pid).children(recursive=True)
-        return [child for child in found if "_worker.py" in " ".join(child.cmdline())]
-    except psutil.NoSuchProcess:
-        return []
+    found = []
+    for child in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # or a zombie
+            if "_worker.py" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
 
 
 async def _worker_of(pid: int) -> psutil.Process:

@@ -7,8 +7,9 @@ import json
 import os
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -69,6 +70,19 @@ class Bundle:
         return self._archive.open(form.FILES + ref.sha256)
 
 
+_DAMAGED = (
+    zipfile.BadZipFile,
+    NotImplementedError,  # a version or a method that nobody writes
+    RuntimeError,  # encrypted
+    EOFError,
+    OverflowError,
+    ValueError,  # names that are no text, places before the beginning
+    struct.error,
+    zlib.error,
+)
+"""What zipfile says of archives that are none."""
+
+
 @contextmanager
 def opened(path: Path, room: int) -> Iterator[Bundle]:
     """A bundle, once everything in it was checked.
@@ -82,11 +96,13 @@ def opened(path: Path, room: int) -> Iterator[Bundle]:
     """
     with regular(path) as file:
         _check_directory(file, path)
-        try:
-            with zipfile.ZipFile(file) as archive:
-                yield _checked(archive, path, os.fstat(file.fileno()).st_size, room)
-        except zipfile.BadZipFile as exc:
-            raise BundleError(f"{path} is damaged ({exc}); get the bundle again, {NOTHING}") from None
+        with ExitStack() as stack:
+            try:
+                archive = stack.enter_context(zipfile.ZipFile(file))
+                bundle = _checked(archive, path, os.fstat(file.fileno()).st_size, room)
+            except _DAMAGED as exc:
+                raise BundleError(f"{path} is damaged ({exc}); get the bundle again, {NOTHING}") from None
+            yield bundle
 
 
 # --- the archive ----------------------------------------------------------------------------------
