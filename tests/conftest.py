@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import os
 import signal
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 from tests.postgres import Postgres, postgres
@@ -14,6 +16,10 @@ from tests.postgres import Postgres, postgres
 # tests that interrupt a process would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The same examples in every run, so that a change is to blame when one fails; HYPOTHESIS_PROFILE=default looks further.
+hypothesis.settings.register_profile("repeated", derandomize=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeated"))
 
 _NUMBERS = itertools.count(1)
 

@@ -66,7 +66,9 @@ async def resume(case: Case, *words: str) -> None:
     await case.cli("replay", case.run)
 
 
-@pytest.mark.parametrize("how", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.long), "cancel"])
+@pytest.mark.parametrize(
+    "how", [*(pytest.param(one, marks=pytest.mark.long) for one in ("SIGINT", "SIGTERM")), "cancel"]
+)
 async def test_stopped_from_outside(case: Case, how: str) -> None:
     async with case.held(3) as process:
         children = psutil.Process(process.pid).children(recursive=True)

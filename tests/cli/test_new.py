@@ -74,8 +74,8 @@ def test_its_test_passes(made: dict[str, Folder], kind: str) -> None:
     ("kind", "old", "new"),
     [
         ("tool", "[:most]", "[:0]"),
-        ("agent", '"search_files", ', ""),
-        ("system", "context=context,", ""),
+        pytest.param("agent", '"search_files", ', "", marks=pytest.mark.long),
+        pytest.param("system", "context=context,", "", marks=pytest.mark.long),
     ],
 )
 def test_its_test_can_fail(made: dict[str, Folder], tmp_path: Path, kind: str, old: str, new: str) -> None:

@@ -249,4 +249,8 @@ NAMED = "https://www.shop.example/Cart/list?id=7&lang=en"
 def test_a_changed_address_is_read_only_after_a_question(at: int, char: str, replace: bool) -> None:
     changed = NAMED[:at] + char + NAMED[at + replace :]
     same = canonical(changed) is not None and canonical(changed) == canonical(NAMED)
-    assert (decide(*READ, task=f"Look at {NAMED} please", url=changed) == "allow") == (same or changed.strip() == NAMED)
+    allowed = decide(*READ, task=f"Look at {NAMED} please", url=changed) == "allow"
+    if allowed:
+        assert same or changed.strip() == NAMED
+    if same or changed.strip(" \t\n") == NAMED:
+        assert allowed
