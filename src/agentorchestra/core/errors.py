@@ -19,6 +19,14 @@
     │   ├── ForkError                  a run that cannot be forked there, or with that change
     │   ├── BundleError                a bundle or file of events that cannot be written or is refused
     │   ├── PinError                   a prompt or tool as it was that cannot be had any more
+    │   ├── ComponentNameError         a name that no component can have
+    │   ├── VersionError               a version that is not there, or is there with other content
+    │   ├── LifecycleError             a component cannot go from the state it is in to that one
+    │   ├── NotAllowedError            a component that this caller may not invoke
+    │   ├── ManifestError              a manifest or a saved registry that cannot be loaded
+    │   ├── SourceError                source text that is no component: syntax, imports, missing members
+    │   ├── TransformationError        a transformation that does not fit what it is given
+    │   ├── McpError                   an MCP server or its configuration that cannot be used
     │   ├── WorkspaceStateError        a workspace used closed, or opened twice
     │   ├── HttpRequestError           a request to the HTTP interface that is refused
     │   └── SandboxUnavailableError    no sandbox here for code that a model wrote
@@ -29,7 +37,8 @@
     │   ├── StoreFullError             disk or quota full
     │   ├── StoreUnavailableError      the database does not answer, or lets nobody in
     │   ├── FencedError                another process drives this run now
-    │   └── DuplicateEventError        a key was recorded twice
+    │   ├── DuplicateEventError        a key was recorded twice
+    │   └── ComponentConflictError     another process wrote to a component's history first
     ├── DoorError                      raised through the loop, never shown to a model
     │   ├── DivergedError              the run asks for something else than recorded
     │   ├── BudgetExhaustedError
@@ -138,6 +147,38 @@ class PinError(UsageError):
     """A prompt or tool as a run was started with that cannot be had any more."""
 
 
+class ComponentNameError(UsageError):
+    """A name that no component can have: empty, too long, reserved, or not made of the allowed characters."""
+
+
+class VersionError(UsageError):
+    """A version that is not there, is no version, or is there with other content."""
+
+
+class LifecycleError(UsageError):
+    """A component cannot go from the state it is in to the one it was sent to."""
+
+
+class NotAllowedError(UsageError):
+    """A component that this caller may not invoke."""
+
+
+class ManifestError(UsageError):
+    """A manifest or a saved registry that cannot be loaded."""
+
+
+class SourceError(UsageError):
+    """Source text that gives no component: a syntax error, a forbidden import, missing members."""
+
+
+class TransformationError(UsageError):
+    """A transformation, or a sequence of them, that does not fit what it is given."""
+
+
+class McpError(UsageError):
+    """An MCP server, or the file that names it, that cannot be used."""
+
+
 class WorkspaceStateError(UsageError):
     """A workspace is used before it is open, or opened where it is open already."""
 
@@ -180,6 +221,10 @@ class FencedError(StoreError):
 
 class DuplicateEventError(StoreError):
     """The same (branch, n, attempt, type) was appended twice."""
+
+
+class ComponentConflictError(StoreError):
+    """Another process wrote to a component's history first; read it again, then try again."""
 
 
 class DoorError(AgentOrchestraError):

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from agentorchestra.core.budget import Bound, Usage
+from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.content import Block, MediaBlock, Trust
 from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome, Tag
 from agentorchestra.core.events import Event, NewEvent
@@ -484,6 +485,29 @@ class Store(Protocol):
                 be in the log.
             dry_run: only count them.
         """
+        ...
+
+    async def record_components(self, changes: Sequence[ComponentChange]) -> None:
+        """Append to the histories of components: all of these entries, or none.
+
+        Raises:
+            ComponentConflictError: if the place of one is taken or would leave a gap; nothing was written.
+        """
+        ...
+
+    async def component_changes(
+        self, components: Sequence[tuple[str, str]] | None = None, *, kind: str | None = None
+    ) -> list[ComponentChange]:
+        """Whole histories, by kind, name and sequence.
+
+        Args:
+            components: of these (kind, name); of all by default.
+            kind: only of this kind.
+        """
+        ...
+
+    async def component_heads(self) -> dict[tuple[str, str], int]:
+        """The last sequence of each component's history, by (kind, name)."""
         ...
 
     async def changed(self) -> bool:

@@ -1,0 +1,34 @@
+"""The history of a component, as the store keeps it: one life for tools, environments, agents, prompts and memories."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+
+class ComponentChange(BaseModel):
+    """One entry of a component's history; what a component is now is the sum of its entries (`tea/registry.py`).
+
+    Entries are never changed or deleted. `seq` counts from 1 without gaps for each (kind, name), so that of two
+    processes that want to add the next one only one can.
+
+    Attributes:
+        kind, name: of the component.
+        seq: place in its history.
+        ts: when, aware.
+        type: what happened: `registered`, `activated`, `state`, `hidden`, ...
+        body: the rest, by type; texts it refers to are blobs.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    name: str
+    seq: int = Field(ge=1)
+    ts: datetime
+    type: str
+    body: dict[str, JsonValue] = {}
+
+
+__all__ = ["ComponentChange"]

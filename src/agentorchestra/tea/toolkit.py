@@ -1,0 +1,42 @@
+"""A toolkit: tools that come from one place and share its life, such as a server they are called on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from agentorchestra.tea.tool import Tool
+
+
+@runtime_checkable
+class Toolkit(Protocol):
+    """What `Workspace(tools=[...])` may hold besides tools: opened before the first run or call, closed with it.
+
+    Attributes:
+        name: of the place, for messages and for where its tools came from (`origin`).
+    """
+
+    @property
+    def name(self) -> str:
+        """Of the place."""
+        ...
+
+    async def open(self, changed: Callable[[], None]) -> Sequence[Tool[..., Any]]:
+        """Make it ready; its tools.
+
+        Args:
+            changed: to be called when `tools` gives others than before.
+        """
+        ...
+
+    def tools(self) -> Sequence[Tool[..., Any]]:
+        """Its tools now; only after `open`."""
+        ...
+
+    async def close(self) -> None:
+        """Leave nothing behind; idempotent."""
+        ...
+
+
+__all__ = ["Toolkit"]
