@@ -551,6 +551,18 @@ async def test_a_tool_from_a_schema() -> None:
     assert "Its arguments: city (string, required), days (integer)" in sentence
 
 
+async def test_any_name_may_be_an_argument_of_a_tool_from_a_schema() -> None:
+    async def echo(ctx: Any, /, **arguments: Any) -> dict[str, Any]:
+        return {"context": ctx, **arguments}
+
+    parameters = {"type": "object", "properties": {"ctx": {"type": "string"}, "self": {"type": "string"}}}
+    one: Tool = tool_from_schema(
+        echo, ToolSchema(name="echo", description="", parameters=parameters), takes_context=True
+    )
+    called = await one.call(validated(one, ctx="mine", self="me"), "c")
+    assert called.content == {"context": "c", "ctx": "mine", "self": "me"}
+
+
 def test_a_schema_that_cannot_be_used() -> None:
     with pytest.raises(ToolDefinitionError, match="is not an object's"):
         tool_from_schema(print, ToolSchema(name="x", description="", parameters={"type": "string"}))

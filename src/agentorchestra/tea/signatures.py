@@ -109,12 +109,13 @@ class SchemaArguments:
     Attributes:
         parameters: the schema, an object's.
         checker: replaces the check: what is wrong, a phrase each.
-        context: the name of the parameter that takes the RunContext.
+        context: whether the RunContext comes first, before the arguments: by position, since any name may be one of
+            the schema's.
     """
 
     parameters: dict[str, Any]
     checker: Callable[[dict[str, Any]], list[str]] | None = None
-    context: str | None = None
+    context: bool = False
 
     @property
     def is_method(self) -> bool:
@@ -126,8 +127,8 @@ class SchemaArguments:
         return arguments, self.checker(arguments) if self.checker else schema_problems(arguments, self.parameters)
 
     def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
-        """All by name."""
-        return [], arguments if self.context is None else {**arguments, self.context: ctx}
+        """All by name, behind the context."""
+        return [ctx] if self.context else [], arguments
 
     def bound(self) -> SchemaArguments:
         """Itself."""

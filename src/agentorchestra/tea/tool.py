@@ -358,7 +358,7 @@ def tool_from_schema(
         schema: its name, description and the JSON schema of its arguments.
         effect, idempotent: as for `tool`.
         check: what is wrong with the arguments, a phrase each; by default they are checked against the schema.
-        takes_context: whether the function takes the context as `ctx`.
+        takes_context: whether the function takes the context as its first parameter, by position.
         source: what the content hash is made of besides the schema; the function's source by default.
         traits: the rest; its tags and mode are replaced by what `effect` says.
         trust: of the schema's words. They are untrusted unless you say otherwise: whoever is offered the tool reads
@@ -371,7 +371,7 @@ def tool_from_schema(
     if schema.parameters.get("type") != "object":
         raise ToolDefinitionError(f"the schema of tool {name!r} is not an object's: its type must be 'object'")
     tags, mode = _mode(name, effect, idempotent)
-    arguments = SchemaArguments(schema.parameters, check, "ctx" if takes_context else None)
+    arguments = SchemaArguments(schema.parameters, check, takes_context)
     schema = schema.model_copy(update={"trust": lowest(trust, schema.trust)})
     return Tool(function, schema, arguments, replace(traits or Traits(), tags=tags, mode=mode), source=source)
 
