@@ -15,9 +15,10 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from agentorchestra.core.errors import PinError
+from agentorchestra.core.errors import PinError, SourceError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.spec import Pinned
+from agentorchestra.tea.dynamic import load_module
 from agentorchestra.tea.tool import Tool, tool
 
 
@@ -80,25 +81,15 @@ def pinned_tool(name: str, pin: Pinned, text: str, *, package: str = "") -> Tool
     Raises:
         PinError: if the text cannot be executed any more, or does not give that tool.
     """
-    module_name = f"agentorchestra_pinned_{pin.source[:16]}"
-    module = sys.modules.get(module_name)
-    if module is None:
-        module = types.ModuleType(module_name)
-        file = f"<{module_name}>"
-        module.__file__, module.__package__ = file, package
-        # So that the source of its functions is found, of which their hash is made.
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-        sys.modules[module_name] = module
-        try:
-            exec(compile(text, file, "exec", dont_inherit=True), vars(module))  # the user's own program, as it was
-        except BaseException as exc:
-            del sys.modules[module_name]
-            if not isinstance(exc, Exception | SystemExit):
-                raise
-            raise PinError(
-                f"the tool {name!r} as the run was started with cannot be loaded: {type(exc).__name__}: {exc}; "
-                "install what it needs, or resume without --pin"
-            ) from exc
+    try:
+        module = load_module(text, name=f"agentorchestra_pinned_{pin.source[:16]}", package=package)
+    except SourceError as exc:
+        cause = exc.__cause__
+        reason = f"{type(cause).__name__}: {cause}" if cause is not None else str(exc)
+        raise PinError(
+            f"the tool {name!r} as the run was started with cannot be loaded: {reason}; "
+            "install what it needs, or resume without --pin"
+        ) from exc
     found = _found(module, name)
     if found is None or found.content_hash != pin.content_hash:
         raise PinError(
