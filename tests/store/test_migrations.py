@@ -10,10 +10,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, create_engine, event, text
 from tests.postgres import Postgres
-from tests.store.support import completed, created, done, finish, manifest, python, store_at, told
+from tests.store.support import TS, completed, created, done, finish, manifest, python, store_at, told
 
+from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.events import Event
 from agentorchestra.runtime.store import SqliteStore
 from agentorchestra.runtime.store.migrations import upgrade
@@ -29,9 +31,18 @@ COLUMNS = {
 }
 """Of the first format."""
 
+SINCE = {"0002": {"runs": "session, imported", "blobs": "touched"}}
+"""Columns that a later format added."""
 
-def old_tables(engine_url: str, **options: Any) -> None:
-    """The tables as the first format's revision makes them."""
+
+def columns_of(revision: str) -> dict[str, str]:
+    """The columns of a format, by table."""
+    added = SINCE.get(revision, {})
+    return {table: ", ".join(filter(None, [names, added.get(table)])) for table, names in COLUMNS.items()}
+
+
+def old_tables(engine_url: str, revision: str = OLD, **options: Any) -> None:
+    """The tables as an earlier format's revisions make them."""
     engine = create_engine(engine_url, **options)
     if engine.dialect.name == "sqlite":
 
@@ -40,7 +51,7 @@ def old_tables(engine_url: str, **options: Any) -> None:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     with engine.begin() as connection:
-        upgrade(connection, OLD)
+        upgrade(connection, revision)
     engine.dispose()
 
 
@@ -57,13 +68,13 @@ async def filled(place: str) -> dict[str, list[Event]]:
     return found
 
 
-def make_old(folder: Path) -> None:
-    """Turn a workspace's database into one of the first format."""
+def make_old(folder: Path, revision: str = OLD) -> None:
+    """Turn a workspace's database into one of an earlier format."""
     new, old = folder / "workspace.db", folder / "old.db"
-    old_tables("sqlite+pysqlite://", creator=lambda: sqlite3.connect(old, isolation_level=None))
+    old_tables("sqlite+pysqlite://", revision, creator=lambda: sqlite3.connect(old, isolation_level=None))
     with closing(sqlite3.connect(old)) as connection, connection:
         connection.execute("ATTACH ? AS new", (str(new),))
-        for table, columns in COLUMNS.items():
+        for table, columns in columns_of(revision).items():
             connection.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM new.{table}")
     old.replace(new)
 
@@ -79,11 +90,12 @@ def tables_of(path: Path) -> dict[str, Any]:
     return found
 
 
-async def test_an_older_workspace_is_migrated_and_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("revision", REVISIONS[:-1])
+async def test_an_older_workspace_is_migrated_and_kept(tmp_path: Path, revision: str) -> None:
     logs = await filled(str(tmp_path))
-    make_old(tmp_path)
+    make_old(tmp_path, revision)
     before = tables_of(tmp_path / "workspace.db")
-    assert before["revision"] == OLD
+    assert before["revision"] == revision
     umask = os.umask(0)
     try:
         store = SqliteStore(tmp_path)
@@ -92,8 +104,12 @@ async def test_an_older_workspace_is_migrated_and_kept(tmp_path: Path) -> None:
         os.umask(umask)
     assert {run: await store.load(run) for run in logs} == logs
     assert await done(store.append("run_1", 0, [completed(2)])) == (4,)
+    first = ComponentChange(kind="tool", name="search", seq=1, ts=TS, type="registered", body={"source": "x"})
+    assert await store.component_changes() == []
+    await store.record_components([first])
+    assert await store.component_changes() == [first]
     await store.close()
-    kept = tmp_path / f"workspace.db.{OLD}.bak"
+    kept = tmp_path / f"workspace.db.{revision}.bak"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs", "workspace.db", kept.name]
     assert tables_of(kept) == before
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -160,14 +176,15 @@ except StoreFullError as exc:
     assert [path.name for path in tmp_path.iterdir() if path.suffix in (".bak", ".tmp")] == []
 
 
-async def test_an_older_schema_is_migrated(server: Postgres, schema: str) -> None:
+@pytest.mark.parametrize("revision", REVISIONS[:-1])
+async def test_an_older_schema_is_migrated(server: Postgres, schema: str, revision: str) -> None:
     place = f"{server.url}#{schema}"
     logs = await filled(place)
     old = f"{schema}_old"
     server.sql(f"create schema {old}")
     url = f"postgresql+psycopg://{server.url.removeprefix('postgresql://')}"
-    old_tables(url, connect_args={"options": f"-c search_path={old}"})
-    for table, columns in COLUMNS.items():
+    old_tables(url, revision, connect_args={"options": f"-c search_path={old}"})
+    for table, columns in columns_of(revision).items():
         server.sql(f"insert into {old}.{table} ({columns}) select {columns} from {schema}.{table}")
     stores = [store_at(f"{server.url}#{old}") for _ in range(3)]
     await asyncio.gather(*(store.open() for store in stores))

@@ -263,7 +263,7 @@ async def test_a_page_that_was_overwritten_is_found_when_it_is_read(tmp_path: Pa
         (["CREATE TABLE alembic_version (version_num)"], "its format is not recorded"),
         (
             ["CREATE TABLE alembic_version (version_num)", f"INSERT INTO alembic_version VALUES ('{REVISIONS[-1]}')"],
-            "the tables blobs, events, jobs, runs, writers are missing",
+            "the tables blobs, components, events, jobs, runs, writers are missing",
         ),
     ],
 )
@@ -280,7 +280,7 @@ async def test_a_workspace_of_a_later_version(tmp_path: Path) -> None:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     sentence = (
         f"^the workspace {re.escape(str(tmp_path))} was written by a later version of agentorchestra "
-        r"\(format '9999', this version knows up to '0002'\); upgrade, or choose another --workspace$"
+        rf"\(format '9999', this version knows up to '{REVISIONS[-1]}'\); upgrade, or choose another --workspace$"
     )
     await refused(tmp_path, WorkspaceNewerError, sentence)
 

@@ -1,6 +1,7 @@
 """The event store: one contract (`core.protocols.Store`), in a dictionary, in SQLite or in PostgreSQL.
 
 rows.py        an event as a row and back
+histories.py   an entry of a component's history as a row and back
 schema.py      the tables, shared by every database
 blobs.py       large bytes in files by hash
 sql.py         the store over SQLAlchemy Core: one writer thread with group commit, a few readers

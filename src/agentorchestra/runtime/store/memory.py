@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.protocols import BlobInfo, Job, Owner, RunRecord, RunState, Swept
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
-from agentorchestra.runtime.store import rows
+from agentorchestra.runtime.store import histories, rows
 from agentorchestra.runtime.store.blobs import no_blob
 from agentorchestra.runtime.store.references import is_json, references
 from agentorchestra.runtime.store.rows import NEEDED, Row
@@ -86,6 +87,7 @@ class MemoryStore:
         self._blobs: dict[str, bytes] = {}
         self._media_types: dict[str, str] = {}
         self._touched: dict[str, float] = {}
+        self._components: dict[histories.Component, list[tuple[Any, ...]]] = {}
         self._external = 0
         self._seen = 0
 
@@ -264,6 +266,7 @@ class MemoryStore:
         with self._use():
             texts = [run.manifest for run in self._runs.values()]
             texts += [str(row[-1]) for run in self._runs.values() for row in run.events]
+            texts += [row[-1] for history in self._components.values() for row in history]
 
             def lookup(names: list[str]) -> list[tuple[str, bytes | None]]:
                 kinds = self._media_types
@@ -301,6 +304,30 @@ class MemoryStore:
             return {
                 name: BlobInfo(len(self._blobs[name]), self._media_types[name]) for name in names if name in self._blobs
             }
+
+    async def record_components(self, changes: Sequence[ComponentChange]) -> None:
+        """See `Store.record_components`."""
+        new = histories.encode(changes)
+        with self._use():
+            named = histories.components_of(new)
+            histories.check_places(new, {one: len(self._components.get(one, [])) for one in named})
+            for row in new:
+                self._components.setdefault((row[0], row[1]), []).append(row)
+
+    async def component_changes(
+        self, components: Sequence[tuple[str, str]] | None = None, *, kind: str | None = None
+    ) -> list[ComponentChange]:
+        """See `Store.component_changes`."""
+        with self._use():
+            asked = self._components if components is None else set(components)
+            found = [self._components.get(one, []) for one in sorted(asked) if kind in (None, one[0])]
+            rows = [row for history in found for row in history]
+        return [histories.decode(row) for row in rows]
+
+    async def component_heads(self) -> dict[tuple[str, str], int]:
+        """See `Store.component_heads`."""
+        with self._use():
+            return {one: len(history) for one, history in self._components.items()}
 
     async def changed(self) -> bool:
         """Whether something was appended without an epoch since the last call."""

@@ -331,6 +331,10 @@ class PostgresStore(SqlStore):
 
     # --- a database that is away -----------------------------------------------------------------
 
+    def _one_recorder(self, connection: Connection) -> None:
+        name = f"{self._channel} components"
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,))
+
     def _begun(self) -> None:
         self._marked = False
 

@@ -1,9 +1,9 @@
-"""Which blobs a run refers to: a garbage collection keeps them, a bundle takes them along.
+"""Which blobs a run or a component refers to: a garbage collection keeps them, a bundle takes a run's along.
 
 Blobs are named by their hash wherever a run keeps one: the manifest's pins, artifacts and media, `$blob` bodies,
-`file:` variables, states of programs, snapshots. So every name in the text counts, whatever key it stands under: a tool
-of the user's may keep one in any place. Hashes that are not of a blob (fingerprints, chains) drop out where they are
-looked up.
+`file:` variables, states of programs, snapshots; or a component: its source, its files. So every name in the text
+counts, whatever key it stands under: a tool of the user's may keep one in any place. Hashes that are not of a blob
+(fingerprints, chains) drop out where they are looked up.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def references(texts: Iterable[str | bytes], lookup: Lookup) -> set[str]:
     """The blobs that texts refer to, and those that the JSON among them refers to, and so on.
 
     Args:
-        texts: the JSON of a manifest and of event bodies (as stored, or resolved).
+        texts: the JSON of a manifest, of event bodies (as stored, or resolved), of the entries of components.
         lookup: of the store; is asked for each name once, at most `BATCH` at a time.
 
     Returns:

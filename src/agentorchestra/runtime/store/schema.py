@@ -25,7 +25,7 @@ from sqlalchemy.dialects.postgresql import TEXT
 Key = Text().with_variant(TEXT(collation="C"), "postgresql")
 """Text that is compared by its bytes, as SQLite does: the order does not depend on a server's language."""
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Alembic's revisions, oldest first; the last one is what this version writes (tests compare with migrations/)."""
 
 metadata = MetaData(
@@ -103,4 +103,17 @@ blobs = Table(
     Column("data", LargeBinary),
     # When they were last put, in the database's time: what is about to be referred to is no garbage. NULL: long ago.
     Column("touched", Double),
+)
+
+# The histories of components: entries are only ever added, each at the next place of its history.
+components = Table(
+    "components",
+    metadata,
+    Column("kind", Key, nullable=False),
+    Column("name", Key, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("ts", Key, nullable=False),
+    Column("type", Key, nullable=False),
+    Column("body", Text, nullable=False),
+    PrimaryKeyConstraint("kind", "name", "seq", name="pk_components"),
 )

@@ -28,9 +28,11 @@ from sqlalchemy import (
     Engine,
     Table,
     bindparam,
+    func,
     insert,
     or_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy import (
@@ -38,17 +40,18 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError, OperationalError
 
+from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import AgentOrchestraError, StoreError, StoreFullError
 from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.protocols import BlobInfo, Job, Owner, RunRecord, RunState, Swept
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
-from agentorchestra.runtime.store import rows, sweeping
+from agentorchestra.runtime.store import histories, rows, sweeping
 from agentorchestra.runtime.store.blobs import no_blob, verified
 from agentorchestra.runtime.store.landing import Landing, land
 from agentorchestra.runtime.store.patience import Patience
 from agentorchestra.runtime.store.rows import Row
-from agentorchestra.runtime.store.schema import blobs, events, jobs, runs
+from agentorchestra.runtime.store.schema import blobs, components, events, jobs, runs
 from agentorchestra.runtime.store.selecting import selected
 
 T = TypeVar("T")
@@ -61,6 +64,9 @@ _TOUCHED_S = 600.0
 
 _AT_ONCE = 500
 """Blobs read by one query."""
+
+_COMPONENTS_AT_ONCE = 200
+"""Components that one query looks up (each is two parameters, and a row of a list)."""
 
 _BLOB_PREFIX = f'{{"{rows.BLOB_KEY}":"'
 
@@ -721,6 +727,31 @@ class SqlStore(ABC):
         await self._do(Call(None, keep))
         return sha256
 
+    async def record_components(self, changes: Sequence[ComponentChange]) -> None:
+        """See `Store.record_components`."""
+        new = histories.encode(changes)
+        if not new:
+            return
+        named = histories.components_of(new)
+        values = [dict(zip(components.c.keys(), row, strict=True)) for row in new]
+
+        def record(connection: Connection, _operation: Call[None]) -> None:
+            self._one_recorder(connection)
+            histories.check_places(new, self._heads(connection, named))
+            # Should another process be first all the same, the key refuses the rows, and the second look (in
+            # `_apply_each`) says so.
+            connection.execute(insert(components), values)
+
+        await self._do(Call(None, record))
+
+    @staticmethod
+    def _heads(connection: Connection, named: Sequence[histories.Component]) -> dict[histories.Component, int]:
+        heads: dict[histories.Component, int] = {}
+        for part in _parts(named):
+            found = connection.execute(_HEADS.where(_one_of(part)))
+            heads |= {(kind, name): seq for kind, name, seq in found}
+        return heads
+
     async def _do(self, operation: Operation[T]) -> T:
         return await self._put(operation).waiter()
 
@@ -852,6 +883,25 @@ class SqlStore(ABC):
             return held
 
         return await self._read(read)
+
+    async def component_changes(
+        self, components: Sequence[tuple[str, str]] | None = None, *, kind: str | None = None
+    ) -> list[ComponentChange]:
+        """See `Store.component_changes`."""
+        statement = _CHANGES if kind is None else _CHANGES.filter_by(kind=kind)
+        asked = None if components is None else sorted(set(components))
+
+        def read(connection: Connection) -> list[ComponentChange]:
+            parts = [statement] if asked is None else [statement.where(_one_of(part)) for part in _parts(asked)]
+            return [histories.decode(row) for part in parts for row in connection.execute(part)]
+
+        return await self._read(read)
+
+    async def component_heads(self) -> dict[tuple[str, str], int]:
+        """See `Store.component_heads`."""
+        return await self._read(
+            lambda connection: {(kind, name): seq for kind, name, seq in connection.execute(_HEADS)}
+        )
 
     async def run_states(self) -> list[RunState]:
         """See `Store.run_states`."""
@@ -1022,6 +1072,9 @@ class SqlStore(ABC):
         """Whether the database took the transaction back because of another one: the same again may work."""
         return False
 
+    def _one_recorder(self, connection: Connection) -> None:  # noqa: B027  # a file's transactions take turns anyway
+        """Let nobody else add to histories until the transaction ends: several at once would lock each other out."""
+
     def _begun(self) -> None:  # noqa: B027
         """Called before each transaction."""
 
@@ -1058,6 +1111,19 @@ class SqlStore(ABC):
     @abstractmethod
     def _translate(self, exc: BaseException) -> AgentOrchestraError:
         """The package's error for any other."""
+
+
+_KIND = components.c.kind
+_HEADS = select(_KIND, components.c.name, func.max(components.c.seq)).group_by(_KIND, components.c.name)
+_CHANGES = select(*components.c).order_by(_KIND, components.c.name, components.c.seq)
+
+
+def _one_of(part: Sequence[histories.Component]) -> ColumnElement[bool]:
+    return tuple_(_KIND, components.c.name).in_(part)
+
+
+def _parts(named: Sequence[histories.Component]) -> list[Sequence[histories.Component]]:
+    return [named[start : start + _COMPONENTS_AT_ONCE] for start in range(0, len(named), _COMPONENTS_AT_ONCE)]
 
 
 def _blob_named(text: str) -> str | None:

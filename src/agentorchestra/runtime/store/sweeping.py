@@ -1,8 +1,9 @@
-"""What is deleted: runs that nobody needs, blobs that no run refers to. Queries for every database.
+"""What is deleted: runs that nobody needs, blobs that nothing refers to. Queries for every database.
 
-A blob is garbage if no run names it and nobody put it for a while. Runs are looked through first, which takes as long
-as it takes; what is written meanwhile puts its blobs anew, and the deletion asks when they were put. A run that is
-forked meanwhile refers to what its parent does: the parent is kept, or the fork finds it gone.
+A blob is garbage if no run and no component's history names it and nobody put it for a while. Runs and histories are
+looked through first, which takes as long as it takes; what is written meanwhile puts its blobs anew, and the deletion
+asks when they were put. A run that is forked meanwhile refers to what its parent does: the parent is kept, or the fork
+finds it gone. Entries of histories are never deleted, so what one refers to stays.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, delete, or_, select
+from sqlalchemy import ColumnElement, Connection, delete, or_, select, tuple_
 
 from agentorchestra.core.protocols import RunState
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.runtime.store.references import is_json, references
 from agentorchestra.runtime.store.rows import NEEDED
-from agentorchestra.runtime.store.schema import blobs, events, jobs, runs
+from agentorchestra.runtime.store.schema import blobs, components, events, jobs, runs
 
 AT_ONCE = 20
 """Runs that are deleted by one transaction."""
@@ -75,7 +76,7 @@ def delete_runs(connection: Connection, wanted: Sequence[str], now: ColumnElemen
 
 
 def garbage(connection: Connection, before: ColumnElement[float], read: Callable[[str], bytes]) -> dict[str, int]:
-    """The blobs that were put before a time and that no run refers to, with their sizes in bytes.
+    """The blobs that were put before a time and that nothing refers to, with their sizes in bytes.
 
     Args:
         connection: sees what is committed, statement by statement.
@@ -106,7 +107,7 @@ def _unused_since(before: ColumnElement[float]) -> ColumnElement[bool]:
 
 
 def _texts(connection: Connection) -> Iterator[str]:
-    """Every manifest and every body, as stored."""
+    """Every manifest, every body of an event and of an entry of a component, as stored."""
     # A run that is created after this list was read has put its blobs just now, or is a fork of one in the list.
     for run in connection.execute(select(runs.c.id)).scalars().all():
         yield from connection.execute(select(runs.c.manifest).where(runs.c.id == run)).scalars()
@@ -122,6 +123,17 @@ def _texts(connection: Connection) -> Iterator[str]:
                 break
             last = page[-1].seq
             yield from (body for _, body in page)
+    yield from _component_bodies(connection)
+
+
+def _component_bodies(connection: Connection) -> Iterator[str]:
+    place = tuple_(components.c.kind, components.c.name, components.c.seq)
+    statement = select(components).order_by(*components.primary_key).limit(_PAGE)
+    page = connection.execute(statement).all()
+    while page:
+        yield from (row.body for row in page)
+        last = page[-1]
+        page = connection.execute(statement.where(place > tuple_(last.kind, last.name, last.seq))).all()
 
 
 def delete_blobs(connection: Connection, names: Iterable[str], before: ColumnElement[float]) -> list[str]:
