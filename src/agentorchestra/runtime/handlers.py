@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.core.budget import NO_COST, Bound
+from agentorchestra.core.conditions import conditions_of
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
 from agentorchestra.core.errors import DoorError, SuspendedError, UnknownComponentError
@@ -278,6 +280,13 @@ class EnvironmentHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Act on the instance of the effect's world."""
         instance = effect.instance or effect.name
+        if _acting_on(ctx, effect.world, instance):
+            return failed(
+                "mistake",
+                f"{instance} is in the middle of an action of its own, out of which this one came; it cannot act "
+                "on itself",
+            )
+        ctx.acting_on = (effect.world, instance)
         # Agents at work at the same time share it: nobody restores it while another one acts.
         async with ctx.run.using[effect.world, instance]:
             return await self._use(effect, instance, ctx)
@@ -306,15 +315,25 @@ class EnvironmentHandler(BaseHandler):
         known = [schema.name for schema in environment.actions()]
         if action not in known:
             return failed("mistake", f"{effect.name} has no action {action!r}; its actions: {', '.join(known)}")
-        arguments = effect.arguments.get("arguments")
+        given = effect.arguments.get("arguments")
+        arguments = dict(given) if isinstance(given, dict) else {}
+        conditions = conditions_of(environment, action)
+        missing = [one.text for one in conditions.before if not one.holds(arguments)]
+        if missing:
+            return failed("mistake", f"{instance} does not allow {action} now: not true that {' and '.join(missing)}")
         try:
-            value = await environment.act(action, dict(arguments) if isinstance(arguments, dict) else {}, ctx)
+            value = await environment.act(action, arguments, ctx)
         finally:
             # A failed action may have changed something too: the snapshot tells where the instance really stands.
             if environment.mutates(action) and environment.branching == "snapshot":
                 await self._keep(live, name, ctx)
         if environment.mutates(action) and not environment.durable and environment.branching == "none":
             ctx.vars[name] = live.ref = _ACTED
+        broken = [one.text for one in conditions.after if not one.holds(arguments, value)]
+        if broken:
+            return failed(
+                "error", f"{action} was done on {instance}, but then it was not true that {' and '.join(broken)}"
+            )
         recorded, whole = await cut_result(
             result_value(value, Trust.UNTRUSTED), f"{instance}-{action}", ctx, max_chars=self._max_chars
         )
@@ -322,7 +341,12 @@ class EnvironmentHandler(BaseHandler):
 
     async def _keep(self, live: LiveEnvironment, name: str, ctx: Session[Any]) -> None:
         data = await live.environment.snapshot()
-        live.ref = await ctx.run.services.store.put_blob(data)
+        if live.ref is not None:
+            live.passed.add(live.ref)
+        # A replay writes nothing: what it would keep was kept when the run was recorded.
+        live.ref = (
+            hashlib.sha256(data).hexdigest() if ctx.run.replaying else await ctx.run.services.store.put_blob(data)
+        )
         ctx.vars[name] = live.ref
 
     async def _instance(
@@ -345,10 +369,21 @@ class EnvironmentHandler(BaseHandler):
                     f"the state of {instance} was lost with the process that held it; it was opened anew, "
                     "look at its state before going on"
                 )
-        if ref is not None and live.ref != ref and ref != _ACTED:
+        # Where it has been it went on from: others of this world acted since; rivals have worlds of their own.
+        if ref is not None and live.ref != ref and ref != _ACTED and ref not in live.passed:
             await live.environment.restore(await ctx.blob(ref))
             live.ref = ref
         return live, None
+
+
+def _acting_on(ctx: Session[Any], world: str, instance: str) -> bool:
+    """Whether this effect came out of an action on the same instance, which waits for it."""
+    one = ctx.parent
+    while one is not None:
+        if one.acting_on == (world, instance):
+            return True
+        one = one.parent
+    return False
 
 
 _ACTED = "acted"

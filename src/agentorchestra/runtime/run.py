@@ -75,6 +75,7 @@ class Services:
         asker: answers questions in place, None where nobody can.
         runs_folder: parent of the runs' folders.
         deps: the user's dependencies.
+        granted: what a component's own calls may use though its caller may not: its parts.
     """
 
     store: Store
@@ -89,14 +90,16 @@ class Services:
     clock: Clock = field(default_factory=SystemClock)
     tool_effect: Callable[..., Effect] | None = None
     agent_effect: Callable[..., Effect] | None = None
+    granted: Callable[[Effect], frozenset[str]] | None = None
 
 
 @dataclass
 class LiveEnvironment:
-    """An open environment instance and the snapshot it stands at."""
+    """An open environment instance, the snapshot it stands at, and those it stood at before."""
 
     environment: Environment
     ref: str | None = None
+    passed: set[str] = field(default_factory=set)
 
 
 class Run:

@@ -161,6 +161,7 @@ class Session(Generic[Deps]):
         self.result_chars: int | None = None  # the longest result this agent's window has room for
         self.own_tools: dict[str, Any] = {}  # tools made for this agent alone (`done` with its answer's schema)
         self.functions: Any = None  # what this agent's programs may call
+        self.acting_on: tuple[str, str] | None = None  # the instance of an environment that this effect acts on
         self._chance = key
         self._composite = composite
         self._attempt = attempt
@@ -955,6 +956,10 @@ class Session(Generic[Deps]):
     ) -> Session[Any]:
         capabilities, node, actor, role, model = self.capabilities, self.node, self.actor, self.role, self.model
         branch = f"{key.path}.{_segment(effect.name)}"
+        granted = self.run.services.granted
+        if granted is not None and capabilities is not None:
+            # What a component is made of is its maker's choice: its caller gets that through it, and nothing else.
+            capabilities |= granted(effect) & frozenset(self.run.manifest.tools)
         if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
             spec = AgentSpec.model_validate(effect.arguments)
             branch = f"{key.path}.{_segment(spec.name)}"

@@ -66,7 +66,7 @@ def effect_for(
         tags=tool.tags,
         role=role,
         provenance=provenance,
-        instance=f"tool:{tool.name}" if tool.traits.sequential else None,
+        instance=f"tool:{tool.traits.group or tool.name}" if tool.traits.sequential else None,
         invalid=problem,
         timeout_s=timeout,
         declared=tool.schema,

@@ -28,6 +28,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Concatenate, Generic, Literal, overload
 
@@ -97,6 +98,8 @@ class Traits:
         thread: whether a plain function runs in a thread.
         sequential: whether the calls of one decision run in listed order and see each other's `ctx.vars`.
         cut: whether a long result is cut before it is recorded.
+        group: what sequential tools have in common, where their calls stay in order among each other too.
+        explicit: whether the version was written down, rather than left to the registry.
     """
 
     version: str = "1.0.0"
@@ -107,6 +110,8 @@ class Traits:
     thread: bool = True
     sequential: bool = False
     cut: bool = True
+    group: str = ""
+    explicit: bool = False
 
 
 class Tool(Generic[P, R]):
@@ -119,6 +124,8 @@ class Tool(Generic[P, R]):
         schema: name, description and JSON schema as a model sees them.
         traits: version, tags, mode, limits.
         content_hash: hex SHA-256 of the function's source (its decorators, docstring and comments too) and the schema.
+        uses: names of tools and environments that its calls may use although its caller may not.
+        carried: components that it needs in the workspace besides itself (tea/transformations).
     """
 
     def __init__(
@@ -128,6 +135,8 @@ class Tool(Generic[P, R]):
         self.schema = schema
         self.traits = traits
         self.content_hash = sha256_json([source or source_of(function), schema.digest])
+        self.uses: frozenset[str] = frozenset()
+        self.carried: Any = None
         self._function = function
         self._arguments = arguments
         self._source = source
@@ -169,9 +178,26 @@ class Tool(Generic[P, R]):
         return Bound(cost_usd=self.traits.max_cost_usd) if self.traits.max_cost_usd else NO_COST
 
     @property
+    def source_text(self) -> str:
+        """What its hash is made of besides its schema, where that is not the function's source."""
+        return self._source
+
+    @property
     def threaded(self) -> bool:
         """Whether calls run in a thread: they cannot be stopped then."""
         return self.traits.thread and not _is_async(self._function)
+
+    def renamed(self, name: str, version: str) -> Tool[P, R]:
+        """The same tool under another name or version."""
+        if (name, version) == (self.name, self.version):
+            return self
+        other = copy(self)
+        if name != self.name:
+            other.schema = self.schema.model_copy(update={"name": _checked_name(name)})
+            other.name = name
+            other.content_hash = sha256_json([self._source or source_of(self._function), other.schema.digest])
+        other.traits = replace(self.traits, version=version)
+        return other
 
     def __repr__(self) -> str:
         return f"<Tool {self.component} {self.mode.value}>"
@@ -190,6 +216,18 @@ class Tool(Generic[P, R]):
             return self
         function = self._function.__get__(instance, owner)
         return Tool(function, self.schema, self._arguments.bound(), self.traits, source=self._source)
+
+    def backed_by(self, carried: Any, uses: Iterable[str] = ()) -> Tool[P, R]:
+        """Itself, with what is behind it: an environment whose action it is, an agent that it asks.
+
+        Args:
+            carried: what the workspace takes in with it.
+            uses: what its calls may use although its caller may not. Whoever may call the tool may do through it what
+                the tool does, and no more.
+        """
+        self.carried = carried
+        self.uses = frozenset(uses)
+        return self
 
     def validate(self, arguments: Mapping[str, Any] | str) -> tuple[dict[str, Any] | None, str | None]:
         """The keyword arguments of the call, or a sentence: what is wrong and what is allowed.
@@ -249,7 +287,7 @@ def tool(
     *,
     effect: EffectName | Iterable[EffectName] | None = None,
     idempotent: bool = False,
-    version: str = "1.0.0",
+    version: str | None = None,
     name: str | None = None,
     description: str | None = None,
     timeout_s: float | None = None,
@@ -264,7 +302,7 @@ def tool(
     *,
     effect: EffectName | Iterable[EffectName] | None = None,
     idempotent: bool = False,
-    version: str = "1.0.0",
+    version: str | None = None,
     name: str | None = None,
     description: str | None = None,
     timeout_s: float | None = None,
@@ -283,7 +321,7 @@ def tool(
         effect: what it touches; see the table in this module. Without it the tool is taken to do something that
             must not happen twice.
         idempotent: whether doing it twice is the same as doing it once.
-        version: `major.minor.patch`.
+        version: `major.minor.patch`; without one the registry computes it from how the tool changed (docs/components.md).
         name: other than the function's.
         description: other than the docstring's.
         timeout_s: seconds one call may take.
@@ -314,7 +352,8 @@ def tool(
             raise ToolDefinitionError(f"tool {chosen!r} yields its results; return them as one list")
         tags, mode = _mode(chosen, effect, idempotent)
         traits = Traits(
-            version=_checked_version(chosen, version),
+            version=_checked_version(chosen, version or "1.0.0"),
+            explicit=version is not None,
             tags=tags,
             mode=mode,
             timeout_s=_checked_number(chosen, "timeout_s", timeout_s, zero=False),

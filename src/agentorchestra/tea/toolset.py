@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, Tag
+from agentorchestra.core.effects import Effect, EffectKind, Provenance
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolCall, ToolSchema
 from agentorchestra.core.protocols import Environment
+from agentorchestra.tea.actions import action_effect
 from agentorchestra.tea.handlers import effect_for
 from agentorchestra.tea.signatures import mistake, parse_arguments, schema_problems
 from agentorchestra.tea.tool import Tool
@@ -120,18 +121,13 @@ class AgentToolset:
                 effect = effect.model_copy(update={"invalid": problem})
             return effect
         if found is not None:
-            environment = found.environment
-            mutates = environment.mutates(found.action)
-            return Effect(
-                kind=EffectKind.INVOKE_ACTION,
-                component=f"{environment.name}@{environment.version}",
-                content_hash=environment.content_hash,
-                arguments={"action": found.action, "arguments": given},
-                mode=Mode.ONCE if mutates else Mode.REPEATABLE,
-                tags=frozenset({Tag.WRITE if mutates else Tag.READ}) | _further(environment, found.action),
+            return action_effect(
+                found.environment,
+                found.action,
+                given,
+                instance=found.instance,
                 role=self._role,
                 provenance=provenance,
-                instance=found.instance,
                 invalid=found.problem(given, unread),
                 declared=found.schema,
             )
@@ -145,12 +141,6 @@ class AgentToolset:
             provenance=provenance,
             invalid=f"there is no tool {call.name!r}{hint}; the tools: {', '.join(self.names)}",
         )
-
-
-def _further(environment: Environment, action: str) -> frozenset[Tag]:
-    """What an action touches besides the environment itself: only the environment knows."""
-    tags = getattr(environment, "tags", None)
-    return frozenset(tags(action)) if tags is not None else frozenset()
 
 
 __all__ = ["AgentToolset", "Offered"]

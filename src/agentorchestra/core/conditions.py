@@ -1,0 +1,57 @@
+"""What must hold before an action of an environment, and what holds after it (000, app. A.2, "E2T").
+
+An environment declares them by a method `conditions(action) -> Conditions`, which may be left out. They are checked
+wherever the action is performed, and shown where it is offered as a tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something that holds or does not.
+
+    Attributes:
+        text: in words, as a model reads it: "the door is open".
+        holds: whether it does. Before an action it is called with the action's arguments, after one with the arguments
+            and what the action returned; the state is the environment's, whose method or closure it is.
+    """
+
+    text: str
+    holds: Callable[..., bool]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The conditions of one action.
+
+    Attributes:
+        before: all must hold, or the action is refused and nothing happens.
+        after: all must hold, or the action has failed, with what it changed.
+    """
+
+    before: tuple[Condition, ...] = ()
+    after: tuple[Condition, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All in words, a line for each kind; "" without any."""
+        kinds = (("Before", self.before), ("After", self.after))
+        return "\n".join(f"{kind}: {'; '.join(one.text for one in several)}." for kind, several in kinds if several)
+
+
+NO_CONDITIONS = Conditions()
+
+
+def conditions_of(environment: Any, action: str) -> Conditions:
+    """The conditions of an action; none for an environment that does not say."""
+    declared = getattr(environment, "conditions", None)
+    found: Conditions = NO_CONDITIONS if declared is None else declared(action)
+    return found
+
+
+__all__ = ["NO_CONDITIONS", "Condition", "Conditions", "conditions_of"]

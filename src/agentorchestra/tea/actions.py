@@ -1,0 +1,89 @@
+"""The effect of an environment's action, and what came back of it as a tool's result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, Tag
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.protocols import Environment
+from agentorchestra.tea.tool import ToolResult
+
+
+def action_effect(
+    environment: Environment,
+    action: str,
+    arguments: Mapping[str, Any],
+    *,
+    instance: str = "",
+    role: str = "agent",
+    provenance: tuple[Provenance, ...] = (),
+    invalid: str | None = None,
+    declared: ToolSchema | None = None,
+) -> Effect:
+    """InvokeAction.
+
+    Args:
+        environment: one of the component's instances, for what it says of itself.
+        action: its name.
+        arguments: as they were written.
+        instance: the environment's name by default.
+        role: of who acts.
+        provenance: the sources in view.
+        invalid: what is wrong with the arguments.
+        declared: the schema they were checked against.
+    """
+    mutates = environment.mutates(action)
+    mode = Mode.COMPOSITE if is_composite(environment) else Mode.ONCE if mutates else Mode.REPEATABLE
+    return Effect(
+        kind=EffectKind.INVOKE_ACTION,
+        component=f"{environment.name}@{environment.version}",
+        content_hash=environment.content_hash,
+        arguments={"action": action, "arguments": dict(arguments)},
+        mode=mode,
+        tags=action_tags(environment, action),
+        role=role,
+        provenance=provenance,
+        instance=instance or environment.name,
+        invalid=invalid,
+        declared=declared,
+    )
+
+
+def is_composite(environment: Environment) -> bool:
+    """Whether an environment's actions perform effects of their own, and do nothing else (`composite = True`)."""
+    return bool(getattr(environment, "composite", False))
+
+
+def action_tags(environment: Environment, action: str) -> frozenset[Tag]:
+    """What an action touches: the environment itself, and what else only the environment knows."""
+    tags = getattr(environment, "tags", None)
+    further = frozenset(tags(action)) if tags is not None else frozenset()
+    return frozenset({Tag.WRITE if environment.mutates(action) else Tag.READ}) | further
+
+
+def tool_result(outcome: Outcome) -> ToolResult:
+    """What an effect gave, as the result of the tool that performed it.
+
+    Raises:
+        ToolError: with the sentence of an outcome that is not ok.
+    """
+    if not outcome.ok:
+        raise ToolError(outcome.error or f"it ended as {outcome.status}")
+    value: Any = outcome.value
+    blocks = isinstance(value, dict) and "$blocks" in value
+    return ToolResult(
+        content=list(outcome.blocks()) if blocks else value, artifacts=outcome.artifacts, trust=outcome.trust
+    )
+
+
+def shown(value: JsonValue) -> Any:
+    """A recorded value as whoever called an action gets it: blocks as blocks."""
+    return list(Outcome(value=value).blocks()) if isinstance(value, dict) and "$blocks" in value else value
+
+
+__all__ = ["action_effect", "action_tags", "is_composite", "shown", "tool_result"]

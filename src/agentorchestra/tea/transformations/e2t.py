@@ -1,0 +1,102 @@
+"""E2T: the actions of an environment as tools that share its state (000, app. A.2, "Environment-to-Tool")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from agentorchestra.core.conditions import conditions_of
+from agentorchestra.core.content import Trust
+from agentorchestra.core.errors import TransformationError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.protocols import Environment
+from agentorchestra.tea.actions import action_effect, action_tags, tool_result
+from agentorchestra.tea.tool import Tool, ToolResult, Traits, tool_from_schema
+from agentorchestra.tea.transformations.base import Carried, Factory, Transformation, made
+
+STATE = "state"
+"""The action every environment has: what it shows now."""
+
+
+def _e2t(factory: Factory, *, only: Iterable[str] | None = None, state: bool = True) -> tuple[Tool[..., Any], ...]:
+    """The tools `ENVIRONMENT_ACTION`, and `ENVIRONMENT_state`.
+
+    One instance of the environment belongs to each run; all its tools act on that one. What must hold before and after
+    an action (`conditions`) stands in its tool's description and is checked when it is called.
+
+    Args:
+        factory: makes the environment.
+        only: the actions that become tools; all by default.
+        state: whether there is a tool that shows the environment's state.
+
+    Raises:
+        TransformationError: for an action that is not there, or an environment without any.
+    """
+    environment = made(factory)
+    actions = {one.name: one for one in environment.actions()}
+    wanted = list(actions) if only is None else list(only)
+    for name in wanted:
+        if name not in actions:
+            raise TransformationError(
+                f"environment {environment.name!r} has no action {name!r}; its actions: {', '.join(actions) or 'none'}"
+            )
+    if not wanted:
+        raise TransformationError(f"environment {environment.name!r} has no actions, so there is nothing to call")
+    tools = [_tool(factory, environment, actions[name]) for name in wanted]
+    if state and STATE not in actions:
+        tools.append(_state_tool(factory, environment))
+    return tuple(tools)
+
+
+def _tool(factory: Factory, environment: Environment, action: ToolSchema) -> Tool[..., Any]:
+    conditions = conditions_of(environment, action.name).text
+    schema = action.model_copy(
+        update={
+            "name": f"{environment.name}_{action.name}",
+            "description": f"{action.description}\n\n{conditions}".strip(),
+            # An action takes what its schema names, whether the schema says so or not.
+            "parameters": {"type": "object", "additionalProperties": False, **action.parameters},
+        }
+    )
+    tags = ", ".join(sorted(one.value for one in action_tags(environment, action.name)))
+    return _made(factory, environment, schema, action.name, sorted([tags]))
+
+
+def _state_tool(factory: Factory, environment: Environment) -> Tool[..., Any]:
+    schema = ToolSchema(
+        name=f"{environment.name}_{STATE}",
+        description=f"What {environment.name} shows now.",
+        parameters={"type": "object", "properties": {}, "additionalProperties": False},
+    )
+    return _made(factory, environment, schema, STATE, [])
+
+
+def _made(
+    factory: Factory, environment: Environment, schema: ToolSchema, action: str, touched: list[str]
+) -> Tool[..., Any]:
+    async def act(ctx: Any, **arguments: Any) -> ToolResult:
+        if action == STATE:
+            effect = action_effect(environment, action, {}, role=ctx.role, provenance=ctx.provenance)
+            effect = effect.model_copy(update={"arguments": {"action": STATE}})
+        else:
+            effect = action_effect(environment, action, arguments, role=ctx.role, provenance=ctx.provenance)
+        return tool_result(await ctx.perform(effect))
+
+    tool = tool_from_schema(
+        act,
+        schema,
+        effect="composite",
+        takes_context=True,
+        source=sha256_json(["e2t", environment.content_hash, action, *touched]),
+        # The calls of one decision on one environment run in listed order: each sees what the one before it did.
+        traits=Traits(version=environment.version, sequential=True, group=environment.name),
+        trust=Trust.SYSTEM,
+    )
+    return tool.backed_by(Carried(environments={environment.name: factory}, action=action), {environment.name})
+
+
+e2t: Transformation[Callable[[], Any], tuple[Tool[..., Any], ...]] = Transformation("e2t", "environment", "tool", _e2t)
+"""An environment's actions as tools; see `_e2t` for the options `only` and `state`."""
+
+__all__ = ["STATE", "e2t"]

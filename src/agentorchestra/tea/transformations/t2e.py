@@ -1,0 +1,243 @@
+"""T2E: tools as an environment with one shared state and rules of when what may be done (000, app. A.2)."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from pydantic import JsonValue
+
+from agentorchestra.core.conditions import Condition, Conditions
+from agentorchestra.core.content import Block, Source, TextBlock
+from agentorchestra.core.effects import Mode, Tag
+from agentorchestra.core.errors import TransformationError
+from agentorchestra.core.ids import canonical_json, sha256_json
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.tea.actions import tool_result
+from agentorchestra.tea.signatures import source_of
+from agentorchestra.tea.tool import Tool
+from agentorchestra.tea.transformations.base import (
+    Carried,
+    Transformation,
+    carried_by,
+    first_twice,
+    made,
+    tools_in,
+)
+
+Branching = Literal["stateless", "snapshot", "none"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When an action is allowed.
+
+    Attributes:
+        text: in words: "the code was edited since the last build".
+        allows: whether it is, from the shared state.
+    """
+
+    text: str
+    allows: Callable[[Mapping[str, Any]], bool]
+
+
+@dataclass(frozen=True)
+class ToolsFactory:
+    """Makes the environment; what `t2e` gives and `Workspace(environments=...)` takes.
+
+    Attributes:
+        name, version, description: of the environment.
+        tools: by action.
+        state: the names of `ctx.vars` that the tools share, with their first values.
+        rules: by action.
+        words: the rules for whoever acts, besides those of the actions.
+    """
+
+    name: str
+    version: str
+    description: str
+    tools: Mapping[str, Tool[..., Any]]
+    state: Mapping[str, JsonValue]
+    rules: Mapping[str, tuple[Rule, ...]]
+    words: str
+
+    @property
+    def carried(self) -> Carried:
+        """The tools, and what they need."""
+        return Carried(tools=tuple(self.tools.values()))
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What its actions may use though whoever acts may not: the tools."""
+        return frozenset(one.name for one in self.tools.values())
+
+    def __call__(self) -> ToolsEnvironment:
+        """A new instance."""
+        return ToolsEnvironment(self)
+
+
+class ToolsEnvironment:
+    """Tools as an environment: each action calls one, through the door; `ctx.vars` of the tools is its state.
+
+    The tools see and change the shared names in `ctx.vars` as they always do; whoever acts does not see them there.
+    """
+
+    durable = True  # its state lies in the log, under `t2e:NAME`
+    composite = True
+
+    def __init__(self, kind: ToolsFactory) -> None:
+        self._kind = kind
+        self.name = kind.name
+        self.version = kind.version
+        self.__doc__ = kind.description
+        self.content_hash = _content_hash(kind)
+        self.branching: Branching = _branching(list(kind.tools.values()))
+        self._state: dict[str, JsonValue] = copy.deepcopy(dict(kind.state))
+
+    def actions(self) -> tuple[ToolSchema, ...]:
+        """One for each tool."""
+        return tuple(tool.schema.model_copy(update={"name": name}) for name, tool in self._kind.tools.items())
+
+    def mutates(self, action: str) -> bool:
+        """All but what only reads: a pure tool may still change the shared state."""
+        tool = self._kind.tools[action]
+        return not (tool.mode is not Mode.ONCE and tool.tags and tool.tags <= {Tag.READ, Tag.NETWORK})
+
+    def tags(self, action: str) -> frozenset[Tag]:
+        """None of its own: the tool's are judged when it is called."""
+        return frozenset()
+
+    def conditions(self, action: str) -> Conditions:
+        """The action's rules, over the state as it is now."""
+        rules = self._kind.rules.get(action, ())
+        return Conditions(before=tuple(Condition(one.text, partial(self._allows, one)) for one in rules))
+
+    def _allows(self, rule: Rule, arguments: Mapping[str, Any]) -> bool:
+        return bool(rule.allows(copy.deepcopy(self._state)))
+
+    def rules(self) -> str:
+        """The words given, and each action's rules."""
+        lines = [self._kind.words] if self._kind.words else []
+        for name, rules in self._kind.rules.items():
+            lines += [f"- {name}: only when {'; '.join(one.text for one in rules)}"] if rules else []
+        return "\n".join(lines)
+
+    async def open(self, ctx: Any) -> None:
+        """Take up the state that the branch stands at."""
+        held = ctx.vars.get(self._var)
+        if isinstance(held, dict):
+            self._state = held
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
+        """Call the tool with the shared state in its `ctx.vars`; take back what it left there.
+
+        Raises:
+            ToolError: with the tool's sentence.
+        """
+        outside = {name: ctx.vars.get(name) for name in self._kind.state}
+        for name, value in self._state.items():
+            ctx.vars[name] = copy.deepcopy(value)
+        outcome = await ctx.call_tool(self._kind.tools[action].name, **arguments)
+        self._state = {name: copy.deepcopy(ctx.vars.get(name)) for name in self._kind.state}
+        for name, value in outside.items():
+            ctx.vars[name] = value
+        ctx.vars[self._var] = copy.deepcopy(self._state)
+        return tool_result(outcome).content
+
+    @property
+    def _var(self) -> str:
+        return f"t2e:{self.name}"
+
+    async def state(self) -> tuple[Block, ...]:
+        """The shared state, and what may be done now."""
+        lines = [f"{name}: {canonical_json(value)}" for name, value in self._state.items()]
+        allowed = [name for name in self._kind.tools if all(one.holds({}) for one in self.conditions(name).before)]
+        lines += [f"allowed now: {', '.join(allowed) or 'nothing'}"] if self._kind.rules else []
+        return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),) if lines else ()
+
+    async def snapshot(self) -> bytes:
+        """The shared state as JSON."""
+        return json.dumps(self._state, sort_keys=True).encode()
+
+    async def restore(self, data: bytes) -> None:
+        """The shared state of a snapshot."""
+        self._state = json.loads(data)
+
+
+def _t2e(
+    tools: Tool[..., Any] | Sequence[Tool[..., Any]],
+    *,
+    name: str = "",
+    description: str = "",
+    state: Mapping[str, JsonValue] | None = None,
+    rules: Mapping[str, Rule | Sequence[Rule]] | None = None,
+    words: str = "",
+    version: str = "1.0.0",
+) -> ToolsFactory:
+    """An environment whose actions are the tools.
+
+    Args:
+        tools: one or several. Those that `e2t` made get their actions' names back.
+        name: of the environment.
+        description: what it is.
+        state: the names of `ctx.vars` that the tools share, with their first values (JSON).
+        rules: by action: when it is allowed.
+        words: further rules, for whoever acts.
+        version: of the environment.
+
+    Raises:
+        TransformationError: for a missing name, two tools of one name, a rule for an action that is not there, a
+            state that is not JSON.
+    """
+    several = tools_in(tools)
+    if not name:
+        raise TransformationError("t2e needs the environment's name; give name='...' (in compose: t2e.using(name=...))")
+    actions = _actions(several)
+    ruled = {action: (one,) if isinstance(one, Rule) else tuple(one) for action, one in (rules or {}).items()}
+    for action in ruled:
+        if action not in actions:
+            raise TransformationError(
+                f"there is a rule for {action!r}, which is no action of {name!r}; its actions: {', '.join(actions)}"
+            )
+    try:
+        canonical_json(dict(state or {}))
+    except (TypeError, ValueError) as exc:
+        raise TransformationError(f"the state of {name!r} is not JSON: {exc}") from None
+    return ToolsFactory(name, version, description, actions, dict(state or {}), ruled, words)
+
+
+def _actions(tools: Sequence[Tool[..., Any]]) -> dict[str, Tool[..., Any]]:
+    """The tools by the action they become: what `e2t` named after an environment gets its own name back."""
+    names = [carried_by(one).action or one.name for one in tools]
+    if first_twice(names) is not None or "state" in names:
+        names = [one.name for one in tools]
+    return dict(zip(names, tools, strict=True))
+
+
+def _branching(tools: Sequence[Tool[..., Any]]) -> Branching:
+    """`snapshot` where the shared state is all there is: pure tools, and actions of environments that can branch."""
+    for one in tools:
+        behind = carried_by(one).environments
+        branches = behind and all(made(factory).branching != "none" for factory in behind.values())
+        if one.mode is not Mode.PURE and not branches:
+            return "none"
+    return "snapshot"
+
+
+def _content_hash(kind: ToolsFactory) -> str:
+    tools = {action: one.content_hash for action, one in kind.tools.items()}
+    rules = [[action, one.text, source_of(one.allows)] for action, many in kind.rules.items() for one in many]
+    return sha256_json(["t2e", kind.name, kind.version, kind.description, tools, dict(kind.state), rules, kind.words])
+
+
+t2e: Transformation[Any, ToolsFactory] = Transformation("t2e", "tool", "environment", _t2e)
+"""Tools as an environment; see `_t2e` for its options."""
+
+__all__ = ["Rule", "ToolsEnvironment", "ToolsFactory", "t2e"]
