@@ -154,6 +154,7 @@ async def test_an_older_workspace_gets_its_sessions(tmp_path: Path) -> None:
         connection.execute("DROP INDEX ix_runs_session")
         connection.execute("DROP INDEX ix_runs_status")
         connection.execute("DROP TABLE writers")
+        connection.execute("DROP TABLE components")
         connection.execute("ALTER TABLE blobs DROP COLUMN touched")
         connection.execute("ALTER TABLE runs DROP COLUMN session")
         connection.execute("ALTER TABLE runs DROP COLUMN imported")

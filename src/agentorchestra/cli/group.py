@@ -38,7 +38,7 @@ COMMANDS: dict[str, Entry] = {
     "tell": Entry("tell", "tell", "Add to the task of a run; it is read at the next step."),
     "components": Entry("components", "components", "List, describe and find tools, environments, agents and prompts."),
     "new": Entry("new", "new", "Write a tool, an agent or a system to begin with, and its test."),
-    "gc": Entry("gc", "gc", "Delete old runs, and what no run refers to any more."),
+    "gc": Entry("gc", "gc", "Delete old runs, and what nothing refers to any more."),
     "serve": Entry("serve", "serve", "Answer HTTP requests: submit, status, events, answers."),
     "sandbox": Entry("sandbox", "sandbox", "Try the sandbox for code that models write."),
     "doctor": Entry("doctor", "doctor", "Check this installation and the workspace."),

@@ -40,7 +40,7 @@ class Span(ParamType):
 
 
 @click.command(
-    short_help="Delete old runs, and what no run refers to any more.",
+    short_help="Delete old runs, and what nothing refers to any more.",
     epilog="""\b
 Examples:
   agentorchestra gc --dry-run
@@ -80,7 +80,7 @@ def gc(
     as_json: bool,
     folder: Path,
 ) -> int:
-    """Delete runs by age and number, their folders, and the files and blobs that no run refers to any more.
+    """Delete runs by age and number, their folders, and the files and blobs that nothing refers to any more.
 
     Without --older-than and --keep no run is deleted; with both, a run goes if both say so. A run that is driven,
     waits or is paused stays, and so does one that a run which stays was forked from.
