@@ -100,6 +100,8 @@ class Traits:
         cut: whether a long result is cut before it is recorded.
         group: what sequential tools have in common, where their calls stay in order among each other too.
         explicit: whether the version was written down, rather than left to the registry.
+        origin: where it came from, where it is not of this program: `mcp:NAME`.
+        distribution: what it came with, and its version: `weather-server 2.1.0 (protocol 2025-11-25)`.
     """
 
     version: str = "1.0.0"
@@ -112,6 +114,8 @@ class Traits:
     cut: bool = True
     group: str = ""
     explicit: bool = False
+    origin: str = ""
+    distribution: str = ""
 
 
 class Tool(Generic[P, R]):
