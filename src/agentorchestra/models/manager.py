@@ -18,6 +18,9 @@ from agentorchestra.models.failures import shown_address
 from agentorchestra.models.prices import is_loopback, price_of
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
 
+LOCAL = "local:"
+"""Before the folder of an embedding model on this machine (models/local.py)."""
+
 _PROBE = Usage(requests=1, input_tokens=1_000, output_tokens=1_000)
 
 
@@ -250,6 +253,8 @@ class ModelManager:
         if extra is not None:
             return extra.price(usage)
         resolved = self._resolve(name)
+        if resolved.provider == "local":
+            return 0.0
         return price_of(resolved.profile, usage, address=resolved.address)
 
     def _resolve(self, name: str) -> Resolved:
@@ -261,6 +266,11 @@ class ModelManager:
             profile = ModelProfile(model=name)
         if profile.model == "offline":
             return Resolved(name, profile, in_settings, "offline", "offline", None, "", None)
+        if profile.model.startswith(LOCAL):
+            from agentorchestra.models.local import model_files
+
+            model_files(profile.model)
+            return Resolved(name, profile, in_settings, "local", profile.model.removeprefix(LOCAL), None, "", None)
         if profile.model == "scripted":
             raise UnknownModelError(
                 f"model {name!r} is a scripted one, which only code can give: "
@@ -325,12 +335,16 @@ class ModelManager:
 
             made = OfflineModel(profile=resolved.profile) if resolved.in_settings else OfflineModel()
             return cast("ModelClient", made)
+        if resolved.provider == "local":
+            from agentorchestra.models.local import LocalEmbedder
+
+            return LocalEmbedder(resolved.profile)
         from agentorchestra.models.openai import PydanticAIClient
 
         return PydanticAIClient(resolved)
 
     def _is_provider(self, name: str) -> bool:
-        return name.partition(":")[0] in PROVIDERS and ":" in name
+        return ":" in name and (name.partition(":")[0] in PROVIDERS or name.startswith(LOCAL))
 
     def _unknown(self, name: str) -> str:
         known = list(dict.fromkeys([*self._profiles, *self._extra, "offline"]))

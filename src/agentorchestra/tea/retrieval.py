@@ -7,7 +7,7 @@ rebuild, and find what embeddings miss: names. With an embedder, exact vector se
                                      └> words, n-grams > TF-IDF ┴> weighted sum ─> best first
                                         an embedder's vector ──────┘
 
-`benchmarks/retrieval` measures it.
+`benchmarks/retrieval` measures it. `retriever.py` has what is around it: embedder, scopes, what was of use.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,11 @@ PIECES = 0.3
 MOST_POSTINGS = 20_000
 """Places of n-grams that a query looks at: what bounds its time in a large index."""
 
-VECTORS = 0.5
+VECTORS = 1 / 3
 """The share of the vectors where an embedder is given; the rest is for words and pieces."""
+
+NEAREST = 100
+"""Components that are found by their vectors alone, at most: words find the others."""
 
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -172,7 +175,7 @@ class Index:
         self._lengths = array("f")
         self._norms = array("f")
         self._total = 0.0
-        self._vectors: list[Any] = []
+        self._vectors = Vectors()
         self._gone: list[int] = []
 
     def __len__(self) -> int:
@@ -187,7 +190,7 @@ class Index:
         Args:
             key: how it is found again.
             one: what is known of it.
-            vector: an embedding of `one.text`; all components have one, or none.
+            vector: an embedding of `one.text`, see `set_vector`.
         """
         self.remove(key)
         place = len(self._keys)
@@ -207,7 +210,16 @@ class Index:
         self._lengths.append(len(words))
         self._norms.append(math.sqrt(norm) or 1.0)
         self._total += len(words)
-        self._vectors.append(None if vector is None else _unit(vector))
+        if vector is not None:
+            self._vectors.put(place, vector)
+
+    def set_vector(self, key: str, vector: Sequence[float]) -> None:
+        """The embedding of a component that is in the index already; one without is found by its words alone.
+
+        Raises:
+            ValueError: if it has another length than those that are there.
+        """
+        self._vectors.put(self._place[key], vector)
 
     def remove(self, key: str) -> None:
         """Take a component out; nothing happens where there is none."""
@@ -217,14 +229,14 @@ class Index:
         del self._given[key]
         self._keys[place] = None
         self._total -= self._lengths[place]
-        self._vectors[place] = None
+        self._vectors.drop(place)
         self._gone.append(place)
         if len(self._gone) > 64 and len(self._gone) > len(self._place):
             self._rebuild()
 
     def _rebuild(self) -> None:
         """What was removed still stands in the postings; when that is most of them they are made anew."""
-        kept = [(key, self._given[key], self._vectors[place]) for key, place in self._place.items()]
+        kept = [(key, self._given[key], self._vectors.get(place)) for key, place in self._place.items()]
         Index.__init__(self)
         for key, one, vector in kept:
             self.add(key, one, vector)
@@ -250,9 +262,10 @@ class Index:
         if not self._place or limit < 1:
             return []
         parts = [(1 - PIECES, self._by_words(query)), (PIECES, self._by_pieces(query))]
-        if vector is not None:
+        if vector is not None and len(self._vectors):
             parts = [((1 - VECTORS) * share, scores) for share, scores in parts]
-            parts.append((VECTORS, self._by_vector(vector)))
+            known = {place for _, scores in parts for place in scores}
+            parts.append((VECTORS, self._vectors.likeness(vector, known)))
         score: dict[int, float] = {}
         for share, scores in parts:
             best = max(scores.values(), default=0.0)
@@ -306,18 +319,75 @@ class Index:
                 score[place] = score.get(place, 0.0) + factor * weight
         return {place: one / self._norms[place] for place, one in score.items()}
 
-    def _by_vector(self, vector: Sequence[float]) -> dict[int, float]:
-        import numpy
-
-        places = [place for place, one in enumerate(self._vectors) if one is not None]
-        if not places:
-            return {}
-        likeness = numpy.stack([self._vectors[place] for place in places]) @ _unit(vector)
-        return {place: float(one) for place, one in zip(places, likeness, strict=True) if one > 0}
-
 
 _USED = 0.1
 """How much more what was of use most often counts than what never was."""
+
+
+class Vectors:
+    """Vectors of length 1 by place, in one matrix that grows by doubling: a query is one product with it.
+
+    numpy is imported when the first vector comes.
+    """
+
+    def __init__(self) -> None:
+        self._matrix: Any = None
+        self._used = 0
+        self._there: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._there)
+
+    def put(self, place: int, vector: Sequence[float]) -> None:
+        """Keep a vector; what was there is replaced.
+
+        Raises:
+            ValueError: if it has another length than those that are there.
+        """
+        import numpy
+
+        one = _unit(vector)
+        if self._matrix is None:
+            self._matrix = numpy.zeros((64, len(one)), dtype=numpy.float32)
+        if len(one) != self._matrix.shape[1]:
+            raise ValueError(f"a vector of {len(one)} numbers among those of {self._matrix.shape[1]}")
+        if place >= len(self._matrix):
+            grown = numpy.zeros((max(place + 1, 2 * len(self._matrix)), len(one)), dtype=numpy.float32)
+            grown[: self._used] = self._matrix[: self._used]
+            self._matrix = grown
+        self._matrix[place] = one
+        self._used = max(self._used, place + 1)
+        self._there.add(place)
+
+    def drop(self, place: int) -> None:
+        """Forget a vector; nothing happens where there is none."""
+        if place in self._there:
+            self._there.remove(place)
+            self._matrix[place] = 0.0
+
+    def get(self, place: int) -> Any:
+        """A vector, None where there is none."""
+        return self._matrix[place].copy() if place in self._there else None
+
+    def likeness(self, query: Sequence[float], places: Collection[int]) -> dict[int, float]:
+        """How much more like the query than the average they are: the nearest, and those that are asked for.
+
+        Cosines of texts of one sort lie close together. Without the average taken off, what fits and what does not
+        would differ by little beside what words say.
+        """
+        import numpy
+
+        one = _unit(query)
+        if len(one) != self._matrix.shape[1]:
+            return {}
+        found = self._matrix[: self._used] @ one
+        if len(self._there) > 1:
+            found -= found.sum() / len(self._there)
+        nearest: Iterable[int] = range(len(found))
+        if len(found) > NEAREST:
+            nearest = numpy.argpartition(found, -NEAREST)[-NEAREST:].tolist()
+        wanted = self._there.intersection(places).union(self._there.intersection(nearest))
+        return {place: score for place in sorted(wanted) if (score := float(found[place])) > 0}
 
 
 def _unit(vector: Sequence[float]) -> Any:
@@ -327,4 +397,4 @@ def _unit(vector: Sequence[float]) -> Any:
     return found / (float(numpy.linalg.norm(found)) or 1.0)
 
 
-__all__ = ["Described", "Index", "Match", "split", "stem", "words_of"]
+__all__ = ["Described", "Index", "Match", "Vectors", "split", "stem", "words_of"]
