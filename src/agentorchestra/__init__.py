@@ -13,8 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentorchestra.agents.agent import Agent
+    from agentorchestra.agents.agent import Agent, Relationship
+    from agentorchestra.agents.transformations.a2e import a2e, human
+    from agentorchestra.agents.transformations.a2t import a2t
+    from agentorchestra.agents.transformations.e2a import e2a
+    from agentorchestra.agents.transformations.t2a import t2a
     from agentorchestra.core.budget import Budget, Usage
+    from agentorchestra.core.conditions import Condition, Conditions
     from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust
     from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Tag
     from agentorchestra.core.errors import AgentOrchestraError, ToolError, UsageError
@@ -23,12 +28,21 @@ if TYPE_CHECKING:
     from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, Question, RunResult, RunStatus
     from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
     from agentorchestra.runtime.store import MemoryStore, PostgresStore, SqliteStore
+    from agentorchestra.tea.environment import ActionEnvironment, action
     from agentorchestra.tea.tool import Tool, ToolResult, tool
+    from agentorchestra.tea.transformations.base import Transformation, compose
+    from agentorchestra.tea.transformations.e2t import e2t
+    from agentorchestra.tea.transformations.t2e import Rule, t2e
     from agentorchestra.workspace import ReplayReport, Workspace, open_workspace
 
 _HOMES = {
-    "agents.agent": ("Agent",),
+    "agents.agent": ("Agent", "Relationship"),
+    "agents.transformations.a2e": ("a2e", "human"),
+    "agents.transformations.a2t": ("a2t",),
+    "agents.transformations.e2a": ("e2a",),
+    "agents.transformations.t2a": ("t2a",),
     "core.budget": ("Budget", "Usage"),
+    "core.conditions": ("Condition", "Conditions"),
     "core.content": ("MediaBlock", "Source", "TextBlock", "Trust"),
     "core.effects": ("Effect", "EffectKind", "Mode", "Outcome", "Tag"),
     "core.errors": ("AgentOrchestraError", "ToolError", "UsageError"),
@@ -37,12 +51,17 @@ _HOMES = {
     "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunResult", "RunStatus"),
     "runtime.policy": ("AllowAll", "DefaultPolicy"),
     "runtime.store": ("MemoryStore", "PostgresStore", "SqliteStore"),
+    "tea.environment": ("ActionEnvironment", "action"),
     "tea.tool": ("Tool", "ToolResult", "tool"),
+    "tea.transformations.base": ("Transformation", "compose"),
+    "tea.transformations.e2t": ("e2t",),
+    "tea.transformations.t2e": ("Rule", "t2e"),
     "workspace": ("ReplayReport", "Workspace", "open_workspace"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ActionEnvironment",
     "Agent",
     "AgentOrchestraError",
     "AgentResult",
@@ -50,6 +69,8 @@ __all__ = [
     "AllowAll",
     "Budget",
     "Citation",
+    "Condition",
+    "Conditions",
     "DefaultPolicy",
     "Effect",
     "EffectKind",
@@ -64,8 +85,10 @@ __all__ = [
     "PostgresStore",
     "Price",
     "Question",
+    "Relationship",
     "ReplayReport",
     "RoleSettings",
+    "Rule",
     "RunContext",
     "RunResult",
     "RunStatus",
@@ -78,11 +101,21 @@ __all__ = [
     "Tool",
     "ToolError",
     "ToolResult",
+    "Transformation",
     "Trust",
     "Usage",
     "UsageError",
     "Workspace",
+    "a2e",
+    "a2t",
+    "action",
+    "compose",
+    "e2a",
+    "e2t",
+    "human",
     "open_workspace",
+    "t2a",
+    "t2e",
     "tool",
 ]
 

@@ -179,7 +179,10 @@ class Workspace(Generic[Deps]):
         self.unsafe_local = False
         self._given_sandbox = sandbox
         self._given_tools = tuple(tools)
-        self._environments = dict(environments or {})
+        self._given_environments = dict(environments or {})
+        self._environments = dict(self._given_environments)
+        self._behind: frozenset[str] = frozenset()
+        self._agents_behind: frozenset[str] = frozenset()
         self._given_agents = tuple(agents)
         self._given_systems = dict(systems or {})
         self.prompt_folders = tuple(Path(one) for one in prompts)
@@ -244,6 +247,8 @@ class Workspace(Generic[Deps]):
         self.tools |= _tools(self._given_tools)
         self.systems = systems() | self._given_systems
         self.agents = _agents(self._given_agents, self.tools, self.systems, self.prompts)
+        self._take_brought()
+        check_agents(self._given_agents, self.agents, self.tools, self._environments)
         self._managers: dict[str, Any] = {}
         # One for all runs: it bounds the threads in which plain functions run.
         self._threads = Threads(MAX_THREADS)
@@ -256,6 +261,18 @@ class Workspace(Generic[Deps]):
             # A workspace without a folder of its own still needs a place for the files of its runs.
             self._temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-")
         self._open = True
+
+    def _take_brought(self) -> None:
+        """Take in what stands behind the components that were given; nobody is offered it (tea/transformations)."""
+        from agentorchestra.tea.transformations.brought import brought
+
+        self._environments = dict(self._given_environments)
+        found = brought(self.tools, self._environments, self.agents)
+        self.tools |= found.tools
+        self._environments |= found.environments
+        self.agents |= found.agents
+        self._behind = frozenset({*found.tools, *found.environments})
+        self._agents_behind = frozenset(found.agents)
 
     async def close(self, *, verify: bool = True) -> None:
         """Stop what is driven here, drain the log, release everything; idempotent.
@@ -292,7 +309,7 @@ class Workspace(Generic[Deps]):
     def given(self) -> dict[str, tuple[str, ...]]:
         """The names of the user's own tools, agents and systems, by kind, open or not."""
         return {
-            "tool": (*_tools(self._given_tools), *self._environments),
+            "tool": (*_tools(self._given_tools), *self._given_environments),
             "agent": tuple(str(getattr(one, "name", one)) for one in self._given_agents),
             "system": tuple(self._given_systems),
         }
@@ -652,7 +669,7 @@ class Workspace(Generic[Deps]):
         spec = AgentSpec(
             name=manifest.system,
             instruction=manifest.task,
-            tools=tuple(sorted(manifest.tools)),
+            tools=tuple(sorted(name for name in manifest.tools if name not in self._behind)),
             system=manifest.system,
             max_steps=manifest.max_steps,
             output_schema=manifest.output_schema,
@@ -1080,7 +1097,7 @@ class Workspace(Generic[Deps]):
             deps=self.deps if deps is None else deps,
         )
         if record.imported is not None:
-            run.sealed = frozenset({EffectKind.INVOKE_TOOL, EffectKind.RUN_CODE})
+            run.sealed = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
         try:
             result = await run.replay(partial(self._top, record.manifest))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
@@ -1208,12 +1225,16 @@ class Workspace(Generic[Deps]):
 
     def _equip(self, base: _Equipment, tools: Sequence[Any], model: Any) -> _Equipment:
         """What one run has besides the workspace's own; another run never sees it."""
+        from agentorchestra.tea.transformations.brought import need_nothing
+
         models = base.models
         if model is not None and not isinstance(model, str):
             models = models.overlay(model)
             if model not in self._scripts:
                 self._scripts.append(model)
-        return _Equipment({**base.tools, **_tools(tools)}, models, base.prompts)
+        given = _tools(tools)
+        need_nothing(given, {*self.tools}, {*self._environments}, {*self.agents})
+        return _Equipment({**base.tools, **given}, models, base.prompts)
 
     async def _keep_texts(self, equipment: _Equipment) -> str:
         """Keep the texts of prompts and tools that a run is about to be pinned to; the hash of its tools' schemas."""
@@ -1418,8 +1439,9 @@ class Workspace(Generic[Deps]):
             models=equipment.models,
             systems=self.systems,
             agents=known_agents,
-            given=tuple(sorted({*equipment.tools} - {*self._builtin.tools} | {*environments})),
+            given=tuple(sorted(({*equipment.tools} - {*self._builtin.tools} | {*environments}) - self._behind)),
             choices=tuple(sorted(self.settings.models)),
+            behind=self._agents_behind,
         )
         agents = AgentHandler(lambda: kit)
         handlers: dict[EffectKind, Handler] = {
@@ -1448,6 +1470,15 @@ class Workspace(Generic[Deps]):
                 raise UnknownComponentError(f"no tool {name!r}; the tools: {', '.join(sorted(equipment.tools))}")
             return effect_for(found, arguments, role=session.role, provenance=session.provenance)
 
+        def granted(effect: Effect) -> frozenset[str]:
+            kinds: dict[EffectKind, Mapping[str, Any]] = {
+                EffectKind.INVOKE_TOOL: equipment.tools,
+                EffectKind.INVOKE_ACTION: environments,
+                EffectKind.INVOKE_AGENT: known_agents,
+                EffectKind.SPAWN: known_agents,
+            }
+            return frozenset(getattr(kinds.get(effect.kind, {}).get(effect.name), "uses", ()))
+
         return Services(
             store=self.store,
             handlers=handlers,
@@ -1461,6 +1492,7 @@ class Workspace(Generic[Deps]):
             clock=self._clock,
             tool_effect=tool_effect,
             agent_effect=agent_effect,
+            granted=granted,
         )
 
     def _redactor(self) -> Any:
@@ -1578,6 +1610,26 @@ def _agents(given: Sequence[Any], tools: Mapping[str, Any], systems: Mapping[str
         if one.drive is None:
             prompts.get(one.prompt)
     return found
+
+
+def check_agents(
+    given: Sequence[Any], agents: Mapping[str, Any], tools: Mapping[str, Any], environments: Mapping[str, Any]
+) -> None:
+    """Refuse agents that name tools, environments or agents that are not there."""
+    for one in given:
+        for kind, names, known in (
+            ("tool", one.tools or (), {*tools, *environments}),
+            ("environment", one.environments, {*environments}),
+            ("agent", [other.agent for other in one.relationships], {*agents}),
+        ):
+            for name in names:
+                if name in known or name == "done":
+                    continue
+                close = difflib.get_close_matches(name, known, n=1)
+                guess = f"did you mean {close[0]!r}?" if close else f"give it to the workspace ({kind}s=[...])"
+                raise UnknownComponentError(
+                    f"agent {one.name!r} names the {kind} {name!r}, which is not there; {guess}"
+                )
 
 
 def packaged_prompts() -> list[Any]:

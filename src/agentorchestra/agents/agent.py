@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import Effect, Provenance
@@ -12,11 +12,40 @@ from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import AgentSpec
+from agentorchestra.tea.transformations.base import carried_by
 
 if TYPE_CHECKING:
     from agentorchestra.agents.kit import System
 
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
+
+
+Relation = Literal["hierarchical", "cooperative", "competitive"]
+"""How two agents stand to each other (000, app. C.2.3)."""
+
+
+@dataclass(frozen=True)
+class Relationship:
+    """How an agent stands to another one.
+
+    Attributes:
+        kind: `hierarchical`, `cooperative` or `competitive`.
+        agent: the other one's name.
+        leads: whether this one leads the other (hierarchical only; else it is led).
+        note: what follows from it, in words.
+    """
+
+    kind: Relation
+    agent: str
+    leads: bool = False
+    note: str = ""
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        led = "leads" if self.leads else "is led by"
+        how = {"hierarchical": led, "cooperative": "works with", "competitive": "competes with"}[self.kind]
+        return f"{how} {self.agent}" + (f" ({self.note})" if self.note else "")
 
 
 @dataclass(frozen=True)
@@ -30,9 +59,15 @@ class Agent:
             agent holds.
         prompt: the name of its system prompt.
         role: which role it plays (model and temperature per role).
+        competencies: what it is able to do, a phrase each.
+        objectives: what it works towards, a phrase each.
+        relationships: how it stands to other agents.
+        environments: names of the environments it works in, of those the run has.
+        remembers: whether it is told its earlier tasks and answers, within a run and in later runs of its session.
         max_steps: decisions it may take in one delegation.
         drive: runs it; None for the ordinary loop over its prompt and tools.
         version: of the component.
+        carried: components that it needs in the workspace besides itself (tea/transformations).
     """
 
     name: str
@@ -43,6 +78,12 @@ class Agent:
     max_steps: int = 10
     drive: System | None = None
     version: str = "1.0.0"
+    competencies: tuple[str, ...] = ()
+    objectives: tuple[str, ...] = ()
+    relationships: tuple[Relationship, ...] = ()
+    environments: tuple[str, ...] = ()
+    remembers: bool = False
+    carried: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Raises ToolDefinitionError for what a planner could not call."""
@@ -57,12 +98,65 @@ class Agent:
             )
         if self.max_steps < 1:
             raise ToolDefinitionError(f"agent {self.name!r} has max_steps={self.max_steps}; it needs at least 1")
+        for what in ("competencies", "objectives", "environments"):
+            given = getattr(self, what)
+            if isinstance(given, str) or not all(isinstance(one, str) and one.strip() for one in given):
+                raise ToolDefinitionError(f"agent {self.name!r} has {what}={given!r}; give a tuple of texts")
+        related: tuple[Any, ...] = self.relationships  # whatever was given
+        for one in related:
+            if not isinstance(one, Relationship) or one.kind not in get_args(Relation):
+                raise ToolDefinitionError(
+                    f"agent {self.name!r} has the relationship {one!r}; give Relationship(kind, agent), of which kind "
+                    f"is one of {', '.join(get_args(Relation))}"
+                )
+            if one.agent == self.name:
+                raise ToolDefinitionError(f"agent {self.name!r} has a relationship with itself; name another agent")
 
     @property
     def content_hash(self) -> str:
         """Hash of the definition; the prompt has its own."""
         tools = None if self.tools is None else list(self.tools)
-        return sha256_json([self.name, self.description, tools, self.prompt, self.role, self.max_steps, self.version])
+        parts = [self.name, self.description, tools, self.prompt, self.role, self.max_steps, self.version]
+        further = {
+            "competencies": self.competencies,
+            "objectives": self.objectives,
+            "relationships": [asdict(one) for one in self.relationships],
+            "environments": self.environments,
+            "remembers": self.remembers,
+        }
+        # What is left out has no part in it: agents from before there were these are the same agents.
+        said = {name: value for name, value in further.items() if value}
+        return sha256_json([*parts, said] if said else parts)
+
+    @property
+    def profile(self) -> str:
+        """What it says of itself besides its description, a line for each kind; "" where it says nothing."""
+        lines = [
+            f"{what}: {'; '.join(said)}."
+            for what, said in (
+                ("Competencies", self.competencies),
+                ("Objectives", self.objectives),
+                ("Relationships", [one.text for one in self.relationships]),
+                ("Environments", self.environments),
+            )
+            if said
+        ]
+        return "\n".join(lines)
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What it may use though whoever calls it may not: its own parts."""
+        parts = carried_by(self)
+        return frozenset((*(one.name for one in parts.tools), *parts.environments))
+
+    def reach(self, given: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """The names of the tools and environments it works with.
+
+        Args:
+            given: those of an agent that holds what the user gave.
+        """
+        tools = given if self.tools is None else self.tools
+        return (*tools, *(one for one in self.environments if one not in tools))
 
     @property
     def schema(self) -> ToolSchema:
@@ -145,4 +239,4 @@ def _told(text: str, session: Any, provenance: tuple[Provenance, ...]) -> tuple[
     return (TextBlock(text=text, source=Source(kind="agent", ref=session.actor), trust=trust),)
 
 
-__all__ = ["Agent", "Delegate"]
+__all__ = ["Agent", "Delegate", "Relation", "Relationship"]

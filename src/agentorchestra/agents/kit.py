@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from agentorchestra.agents.agent import Agent, Delegate
@@ -65,6 +66,7 @@ class Kit:
         given: names of the tools and environments that the user gave, besides the packaged ones.
         choices: names of the models a delegation may choose from.
         max_calls: calls accepted in one decision.
+        behind: names of agents that stand behind a tool or an environment: nobody delegates to them.
     """
 
     tools: Mapping[str, Tool[..., Any]]
@@ -76,6 +78,7 @@ class Kit:
     given: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     max_calls: int = 16
+    behind: frozenset[str] = frozenset()
 
     def delegates(self, session: Session[Any], *, but: tuple[str, ...] = ()) -> list[Delegate]:
         """The agents a caller may delegate to, with the tools each gets: never more than the caller has itself.
@@ -87,16 +90,18 @@ class Kit:
         found = []
         choices = self.choices if session.manifest.choices is None else session.manifest.choices
         for name, agent in sorted(self.agents.items()):
-            wanted = self.given if agent.tools is None else agent.tools
-            if name in but or (agent.tools is None and not wanted):
+            wanted = agent.reach(self.given)
+            if name in but or name in self.behind or (agent.tools is None and not wanted):
                 continue
             held = session.capabilities
-            tools = tuple(tool for tool in wanted if held is None or tool in held)
+            tools = tuple(tool for tool in wanted if held is None or tool in held or tool in agent.uses)
             trust = Trust.SYSTEM
             if agent.tools is None:
                 # What the user's tools are for nobody else can say: without it no planner would know when to ask.
                 agent = replace(agent, description=f"{agent.description} It can: {self._abilities(tools)}.")
                 trust = lowest(*(self.tools[name].schema.trust for name in tools if name in self.tools))
+            if agent.profile:
+                agent = replace(agent, description=f"{agent.description}\n{agent.profile}")
             found.append(Delegate(agent, tools, choices, agent_effect, trust))
         return found
 
@@ -425,9 +430,13 @@ class AgentHandler:
         agent = kit.agents.get(spec.system)
         if agent is None:
             return await find_system(spec.system, kit.systems)(spec, ctx, kit)
-        if agent.drive is not None:
-            return await agent.drive(spec, ctx, kit)
-        return await run_agent(spec, ctx, kit, prompt=agent.prompt)
+        drive: System = agent.drive or partial(run_agent, prompt=agent.prompt)
+        instance = spec.instance or (agent.name if agent.remembers else "")
+        if not instance:
+            return await drive(spec, ctx, kit)
+        from agentorchestra.agents.remembering import remembering  # it is made of what stands here
+
+        return await remembering(spec, ctx, kit, drive, agent=agent.name, instance=instance)
 
 
 def find_system(name: str, systems: Mapping[str, System]) -> System:

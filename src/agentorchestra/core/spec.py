@@ -58,6 +58,7 @@ class AgentSpec(BaseModel):
         budget: a ceiling under the caller's.
         output_schema: JSON schema of its answer, for structured output.
         finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
+        instance: the identity it works under: it is told what it was asked before under the same one.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -73,6 +74,7 @@ class AgentSpec(BaseModel):
     budget: Budget | None = None
     output_schema: dict[str, Any] | None = None
     finish: Finish = "done"
+    instance: str = ""
 
 
 class Citation(BaseModel):

@@ -512,6 +512,23 @@ class Session(Generic[Deps]):
         self._absorb(effect, outcome)
         return outcome
 
+    async def perform_apart(self, effect: Effect, *, n: int | None = None) -> Outcome:
+        """Let an effect through the door that belongs to no order: any task may, at any time (`runtime/calls.py`).
+
+        What it gives is in nobody's view: the next such call is not taken to follow from it.
+
+        Args:
+            effect: see `perform`.
+            n: its number, where it is made again from the log.
+        """
+        if n is None:
+            self._n += 1
+            n = self._n
+        self._n = max(self._n, n)
+        outcome = await self._through(EffectKey(self.branch, n), effect, self._vars.flat())
+        self._vars.writes.update(outcome.writes)
+        return outcome
+
     async def perform_all(self, effects: Sequence[Effect]) -> list[Outcome]:
         """Several effects at once; results in listed order.
 
@@ -839,6 +856,11 @@ class Session(Generic[Deps]):
 
     # -- capability, policy, uncertainty ---------------------------------------------------------------------------
 
+    def _granted(self, effect: Effect) -> frozenset[str]:
+        """What a component is made of is its maker's choice: its caller gets that through it, and nothing else."""
+        granted = self.run.services.granted
+        return frozenset() if granted is None else granted(effect) & frozenset(self.run.manifest.tools)
+
     def _refused(self, effect: Effect) -> str | None:
         """Why the capability set refuses an effect, None if it does not."""
         own = self.capabilities
@@ -848,7 +870,7 @@ class Session(Generic[Deps]):
             return f"{effect.name!r} is not among the tools this agent may use: {', '.join(sorted(own))}"
         if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
             wanted = effect.arguments.get("tools")
-            extra = sorted({str(t) for t in wanted} - own) if isinstance(wanted, list) else []
+            extra = sorted({str(t) for t in wanted} - own - self._granted(effect)) if isinstance(wanted, list) else []
             if extra:
                 return (
                     f"the sub-agent was to get {', '.join(extra)}, which its caller may not use itself; "
@@ -956,10 +978,8 @@ class Session(Generic[Deps]):
     ) -> Session[Any]:
         capabilities, node, actor, role, model = self.capabilities, self.node, self.actor, self.role, self.model
         branch = f"{key.path}.{_segment(effect.name)}"
-        granted = self.run.services.granted
-        if granted is not None and capabilities is not None:
-            # What a component is made of is its maker's choice: its caller gets that through it, and nothing else.
-            capabilities |= granted(effect) & frozenset(self.run.manifest.tools)
+        if capabilities is not None:
+            capabilities |= self._granted(effect)
         if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
             spec = AgentSpec.model_validate(effect.arguments)
             branch = f"{key.path}.{_segment(spec.name)}"

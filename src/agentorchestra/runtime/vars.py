@@ -10,6 +10,9 @@ from pydantic import JsonValue
 PRIVATE = "agent:"
 """Names that begin with this belong to one agent: its sub-agents do not see them, its caller does not get them."""
 
+KEPT = "kept:"
+"""Names that begin with this are what agents remember: the next run of the same session begins with them."""
+
 
 class Vars(MutableMapping[str, JsonValue]):
     """Run-scoped state as one branch sees it: what it inherited, under what it wrote.

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import JsonValue
-
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, Tag
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
+from agentorchestra.runtime.handlers import STATE_ACTION
 from agentorchestra.tea.tool import ToolResult
 
 
@@ -29,7 +28,7 @@ def action_effect(
 
     Args:
         environment: one of the component's instances, for what it says of itself.
-        action: its name.
+        action: its name; `state` shows what there is.
         arguments: as they were written.
         instance: the environment's name by default.
         role: of who acts.
@@ -37,15 +36,17 @@ def action_effect(
         invalid: what is wrong with the arguments.
         declared: the schema they were checked against.
     """
-    mutates = environment.mutates(action)
-    mode = Mode.COMPOSITE if is_composite(environment) else Mode.ONCE if mutates else Mode.REPEATABLE
+    looks = action == STATE_ACTION
+    composite = is_composite(environment) and not looks
+    asked: dict[str, Any] = {"action": action} if looks else {"action": action, "arguments": dict(arguments)}
+    mutates = not looks and environment.mutates(action)
     return Effect(
         kind=EffectKind.INVOKE_ACTION,
         component=f"{environment.name}@{environment.version}",
         content_hash=environment.content_hash,
-        arguments={"action": action, "arguments": dict(arguments)},
-        mode=mode,
-        tags=action_tags(environment, action),
+        arguments=asked,
+        mode=Mode.COMPOSITE if composite else Mode.ONCE if mutates else Mode.REPEATABLE,
+        tags=frozenset({Tag.READ}) if looks else action_tags(environment, action),
         role=role,
         provenance=provenance,
         instance=instance or environment.name,
@@ -81,9 +82,4 @@ def tool_result(outcome: Outcome) -> ToolResult:
     )
 
 
-def shown(value: JsonValue) -> Any:
-    """A recorded value as whoever called an action gets it: blocks as blocks."""
-    return list(Outcome(value=value).blocks()) if isinstance(value, dict) and "$blocks" in value else value
-
-
-__all__ = ["action_effect", "action_tags", "is_composite", "shown", "tool_result"]
+__all__ = ["action_effect", "action_tags", "is_composite", "tool_result"]

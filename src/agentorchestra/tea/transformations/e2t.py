@@ -11,12 +11,10 @@ from agentorchestra.core.errors import TransformationError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
+from agentorchestra.runtime.handlers import STATE_ACTION
 from agentorchestra.tea.actions import action_effect, action_tags, tool_result
 from agentorchestra.tea.tool import Tool, ToolResult, Traits, tool_from_schema
 from agentorchestra.tea.transformations.base import Carried, Factory, Transformation, made
-
-STATE = "state"
-"""The action every environment has: what it shows now."""
 
 
 def _e2t(factory: Factory, *, only: Iterable[str] | None = None, state: bool = True) -> tuple[Tool[..., Any], ...]:
@@ -44,7 +42,7 @@ def _e2t(factory: Factory, *, only: Iterable[str] | None = None, state: bool = T
     if not wanted:
         raise TransformationError(f"environment {environment.name!r} has no actions, so there is nothing to call")
     tools = [_tool(factory, environment, actions[name]) for name in wanted]
-    if state and STATE not in actions:
+    if state and STATE_ACTION not in actions:
         tools.append(_state_tool(factory, environment))
     return tuple(tools)
 
@@ -65,22 +63,18 @@ def _tool(factory: Factory, environment: Environment, action: ToolSchema) -> Too
 
 def _state_tool(factory: Factory, environment: Environment) -> Tool[..., Any]:
     schema = ToolSchema(
-        name=f"{environment.name}_{STATE}",
+        name=f"{environment.name}_{STATE_ACTION}",
         description=f"What {environment.name} shows now.",
         parameters={"type": "object", "properties": {}, "additionalProperties": False},
     )
-    return _made(factory, environment, schema, STATE, [])
+    return _made(factory, environment, schema, STATE_ACTION, [])
 
 
 def _made(
     factory: Factory, environment: Environment, schema: ToolSchema, action: str, touched: list[str]
 ) -> Tool[..., Any]:
     async def act(ctx: Any, **arguments: Any) -> ToolResult:
-        if action == STATE:
-            effect = action_effect(environment, action, {}, role=ctx.role, provenance=ctx.provenance)
-            effect = effect.model_copy(update={"arguments": {"action": STATE}})
-        else:
-            effect = action_effect(environment, action, arguments, role=ctx.role, provenance=ctx.provenance)
+        effect = action_effect(environment, action, arguments, role=ctx.role, provenance=ctx.provenance)
         return tool_result(await ctx.perform(effect))
 
     tool = tool_from_schema(
@@ -99,4 +93,4 @@ def _made(
 e2t: Transformation[Callable[[], Any], tuple[Tool[..., Any], ...]] = Transformation("e2t", "environment", "tool", _e2t)
 """An environment's actions as tools; see `_e2t` for the options `only` and `state`."""
 
-__all__ = ["STATE", "e2t"]
+__all__ = ["e2t"]

@@ -1,0 +1,135 @@
+"""E2A: an environment that acts by itself: an opponent, a referee (000, app. A.2, "Environment-to-Agent")."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentorchestra.agents.agent import Agent, Relationship
+from agentorchestra.agents.kit import Kit, run_agent
+from agentorchestra.core.content import Source, TextBlock
+from agentorchestra.core.errors import TransformationError
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.actions import action_effect
+from agentorchestra.tea.signatures import schema_problems
+from agentorchestra.tea.transformations.base import Carried, Factory, Transformation, made
+
+PROMPT = "environment"
+
+
+@dataclass(frozen=True)
+class Acting:
+    """Drives an environment's agent: what others want to do is done by the rules or refused, then it acts by itself.
+
+    Attributes:
+        environment: its name.
+        accepts: actions that others may ask for.
+        prompt: what it speaks with.
+    """
+
+    environment: str
+    accepts: tuple[str, ...]
+    prompt: str
+
+    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        """A move that was asked for, then the agent's own turn."""
+        move = _move(spec.instruction)
+        if move is None:
+            return await run_agent(spec, session, kit, prompt=self.prompt)
+        action, arguments = move
+        environment = kit.environments[self.environment]()
+        schema = next((one for one in environment.actions() if one.name == action and action in self.accepts), None)
+        if schema is None:
+            allowed = ", ".join(self.accepts) or "none"
+            return _refused(f"{action!r} is no move that {self.environment} accepts; it accepts: {allowed}")
+        problems = schema_problems(arguments, {"additionalProperties": False, **schema.parameters})
+        if problems:
+            return _refused(f"{action} does not fit: {'; '.join(problems[:5])}")
+        outcome = await session.perform(
+            action_effect(environment, action, arguments, role=spec.role, provenance=session.provenance)
+        )
+        if not outcome.ok:
+            return _refused(outcome.error or f"{action} is not possible now")
+        source = Source(kind="environment", ref=self.environment)
+        done = [TextBlock(text=f"{action} was done.", source=source, trust=outcome.trust), *outcome.blocks(source)]
+        told = spec.model_copy(update={"context": (*spec.context, *done)})
+        return await run_agent(told, session, kit, prompt=self.prompt)
+
+
+def _move(text: str) -> tuple[str, dict[str, Any]] | None:
+    """The move that a message is, None where it is words."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("action"), str):
+        return None
+    arguments = value.get("arguments", {})
+    return (value["action"], arguments) if isinstance(arguments, dict) else None
+
+
+def _refused(sentence: str) -> AgentResult:
+    return AgentResult(status=RunStatus.BLOCKED, report=sentence)
+
+
+def _e2a(
+    factory: Factory,
+    *,
+    name: str = "",
+    description: str = "",
+    accepts: Sequence[str] | None = None,
+    prompt: str = PROMPT,
+    role: str = "environment",
+    max_steps: int = 6,
+    objectives: tuple[str, ...] = (),
+    relationships: tuple[Relationship, ...] = (),
+) -> Agent:
+    """An agent that acts for the environment, in the run's one instance of it.
+
+    It is told what others want to do, in words or as a move `{"action": ..., "arguments": {...}}`. A move is done if
+    the environment's schema and conditions allow it, else refused with the reason, without asking a model. Then the
+    agent has its turn: it sees the state, with whatever others did meanwhile, and acts as it sees fit.
+
+    Args:
+        factory: makes the environment.
+        name: of the agent; the environment's by default.
+        description: what it is to others; by default the environment's rules.
+        accepts: actions that others may ask for; all by default.
+        prompt: the name of its system prompt.
+        role, max_steps, objectives, relationships: see Agent.
+
+    Raises:
+        TransformationError: for an action that is not there.
+    """
+    environment = made(factory)
+    actions = [one.name for one in environment.actions()]
+    accepted = actions if accepts is None else list(accepts)
+    for action in accepted:
+        if action not in actions:
+            raise TransformationError(
+                f"environment {environment.name!r} has no action {action!r} to accept; its actions: "
+                f"{', '.join(actions) or 'none'}"
+            )
+    return Agent(
+        name=name or environment.name,
+        description=description or environment.rules() or f"{environment.name}, which acts by itself.",
+        tools=(),
+        prompt=prompt,
+        role=role,
+        max_steps=max_steps,
+        drive=Acting(environment.name, tuple(accepted), prompt),
+        version=environment.version,
+        objectives=objectives,
+        relationships=relationships,
+        environments=(environment.name,),
+        carried=Carried(environments={environment.name: factory}),
+    )
+
+
+e2a: Transformation[Callable[[], Any], Agent] = Transformation("e2a", "environment", "agent", _e2a)
+"""An environment as an agent; see `_e2a` for its options."""
+
+__all__ = ["Acting", "e2a"]
