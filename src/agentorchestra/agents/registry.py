@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
+from functools import cache
+from typing import Any, get_type_hints
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.deep_analyzer import DEEP_ANALYZER
 from agentorchestra.agents.reporter import REPORTER
 from agentorchestra.agents.worker import WORKER
-from agentorchestra.tea.context import ComponentConfig, Kind, Operation
+from agentorchestra.core.errors import SourceError
+from agentorchestra.tea.config import ComponentConfig, Operation
+from agentorchestra.tea.history import Maker
+from agentorchestra.tea.kind import Kind, Made, Variable
+
+_DEFAULT = "1.0.0"
+_CODE = ("drive", "version", "carried")
+"""Fields of an agent that are no values of its definition."""
+
+_TEXTS = ("description", "prompt", "role")
 
 
 def builtin_agents() -> dict[str, Agent]:
@@ -19,20 +36,98 @@ def _describe(name: str, agent: Agent, builtin: bool) -> ComponentConfig:
     return ComponentConfig(
         kind="agent",
         name=name,
-        description=agent.description,
+        description=f"{agent.description}\n{agent.profile}".strip(),
         version=agent.version,
-        content_hash=agent.content_hash,
-        operations=(Operation(name=schema.name, description=schema.description, parameters=schema.parameters),),
+        # Whatever version it is given, it is the same agent.
+        content_hash=replace(agent, version=_DEFAULT).content_hash,
+        operations=(Operation(name=name, description=schema.description, parameters=schema.parameters),),
         metadata={
             "role": agent.role,
             "tools": "those of the application" if agent.tools is None else [*agent.tools],
             "prompt": agent.prompt,
             "max_steps": agent.max_steps,
+            **_profile(agent),
         },
         builtin=builtin,
+        evolvable=agent.drive is None,
     )
 
 
-AGENT: Kind[Agent] = Kind("agent", "agents", _describe)
+def _profile(agent: Agent) -> dict[str, JsonValue]:
+    """The typed part of its configuration, as far as it says something."""
+    said: dict[str, JsonValue] = {
+        "competencies": [*agent.competencies],
+        "objectives": [*agent.objectives],
+        "relationships": [asdict(one) for one in agent.relationships],
+        "environments": [*agent.environments],
+        "remembers": agent.remembers,
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+@cache
+def _adapters() -> dict[str, TypeAdapter[Any]]:
+    hints = get_type_hints(Agent, localns={"System": Any})
+    return {one.name: TypeAdapter(hints[one.name]) for one in fields(Agent) if one.name not in _CODE}
+
+
+def _made(agent: Agent) -> Made | None:
+    """The values of its definition; an agent with code of its own is made again only where that is at hand."""
+    if agent.drive is not None or agent.carried is not None:
+        return None
+    values = {name: to_jsonable_python(getattr(agent, name)) for name in _adapters()}
+    return Made("", Maker(how="fields", fields=values))
+
+
+def _make(name: str, maker: Maker, text: str) -> Agent:
+    adapters = _adapters()
+    unknown = sorted(set(maker.fields) - set(adapters))
+    if unknown:
+        raise SourceError(f"the agent {name!r} has the unknown field {unknown[0]!r}; the fields: {', '.join(adapters)}")
+    values = {"name": name, **maker.fields}
+    try:
+        return Agent(**{field: adapters[field].validate_python(value) for field, value in values.items()})
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        raise SourceError(f"the agent {name!r} does not fit: {first['msg']} ({first['input']!r})") from None
+    except TypeError as exc:
+        raise SourceError(f"the agent {name!r} lacks something: {exc}") from None
+
+
+def _renamed(agent: Agent, name: str, version: str) -> Agent:
+    return agent if (agent.name, agent.version) == (name, version) else replace(agent, name=name, version=version)
+
+
+def _copied(made: Made, name: str, new_name: str) -> Made:
+    return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, "name": new_name}}))
+
+
+def _variables(agent: Agent, made: Made | None) -> list[Variable]:
+    if made is None:
+        return []
+    return [Variable(name, str(getattr(agent, name)), name) for name in _TEXTS]
+
+
+def _rewritten(agent: Agent, made: Made, values: Mapping[str, str]) -> Made:
+    return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, **values}}))
+
+
+AGENT: Kind[Agent] = Kind(
+    name="agent",
+    plural="agents",
+    describe=_describe,
+    fits=lambda one: isinstance(one, Agent),
+    named=lambda one: one.name,
+    made=_made,
+    make=_make,
+    make_foreign=None,
+    is_code=lambda maker: maker.how in ("module", "source"),
+    written=lambda one: (one.version, True) if one.version != _DEFAULT else None,
+    version_of=lambda one: one.version,
+    copied=_copied,
+    renamed=_renamed,
+    variables=_variables,
+    rewritten=_rewritten,
+)
 
 __all__ = ["AGENT", "builtin_agents"]

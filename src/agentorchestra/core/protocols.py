@@ -510,6 +510,10 @@ class Store(Protocol):
         """The last sequence of each component's history, by (kind, name)."""
         ...
 
+    async def component_count(self) -> int:
+        """How many entries all histories have together: it grows with every one, and costs little to ask."""
+        ...
+
     async def changed(self) -> bool:
         """Whether anyone without an epoch appended through another connection since the last call (for watchers).
 

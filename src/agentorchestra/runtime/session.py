@@ -67,7 +67,8 @@ _DECISIONS = ("decision", "final")
 _LAZY = frozenset({EffectKind.RECEIVE})
 """Kinds whose record need not be awaited: it is committed before any row that comes after it."""
 
-_COMMON_TOOLS = frozenset({"done"})
+_COMMON_TOOLS = frozenset({"done", "find_tools", "find_agents", "open_tools"})
+"""What every agent may call: to finish, and to find what it may call."""
 
 _OF_THE_DOOR = frozenset({"approval", "uncertain"})
 """Segments of branches on which the door itself asks."""
@@ -181,7 +182,7 @@ class Session(Generic[Deps]):
             "/",
             EffectKey("/", 0),
             parent=None,
-            base={},
+            base=dict(run.manifest.kept),
             now=run.manifest.began or run.manifest.created,
             node=run.budget,
             actor="run",

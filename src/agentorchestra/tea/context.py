@@ -1,161 +1,43 @@
 """Context managers: which components of a kind there are, what they can do, and which fit a task (000, app. C.2, C.5).
 
-Tools, environments, agents and prompts are the same thing here but for their kind, which says how one is described.
+Tools, environments, agents, prompts and memory systems are the same thing here but for their kind. A manager joins what
+is at hand (packaged, given by the application, registered here) with the histories of the registry: each has the
+version under which the registry knows its content, and a name means the current version.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict
 
-from agentorchestra.core.errors import UnknownComponentError
-from agentorchestra.tea.retrieval import Described, Index
+from agentorchestra.core.errors import (
+    LifecycleError,
+    NotAllowedError,
+    SourceError,
+    UnknownComponentError,
+    VersionError,
+)
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.tea.config import ComponentConfig, KindName, Operation, first_sentence
+from agentorchestra.tea.history import (
+    History,
+    LifeState,
+    Version,
+    checked_component_name,
+    checked_component_version,
+    version_order,
+)
+from agentorchestra.tea.kind import Kind, Made, Variable, check_variables, config_changes
+from agentorchestra.tea.registry import Entry, Registry, body_of
+from agentorchestra.tea.retrieval import Index
+from agentorchestra.tea.versions import level_of, next_version
 
 T = TypeVar("T")
 
-KindName = Literal["tool", "environment", "agent", "prompt"]
-EMPTY: dict[str, JsonValue] = {"type": "object", "properties": {}}
-
-
-class Operation(BaseModel):
-    """Something a component can be asked to do: a tool's or an agent's call, an environment's action.
-
-    Attributes:
-        name: what a model calls it.
-        description: as a model reads it.
-        parameters: JSON schema of the arguments.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    description: str = ""
-    parameters: dict[str, JsonValue] = EMPTY
-
-    @property
-    def function(self) -> dict[str, JsonValue]:
-        """The function-calling schema."""
-        called: dict[str, JsonValue] = {"name": self.name, "description": self.description}
-        return {"type": "function", "function": {**called, "parameters": self.parameters}}
-
-
-class ComponentConfig(BaseModel):
-    """What is known of a component (ToolConfig, EnvironmentConfig, AgentConfig; 000, definitions 3, 6, 9).
-
-    Attributes:
-        kind, name, description, version: what it is.
-        content_hash: of what it is made of: two components with one hash do the same.
-        operations: what it can be asked to do; a prompt has none.
-        rules: text for whoever uses it (an environment's rules, a prompt's variables).
-        metadata: what else its kind says: tags and mode of a tool, role and tools of an agent.
-        builtin: whether it comes with the package.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    kind: KindName
-    name: str
-    description: str = ""
-    version: str
-    content_hash: str
-    operations: tuple[Operation, ...] = ()
-    rules: str = ""
-    metadata: dict[str, JsonValue] = {}
-    builtin: bool = False
-
-    @property
-    def component(self) -> str:
-        """`name@version`."""
-        return f"{self.name}@{self.version}"
-
-    @property
-    def entry(self) -> str:
-        """One line: the name and the first sentence of the description."""
-        return f"{self.name}: {first_sentence(self.description)}" if self.description else self.name
-
-    @property
-    def text(self) -> str:
-        """All of it in words, as Markdown."""
-        lines = [f"## {self.name}", "", f"version {self.version}"]
-        lines += ["", self.description] if self.description else []
-        for one in self.operations:
-            if one.name != self.name:
-                lines += ["", f"### {one.name}", "", one.description]
-            lines += ["", *(_parameter_lines(one.parameters) or ["No parameters."])]
-        lines += ["", self.rules] if self.rules else []
-        for name, value in self.metadata.items():
-            lines += ["", f"{name}: {_said(value)}"]
-        return "\n".join(lines).strip() + "\n"
-
-    @property
-    def described(self) -> Described:
-        """What it is found by."""
-        parameters = [Described.of_schema("", "", one.parameters).parameters for one in self.operations]
-        actions = [f"{one.name} {one.description}" for one in self.operations if one.name != self.name]
-        return Described(self.name, self.description, " ".join([*actions, *parameters]))
-
-
-def first_sentence(text: str) -> str:
-    """The first sentence of a text, in one line."""
-    line = " ".join(text.split())
-    end = _SENTENCE_END.search(line)
-    return line if end is None else line[: end.start() + 1]
-
-
-_SENTENCE_END = re.compile(r"[.!?] (?=[^a-z\d])")
-"""Not after an abbreviation, which a small letter or a number follows."""
-
-
-def _parameter_lines(schema: Mapping[str, Any]) -> list[str]:
-    required = schema.get("required")
-    needed = set(required) if isinstance(required, list) else set()
-    properties = schema.get("properties")
-    lines = []
-    for name, inner in properties.items() if isinstance(properties, Mapping) else ():
-        told = inner if isinstance(inner, Mapping) else {}
-        described = str(told.get("description") or "").strip()
-        optional = "" if name in needed else ", optional"
-        lines.append(f"- `{name}` ({_type(told)}{optional}){': ' + described if described else ''}")
-    return lines
-
-
-def _type(schema: Mapping[str, Any]) -> str:
-    if "enum" in schema:
-        return "one of " + ", ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
-    for several in ("anyOf", "oneOf"):
-        if isinstance(schema.get(several), list):
-            return " or ".join(_type(one) for one in schema[several])
-    kind = schema.get("type", "any")
-    if kind == "array" and isinstance(schema.get("items"), Mapping):
-        return f"list of {_type(schema['items'])}"
-    return " or ".join(kind) if isinstance(kind, list) else str(kind)
-
-
-def _said(value: JsonValue) -> str:
-    if isinstance(value, list):
-        return ", ".join(str(one) for one in value) or "none"
-    return str(value)
-
-
-@dataclass(frozen=True)
-class Kind(Generic[T]):
-    """What differs between tools, environments, agents and prompts.
-
-    Attributes:
-        name: of the kind.
-        plural: for sentences.
-        describe: the configuration of a component, from its name, itself, and whether it comes with the package.
-    """
-
-    name: KindName
-    plural: str
-    describe: Callable[[str, T, bool], ComponentConfig]
+_DEFAULT = "1.0.0"
 
 
 class Found(BaseModel):
@@ -171,107 +53,594 @@ class Found(BaseModel):
     score: float
 
 
+class By(BaseModel):
+    """Who does something to a component, and why.
+
+    Attributes:
+        author: a person, an agent, `user` by default.
+        reason: in words.
+        run: in which run.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    author: str = "user"
+    reason: str = ""
+    run: str = ""
+
+
 class ContextManager(Generic[T]):
-    """The components of one kind. What they are found by is indexed when somebody first looks for one.
+    """The components of one kind.
 
     Args:
         kind: see Kind.
-        components: by name.
+        registry: the histories; of all kinds.
+        given: the components at hand, by name.
         builtin: names of those that come with the package.
+        distribution: the package's version.
     """
 
-    def __init__(self, kind: Kind[T], components: Mapping[str, T], *, builtin: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        kind: Kind[T],
+        registry: Registry,
+        given: Mapping[str, T],
+        *,
+        builtin: Iterable[str] = (),
+        distribution: str = "",
+    ) -> None:
         self.kind = kind
-        self._components = dict(components)
+        self.registry = registry
+        self._given = dict(given)
         self._builtin = frozenset(builtin)
-        self._configs: dict[str, ComponentConfig] = {}
+        self._distribution = distribution
+        self._origins: dict[str, str] = {}
+        self._identities: dict[int, tuple[T, str, Made | None]] = {}
+        self._loaded: dict[tuple[str, str], T] = {}
+        self._failed: dict[tuple[str, str], str] = {}
+        self._configs: dict[tuple[str, str, str], ComponentConfig] = {}
         self._index: Index | None = None
+        self._indexed: dict[str, str] = {}
+        self._names: tuple[int, int, tuple[str, ...]] = (-1, -1, ())
+        self._looked: tuple[int, int] = (-1, -1)
+        self._handed = 0
+
+    # -- what is at hand -----------------------------------------------------------------------------------------------
+
+    def give(self, components: Mapping[str, T], *, origin: str = "code") -> None:
+        """Take further components in; those of the same names are replaced. `ready` registers them."""
+        self._given.update(components)
+        self._origins.update(dict.fromkeys(components, origin))
+        self._handed += 1
+
+    def has(self, name: str) -> bool:
+        """Whether a component of this name is at hand."""
+        return name in self._given
+
+    def take(self, names: Iterable[str]) -> None:
+        """Have these no longer at hand; what the registry has of them stays."""
+        for name in names:
+            self._given.pop(name, None)
+            self._origins.pop(name, None)
+        self._handed += 1
+
+    def identities(self) -> frozenset[str]:
+        """What is at hand, by identity."""
+        return frozenset(self._identity(one)[0] for one in self._given.values())
+
+    async def ready(self) -> None:
+        """Read what was registered since, and register what is at hand and unknown: it gets its next version by itself.
+
+        Raises:
+            VersionError: for an explicit version that is known with other content.
+        """
+        await self.registry.refresh()
+        if self._looked == (self.registry.count, self._handed):
+            return
+        if next(iter(self._plan()), None) is not None:
+            texts = [made.text for one in self._given.values() if (made := self._made(one)) is not None and made.text]
+            await self.registry.keep(texts)
+            await self.registry.write(self._plan)
+        for name in self.names():
+            await self._load(name, self._history(name).version())
+        self._looked = (self.registry.count, self._handed)
+
+    def _plan(self) -> Iterable[Entry]:
+        for name, one in self._given.items():
+            yield from self._plan_one(name, one)
+
+    def _plan_one(self, name: str, one: T) -> Iterable[Entry]:
+        identity, made = self._identity(one)
+        history = self.registry.history(self.kind.name, name)
+        known = history.known_as(identity) if history is not None else None
+        if history is not None and known is not None:
+            other = history.current != known and history.by_code and not history.pinned and not history.hidden
+            if other and history.version(known).state in ("active", "deprecated"):
+                reason = "the code is this version again"
+                yield self._entry(name, "activated", version=known, by_code=True, reason=reason)
+            return
+        by = By(author="", reason="")
+        origin = self._origins.get(name) or ("package" if name in self._builtin else "code")
+        yield from self._registered(name, one, by, made=made, identity=identity, origin=origin, by_code=True)
+
+    def _identity(self, one: T) -> tuple[str, Made | None]:
+        """What is at hand, once it was looked at."""
+        held = self._identities.get(id(one))
+        if held is None or held[0] is not one:
+            held = self._identities[id(one)] = (one, *self._identify(one))
+        return held[1], held[2]
+
+    def _identify(self, one: T, made: Made | None = None) -> tuple[str, Made | None]:
+        made = made if made is not None else self.kind.made(one)
+        if made is not None and made.text:
+            return sha256_text(made.text), made
+        return self.kind.describe(self.kind.named(one), one, False).content_hash, made
+
+    def _made(self, one: T) -> Made | None:
+        return self._identity(one)[1]
+
+    def _entry(self, name: str, type_: str, **fields: Any) -> Entry:
+        return Entry(self.kind.name, name, type_, body_of(**fields))
+
+    def _registered(
+        self,
+        name: str,
+        one: T,
+        by: By,
+        *,
+        made: Made | None,
+        identity: str,
+        origin: str,
+        by_code: bool = False,
+        alone: bool = False,
+        version: str | None = None,
+        state: LifeState = "active",
+        trusted: bool = True,
+        parent: str = "",
+        invokers: Sequence[str] | None = None,
+    ) -> Iterable[Entry]:
+        """The entries that make content a version of a component, from its history as it is now."""
+        history = self.registry.history(self.kind.name, name)
+        config = self._config(name, one, origin)
+        chosen, explicit = self._version_of(one, config, history, version)
+        if history is not None and chosen in history.names:
+            held = history.version(chosen)
+            if held.config.content_hash == config.content_hash and explicit:
+                # The text around it changed, not the component itself, whose version its author wrote down.
+                yield self._entry(name, "same", version=chosen, identity=identity)
+                return
+            raise VersionError(
+                f"{self.kind.name} {name}@{chosen} is registered with other content (made {held.created:%Y-%m-%d}"
+                f"{', ' + held.reason if held.reason else ''}); give it another version, or none to have it computed"
+            )
+        current = state == "active" and not alone and not (history is not None and history.pinned)
+        config = config.model_copy(update={"version": chosen, "state": "active"})
+        before = history.current if history is not None else None
+        yield self._entry(
+            name,
+            "registered",
+            version=chosen,
+            identity=identity,
+            config=config.model_dump(mode="json", exclude_defaults=True, exclude={"state"}),
+            source=sha256_text(made.text) if made is not None and made.text else "",
+            maker=made.maker.model_dump(mode="json", exclude_defaults=True) if made is not None else None,
+            explicit=explicit,
+            state=state,
+            parent=parent or (f"{name}@{before}" if before else ""),
+            distribution=self._distribution if origin == "package" else "",
+            origin=origin,
+            foreign=not trusted,
+            invokers=list(invokers) if invokers is not None else None,
+            current=current,
+            by_code=by_code,
+            **by.model_dump(),
+        )
+
+    def _version_of(
+        self, one: T, config: ComponentConfig, history: History | None, version: str | None
+    ) -> tuple[str, bool]:
+        """The version of new content, and whether it was written down."""
+        if version is not None:
+            return checked_component_version(f"{self.kind.name} {config.name!r}", version), True
+        names = history.names if history is not None else ()
+        last = max(names, key=version_order, default="0.0.0")
+        written = self.kind.written(one)
+        if written is not None and (written[1] or version_order(written[0]) > version_order(last)):
+            return written
+        if history is None or not names:
+            return _DEFAULT, False
+        before = history.version(history.current or last).config
+        level = level_of(config_changes(before, config))
+        plain = ".".join(map(str, version_order(last)))
+        return next_version(plain, "patch" if level == "none" else level), False
+
+    async def admit(self, components: Mapping[str, T]) -> dict[str, T]:
+        """What is at hand for one run only, under the versions it has: known from now on, but its names mean nothing.
+
+        Raises:
+            VersionError: for an explicit version that is known with other content.
+        """
+
+        def plan() -> Iterable[Entry]:
+            for name, one in components.items():
+                identity, made = self._identity(one)
+                history = self.registry.history(self.kind.name, name)
+                if history is None or history.known_as(identity) is None:
+                    yield from self._registered(
+                        name, one, By(author=""), made=made, identity=identity, origin="run", alone=True
+                    )
+
+        texts = [made.text for one in components.values() if (made := self._identity(one)[1]) is not None and made.text]
+        await self.registry.refresh()
+        if next(iter(plan()), None) is not None:
+            await self.registry.keep(texts)
+            await self.registry.write(plan)
+        admitted = {}
+        for name, one in components.items():
+            version = self._history(name, hidden=True).known_as(self._identity(one)[0])
+            admitted[name] = self.kind.renamed(one, name, version or self.kind.version_of(one))
+        return admitted
+
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def names(self) -> tuple[str, ...]:
-        """All names, sorted."""
-        return tuple(sorted(self._components))
+        """The names that mean something here, sorted: what only code chose means nothing where that is not at hand."""
+        if self._names[:2] != (self.registry.count, self._handed):
+            found = self.registry.histories(self.kind.name)
+            names = tuple(one.name for one in found if one.usable and (not one.by_code or one.name in self._given))
+            self._names = (self.registry.count, self._handed, names)
+        return self._names[2]
 
-    def get(self, name: str) -> T:
+    def live(self) -> dict[str, T]:
+        """Every component by name as runs use it; those that could not be made again are left out (`failures`)."""
+        return {
+            name: self._loaded[key] for name in self.names() if (key := (name, self._current(name))) in self._loaded
+        }
+
+    def failures(self) -> dict[str, str]:
+        """Why components that are registered cannot be used here, by name."""
+        return {
+            name: self._failed[key] for name in self.names() if (key := (name, self._current(name))) in self._failed
+        }
+
+    def _current(self, name: str) -> str:
+        return self._history(name).current or ""
+
+    def _history(self, name: str, *, hidden: bool = False) -> History:
+        """A history by name.
+
+        Raises:
+            UnknownComponentError: with the nearest names.
+        """
+        found = self.registry.history(self.kind.name, name)
+        if found is not None and (hidden or (found.usable and (not found.by_code or name in self._given))):
+            return found
+        names = self.names()
+        close = difflib.get_close_matches(str(name), names, n=3)
+        guess = f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(names[:20]) or 'none'}"
+        gone = " any more (it was unregistered; restore it)" if found is not None and found.hidden else ""
+        raise UnknownComponentError(f"no {self.kind.name} {str(name)[:80]!r}{gone}; {guess}")
+
+    async def get(self, name: str, version: str | None = None) -> T:
         """The component itself.
 
         Raises:
             UnknownComponentError: with the nearest names.
+            VersionError: with the versions there are, or for one whose text was not kept.
         """
-        try:
-            return self._components[name]
-        except KeyError:
-            close = difflib.get_close_matches(name, self._components, n=3)
-            guess = (
-                f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(self.names()) or 'none'}"
-            )
-            raise UnknownComponentError(f"no {self.kind.name} {name!r}; {guess}") from None
+        history = self._history(name, hidden=version is not None)
+        wanted = history.version(version)
+        found = await self._load(name, wanted)
+        if found is None:
+            raise VersionError(self._failed[name, wanted.version])
+        return found
 
-    def info(self, name: str) -> ComponentConfig:
+    async def _load(self, name: str, wanted: Version) -> T | None:
+        """A version as an object: the one at hand where that is its content, else made from its text."""
+        key = name, wanted.version
+        if key in self._loaded:
+            return self._loaded[key]
+        at_hand = self._given.get(name)
+        if at_hand is not None:
+            history = self._history(name, hidden=True)
+            if history.known_as(self._identity(at_hand)[0]) == wanted.version:
+                self._loaded[key] = self._limited(self.kind.renamed(at_hand, name, wanted.version), wanted)
+                return self._loaded[key]
+        try:
+            self._loaded[key] = await self._make(name, wanted)
+        except (SourceError, VersionError) as exc:
+            self._failed[key] = str(exc)
+            return None
+        self._failed.pop(key, None)
+        return self._loaded[key]
+
+    async def _make(self, name: str, wanted: Version) -> T:
+        what = f"{self.kind.name} {name}@{wanted.version}"
+        if wanted.maker is None or (wanted.maker.how in ("module", "source", "prompt") and not wanted.source):
+            raise VersionError(
+                f"{what} is not at hand and its text was not kept (it is not defined at the top of a module); "
+                "register it from its source, or give it to the workspace"
+            )
+        text = await self.registry.text(wanted.source) if wanted.source else ""
+        if not wanted.foreign or not self.kind.is_code(wanted.maker):
+            made = self.kind.make(name, wanted.maker, text)
+        elif self.kind.make_foreign is not None:
+            made = await self.kind.make_foreign(name, wanted.maker, text, wanted.config)
+        else:
+            raise VersionError(
+                f"{what} came from elsewhere, and the code of {self.kind.plural} from elsewhere is not executed; "
+                "read its source and register it as your own"
+            )
+        return self._limited(self.kind.renamed(made, name, wanted.version), wanted)
+
+    def _limited(self, one: T, wanted: Version) -> T:
+        """With who may invoke it, where its registration says so."""
+        if wanted.invokers is None or self.kind.limited is None:
+            return one
+        return self.kind.limited(one, wanted.invokers)
+
+    def info(self, name: str, version: str | None = None) -> ComponentConfig:
         """What is known of a component.
 
         Raises:
-            UnknownComponentError: with the nearest names.
+            UnknownComponentError, VersionError.
         """
-        component = self.get(name)
-        if name not in self._configs:
-            self._configs[name] = self.kind.describe(name, component, name in self._builtin)
-        return self._configs[name]
+        wanted = self._history(name, hidden=version is not None).version(version)
+        return wanted.config.model_copy(update={"state": wanted.state, "origin": wanted.origin})
+
+    def _config(self, name: str, one: T, origin: str) -> ComponentConfig:
+        config = self.kind.describe(name, one, origin == "package")
+        return config.model_copy(update={"origin": origin})
 
     def retrieve(self, query: str, *, limit: int = 10) -> list[Found]:
-        """The components that fit a query, best first."""
+        """The components that fit a query, best first. One more component is added to the index, nothing is rebuilt."""
         if self._index is None:
             self._index = Index()
-            for name in self.names():
+        names = {name: self._current(name) for name in self.names()}
+        for name in [one for one in self._indexed if self._indexed[one] != names.get(one)]:
+            self._index.remove(name)
+            del self._indexed[name]
+        for name, version in names.items():
+            if name not in self._indexed:
                 self._index.add(name, self.info(name).described)
+                self._indexed[name] = version
+        fit = frozenset(name for name in names if self._history(name).version().state == "active")
         return [
             Found(config=self.info(match.key), score=round(match.score, 4))
-            for match in self._index.search(query, limit=limit)
+            for match in self._index.search(query, limit=limit, among=fit)
         ]
 
     def contract(self) -> str:
         """One document that describes all of them (000, app. C.2)."""
+        names = self.names()
         parts = [f"# {self.kind.plural.capitalize()}", ""]
-        parts += [f"- {self.info(name).entry}" for name in self.names()] or ["There are none."]
-        return "\n".join(parts) + "\n\n" + "\n".join(self.info(name).text for name in self.names())
+        parts += [f"- {self.info(name).entry}" for name in names] or ["There are none."]
+        return "\n".join(parts) + "\n\n" + "\n".join(self.info(name).text for name in names)
 
+    def versions(self, name: str) -> tuple[Version, ...]:
+        """Every version of a component, oldest first; of an unregistered one too."""
+        return self._history(name, hidden=True).all()
 
-class Server(Generic[T]):
-    """The operations of one protocol on its context manager: `ws.tcp`, `ws.ecp`, `ws.acp` (000, definitions 4, 7, 10).
+    async def source(self, name: str, version: str | None = None) -> str:
+        """The text a version is made of, "" where none is kept."""
+        wanted = self._history(name, hidden=version is not None).version(version)
+        return await self.registry.text(wanted.source) if wanted.source else ""
 
-    Args:
-        manager: see ContextManager.
-    """
+    # -- operations ----------------------------------------------------------------------------------------------------
 
-    def __init__(self, manager: ContextManager[T]) -> None:
-        self.manager = manager
+    async def register(
+        self,
+        name: str,
+        one: T,
+        by: By,
+        *,
+        version: str | None = None,
+        state: LifeState = "active",
+        origin: str = "register",
+        made: Made | None = None,
+        trusted: bool = True,
+        parent: str = "",
+        invokers: Sequence[str] | None = None,
+        needs: bool = False,
+    ) -> ComponentConfig:
+        """Make content a version of a component; content that is known already is the version it is.
 
-    async def list(self) -> Sequence[str]:
-        """The names of all components."""
-        return self.manager.names()
+        Args:
+            needs: whether the component must be there already (`update`).
+        """
+        if invokers is not None and self.kind.limited is None:
+            raise NotAllowedError(f"who may invoke a {self.kind.name} cannot be limited; leave invokers out")
+        checked_component_name(self.kind.name, name)
+        if state not in ("active", "candidate"):
+            raise LifecycleError(f"a new version cannot be {state}; register it as active or candidate")
+        one = self.kind.renamed(one, name, version or self.kind.version_of(one))
+        identity, made = self._identify(one, made)
+        if made is not None and made.text:
+            await self.registry.keep([made.text])
+        if needs:
+            await self.registry.refresh()
+            self._history(name)
 
-    async def get(self, name: str) -> T:
-        """The component itself.
+        def plan() -> Iterable[Entry]:
+            history = self.registry.history(self.kind.name, name)
+            known = history.known_as(identity) if history is not None else None
+            if history is not None and known is not None and version in (None, known):
+                if state == "active" and not history.pinned and (history.current != known or history.hidden):
+                    yield from self._to_active(history, known, by)
+                return
+            yield from self._registered(
+                name,
+                one,
+                by,
+                made=made,
+                identity=identity,
+                origin=origin,
+                version=version,
+                state=state,
+                trusted=trusted,
+                parent=parent,
+                invokers=invokers,
+            )
+
+        await self.registry.write(plan)
+        history = self._history(name, hidden=True)
+        chosen = history.known_as(identity) or ""
+        if trusted:
+            self._loaded[name, chosen] = self._limited(self.kind.renamed(one, name, chosen), history.version(chosen))
+        return self.info(name, chosen)
+
+    def _to_active(self, history: History, version: str, by: By) -> Iterable[Entry]:
+        state = history.version(version).state
+        if state != "active":
+            history.check_step(version, "active")
+            yield self._entry(history.name, "state", version=version, state="active", **by.model_dump())
+        yield self._entry(history.name, "activated", version=version, **by.model_dump())
+
+    async def copy(self, name: str, new_name: str, by: By, *, version: str | None = None) -> ComponentConfig:
+        """The current version under another name, with its lineage."""
+        checked_component_name(self.kind.name, new_name)
+        held = self._history(name).version()
+        if self.registry.history(self.kind.name, new_name) is not None and new_name in self.names():
+            raise VersionError(f"there is a {self.kind.name} {new_name!r} already; choose another name for the copy")
+        one = await self.get(name)
+        text = await self.registry.text(held.source) if held.source else ""
+        made = None
+        if held.maker is not None:
+            made = self.kind.copied(Made(text, held.maker), name, new_name)
+        return await self.register(
+            new_name,
+            self.kind.renamed(one, new_name, version or _DEFAULT),
+            by,
+            version=version,
+            origin=held.origin if held.origin != "package" else "register",
+            made=made,
+            trusted=not held.foreign,
+            parent=held.config.component,
+            invokers=held.invokers,
+        )
+
+    async def unregister(self, name: str, by: By) -> None:
+        """Hide a name; its versions stay readable, and `restore` brings it back."""
+        await self.registry.refresh()
+        self._history(name)
+
+        def plan() -> Iterable[Entry]:
+            history = self.registry.history(self.kind.name, name)
+            if history is not None and not history.hidden:
+                yield self._entry(name, "hidden", **by.model_dump())
+
+        await self.registry.write(plan)
+
+    async def restore(
+        self, name: str, by: By, *, version: str | None = None, pinned: bool | None = None
+    ) -> ComponentConfig:
+        """Make a version the current one, as it was; it is made before anything is written.
+
+        Args:
+            version: the current one of an unregistered name by default.
+            pinned: whether the code at hand may replace it (False), or not (True); None leaves that as it is.
+        """
+        await self.registry.refresh()
+        history = self._history(name, hidden=True)
+        chosen = history.version(version).version
+        if history.version(chosen).state == "candidate":
+            raise LifecycleError(
+                f"{self.kind.name} {name}@{chosen} is a candidate, which never was in use; activate it instead"
+            )
+        await self.get(name, chosen)
+
+        def plan() -> Iterable[Entry]:
+            now = self._history(name, hidden=True)
+            if now.current != chosen or now.hidden or now.version(chosen).state != "active" or now.by_code:
+                yield from self._to_active(now, chosen, by)
+            if pinned is not None and now.pinned != pinned:
+                yield self._entry(name, "pinned", pinned=pinned, **by.model_dump())
+
+        await self.registry.write(plan)
+        return self.info(name)
+
+    async def to_state(self, name: str, state: LifeState, by: By, *, version: str | None = None) -> ComponentConfig:
+        """Send a version on in its life.
 
         Raises:
-            UnknownComponentError: with the nearest names.
+            LifecycleError: from where it is it cannot go there, or the name would be left without a version.
         """
-        return self.manager.get(name)
+        await self.registry.refresh()
+        chosen = self._history(name, hidden=True).version(version).version
+        if state == "active":
+            await self.get(name, chosen)
 
-    async def info(self, name: str) -> ComponentConfig:
-        """What is known of a component: description, version, operations with their schemas.
+        def plan() -> Iterable[Entry]:
+            history = self._history(name, hidden=True)
+            history.check_step(chosen, state)
+            if state == "active":
+                yield from self._to_active(history, chosen, by)
+                return
+            if state == "archived" and history.current == chosen and not history.hidden:
+                raise LifecycleError(
+                    f"{self.kind.name} {name}@{chosen} is what {name!r} means now; restore another version first, or "
+                    "unregister it"
+                )
+            yield self._entry(name, "state", version=chosen, state=state, **by.model_dump())
 
-        Raises:
-            UnknownComponentError: with the nearest names.
-        """
-        return self.manager.info(name)
+        await self.registry.write(plan)
+        return self.info(name, chosen)
 
-    async def retrieve(self, query: str, *, limit: int = 10) -> Sequence[Found]:
-        """The components that fit a query, best first; by words and their pieces, without a model."""
-        return self.manager.retrieve(query, limit=limit)
+    async def unpin(self, name: str, by: By) -> None:
+        """Let the code at hand decide again which version is the current one."""
+        await self.registry.refresh()
+        self._history(name)
 
-    async def contract(self) -> str:
-        """One Markdown document that describes all components."""
-        return self.manager.contract()
+        def plan() -> Iterable[Entry]:
+            if self._history(name).pinned:
+                yield self._entry(name, "pinned", pinned=False, **by.model_dump())
+
+        await self.registry.write(plan)
+
+    async def variables(self, name: str, version: str | None = None) -> list[Variable]:
+        """The parts of a component that may be optimised."""
+        return self.kind.variables(await self.get(name, version), await self._made_of(name, version))
+
+    async def _made_of(self, name: str, version: str | None) -> Made | None:
+        held = self._history(name, hidden=version is not None).version(version)
+        if held.maker is None:
+            return None
+        return Made(await self.registry.text(held.source) if held.source else "", held.maker)
+
+    async def set_variables(
+        self, name: str, values: Mapping[str, str], by: By, *, version: str | None = None, trusted: bool = True
+    ) -> ComponentConfig:
+        """A new version with other values for some of these parts; nothing is registered unless it can be made."""
+        what = f"{self.kind.name} {name!r}"
+        check_variables(what, values, await self.variables(name))
+        made = await self._made_of(name, None)
+        held = self._history(name).version()
+        if made is None or (not made.text and made.maker.how != "fields"):
+            raise VersionError(
+                f"the text of {what} was not kept, so it cannot be rewritten; register it from its source"
+            )
+        new = self.kind.rewritten(await self.get(name), made, values)
+        trusted = trusted and not held.foreign
+        if trusted or not self.kind.is_code(new.maker):
+            one = self.kind.make(name, new.maker, new.text)
+        elif self.kind.make_foreign is not None:
+            one = await self.kind.make_foreign(name, new.maker, new.text, None)
+        else:
+            raise VersionError(
+                f"code of {self.kind.plural} that the workspace's user did not write is not executed; {what} stays"
+            )
+        return await self.register(
+            name, one, by, version=version, made=new, origin="setvars", trusted=trusted, invokers=held.invokers
+        )
 
 
-__all__ = ["ComponentConfig", "ContextManager", "Found", "Kind", "KindName", "Operation", "Server", "first_sentence"]
+__all__ = [
+    "By",
+    "ComponentConfig",
+    "ContextManager",
+    "Found",
+    "Kind",
+    "KindName",
+    "Operation",
+    "first_sentence",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pydantic_core import PydanticSerializationError
@@ -78,6 +78,7 @@ class ToolHandler:
 
     Args:
         tools: finds a tool by name.
+        called: tools by `name@version`, for calls of another version than the one the name means.
         max_result_chars: longer results are cut before they are recorded; the whole becomes an artifact.
         timeout_s: limit of one call, for tools that have none of their own and are not composite.
         threads: where plain functions run; shared by all runs of a workspace, which closes it.
@@ -87,23 +88,28 @@ class ToolHandler:
         self,
         tools: Callable[[str], Tool | None],
         *,
+        called: Mapping[str, Tool] | None = None,
         max_result_chars: int = 20_000,
         timeout_s: float | None = 120.0,
         threads: Threads | None = None,
     ) -> None:
-        self._tools = tools
+        self._by_name = tools
+        self._called = called or {}
         self._max_chars = max_result_chars
         self._timeout_s = timeout_s
         self._threads = threads or Threads(32)
 
+    def _tool(self, effect: Effect) -> Tool | None:
+        return self._called.get(effect.component) or self._by_name(effect.name)
+
     def mode(self, effect: Effect) -> Mode:
         """The tool's, the effect's for a tool that is gone."""
-        tool = self._tools(effect.name)
+        tool = self._tool(effect)
         return effect.mode if tool is None else tool.mode
 
     def bound(self, effect: Effect) -> Bound:
         """What the tool says one call can cost."""
-        tool = self._tools(effect.name)
+        tool = self._tool(effect)
         return NO_COST if tool is None else tool.bound
 
     def redact(self, effect: Effect) -> Effect:
@@ -118,9 +124,13 @@ class ToolHandler:
         """
         # An agent's own tools (`done` with its answer's schema) are kept by its session, the parent of the call's.
         own: dict[str, Tool] = getattr(getattr(ctx, "parent", None), "own_tools", {})
-        tool = own.get(effect.name) or self._tools(effect.name)
+        tool = own.get(effect.name) or self._tool(effect)
         if tool is None:
             return failed("mistake", f"no tool {effect.name!r} is registered in this workspace")
+        parent = getattr(ctx, "parent", None)
+        if tool.traits.invokers is not None and parent is not None and parent.actor not in tool.traits.invokers:
+            who = ", ".join(tool.traits.invokers) or "nobody"
+            return failed("denied", f"{parent.actor} may not call {tool.name}; these may: {who}")
         # Again, though effect_for did: the tool may have changed since, and arguments may have been redacted.
         arguments, sentence = tool.validate(effect.arguments)
         if arguments is None:

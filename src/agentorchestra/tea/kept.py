@@ -58,9 +58,27 @@ def module_text(one: Tool[..., Any]) -> str:
     """
     function = inspect.unwrap(one)
     module = sys.modules.get(getattr(function, "__module__", "") or "")
-    if module is None or not any(value is one or value is function for value in vars(module).values()):
+    if module is None or not any(_is(value, function) for value in vars(module).values()):
         return ""
     return _text_of(getattr(getattr(function, "__code__", None), "co_filename", ""), module.__name__)
+
+
+def _is(value: object, function: object) -> bool:
+    # Under another version a tool is another object around the same function.
+    return value is function or (isinstance(value, Tool) and inspect.unwrap(value) is function)
+
+
+def class_text(cls: Any) -> str:
+    """The text of the module that a class is defined in at its top, "" for anything else."""
+    module = sys.modules.get(getattr(cls, "__module__", "") or "")
+    if not isinstance(cls, type) or module is None or getattr(module, cls.__name__, None) is not cls:
+        return ""
+    return _text_of(getattr(module, "__file__", None) or "", module.__name__)
+
+
+def package_of(one: Any) -> str:
+    """The package of the module that something is defined in, for relative imports in its text."""
+    return str(getattr(sys.modules.get(getattr(one, "__module__", "") or ""), "__package__", None) or "")
 
 
 @cache
@@ -107,4 +125,4 @@ def _found(module: types.ModuleType, name: str) -> Tool[..., Any] | None:
     return tool(function) if inspect.isfunction(function) else None
 
 
-__all__ = ["module_text", "pin_of", "pinned_tool", "schemas_text", "texts_of"]
+__all__ = ["class_text", "module_text", "package_of", "pin_of", "pinned_tool", "schemas_text", "texts_of"]

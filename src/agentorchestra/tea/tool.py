@@ -102,6 +102,7 @@ class Traits:
         explicit: whether the version was written down, rather than left to the registry.
         origin: where it came from, where it is not of this program: `mcp:NAME`.
         distribution: what it came with, and its version: `weather-server 2.1.0 (protocol 2025-11-25)`.
+        invokers: who may call it (names of agents, `user` for calls outside of runs); None for everybody.
     """
 
     version: str = "1.0.0"
@@ -116,6 +117,7 @@ class Traits:
     explicit: bool = False
     origin: str = ""
     distribution: str = ""
+    invokers: tuple[str, ...] | None = None
 
 
 class Tool(Generic[P, R]):
@@ -201,6 +203,12 @@ class Tool(Generic[P, R]):
             other.name = name
             other.content_hash = sha256_json([self._source or source_of(self._function), other.schema.digest])
         other.traits = replace(self.traits, version=version)
+        return other
+
+    def limited(self, invokers: tuple[str, ...]) -> Tool[P, R]:
+        """The same tool, which only these may call: names of agents, `user` for calls outside of runs."""
+        other = copy(self)
+        other.traits = replace(self.traits, invokers=invokers)
         return other
 
     def __repr__(self) -> str:

@@ -324,6 +324,11 @@ class MemoryStore:
             rows = [row for history in found for row in history]
         return [histories.decode(row) for row in rows]
 
+    async def component_count(self) -> int:
+        """See `Store.component_count`."""
+        with self._use():
+            return sum(len(history) for history in self._components.values())
+
     async def component_heads(self) -> dict[tuple[str, str], int]:
         """See `Store.component_heads`."""
         with self._use():

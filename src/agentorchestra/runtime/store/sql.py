@@ -903,6 +903,10 @@ class SqlStore(ABC):
             lambda connection: {(kind, name): seq for kind, name, seq in connection.execute(_HEADS)}
         )
 
+    async def component_count(self) -> int:
+        """See `Store.component_count`."""
+        return await self._read(lambda connection: int(connection.execute(_COUNT).scalar_one()))
+
     async def run_states(self) -> list[RunState]:
         """See `Store.run_states`."""
         return await self._read(lambda connection: sweeping.run_states(connection, self._now()))
@@ -1115,6 +1119,7 @@ class SqlStore(ABC):
 
 _KIND = components.c.kind
 _HEADS = select(_KIND, components.c.name, func.max(components.c.seq)).group_by(_KIND, components.c.name)
+_COUNT = select(func.count()).select_from(components)
 _CHANGES = select(*components.c).order_by(_KIND, components.c.name, components.c.seq)
 
 

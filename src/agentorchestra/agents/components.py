@@ -1,0 +1,154 @@
+"""The components of a workspace: what is at hand and what is registered, of every kind (000, app. C.1, C.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.registry import AGENT, builtin_agents
+from agentorchestra.core.clock import Clock
+from agentorchestra.core.protocols import Store
+from agentorchestra.tea.context import ContextManager
+from agentorchestra.tea.foreign import Programs
+from agentorchestra.tea.kinds import ENVIRONMENT, PROMPT, EnvironmentFactory, tool_kind
+from agentorchestra.tea.prompts import Prompt, PromptLibrary
+from agentorchestra.tea.registering import entry_points
+from agentorchestra.tea.registry import Registry
+from agentorchestra.tea.servers import Access, ACPServer, ECPServer, Server, TCPServer
+from agentorchestra.tea.tool import Tool
+from agentorchestra.tea.toolkit import Toolkit
+
+ToolContextManager = ContextManager[Tool[..., Any]]
+EnvironmentContextManager = ContextManager[EnvironmentFactory]
+AgentContextManager = ContextManager[Agent]
+PromptManager = ContextManager[Prompt]
+
+
+class Components:
+    """The managers and servers of one open workspace.
+
+    Args:
+        store: keeps the histories.
+        clock: dates them.
+        programs: where code runs that the workspace's user did not write.
+        tools: those at hand, by name.
+        builtin_tools: names of those that come with the package.
+        toolkits: opened before they are first needed.
+        environments, agents: at hand, by name.
+        prompts: packaged, the application's and the workspace's own.
+        distribution: the package's version.
+        access: how components are called outside of a run.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        programs: Programs,
+        tools: Mapping[str, Tool[..., Any]],
+        builtin_tools: Iterable[str],
+        toolkits: Sequence[Toolkit],
+        environments: Mapping[str, EnvironmentFactory],
+        agents: Mapping[str, Agent],
+        prompts: PromptLibrary,
+        distribution: str,
+        access: Access,
+    ) -> None:
+        self.registry = Registry(store, clock)
+        self._toolkits = tuple(toolkits)
+        self._opened: list[Toolkit] = []
+        self._offered: dict[str, tuple[str, ...]] = {}
+        self._stale: set[str] = set()
+        self._started = False
+        self._lock = asyncio.Lock()
+        self._library = prompts
+        registry = self.registry
+        self.tools: ToolContextManager = ContextManager(
+            tool_kind(programs), registry, tools, builtin=builtin_tools, distribution=distribution
+        )
+        self.environments: EnvironmentContextManager = ContextManager(ENVIRONMENT, registry, environments)
+        self.agents: AgentContextManager = ContextManager(
+            AGENT, registry, agents, builtin=builtin_agents(), distribution=distribution
+        )
+        self.prompts: PromptManager = ContextManager(
+            PROMPT,
+            registry,
+            {name: prompts.get(name) for name in prompts.names},
+            builtin=prompts.packaged,
+            distribution=distribution,
+        )
+        self.tcp = TCPServer(self.tools, access)
+        self.ecp = ECPServer(self.environments, access)
+        self.acp = ACPServer(self.agents, access)
+        self.prompt_components: Server[Prompt] = Server(self.prompts, access)
+
+    @property
+    def managers(self) -> tuple[ContextManager[Any], ...]:
+        """One for each kind."""
+        return self.tools, self.environments, self.agents, self.prompts
+
+    @property
+    def servers(self) -> tuple[Server[Any], ...]:
+        """One for each kind."""
+        return self.tcp, self.ecp, self.acp, self.prompt_components
+
+    async def ready(self) -> None:
+        """Open what is not open yet, read what was registered since, register what is at hand and unknown.
+
+        Raises:
+            VersionError: for an explicit version that is known with other content.
+            SourceError, McpError: for an entry point or a toolkit that cannot be used.
+        """
+        async with self._lock:
+            if not self._started:
+                for manager in self.managers:
+                    found = {one.name: one.one for one in entry_points(manager.kind)}
+                    manager.give(
+                        {name: one for name, one in found.items() if not manager.has(name)}, origin="installed"
+                    )
+                for toolkit in self._toolkits:
+                    if toolkit not in self._opened:
+                        offered = await toolkit.open(self._changed(toolkit.name))
+                        self._opened.append(toolkit)
+                        self._take(toolkit, offered)
+                self._started = True
+            for toolkit in [one for one in self._opened if one.name in self._stale]:
+                self._stale.discard(toolkit.name)
+                self._take(toolkit, toolkit.tools())
+            await self.registry.refresh()
+            for server in self.servers:
+                await server.reload()
+            for manager in self.managers:
+                await manager.ready()
+
+    def _changed(self, name: str) -> Callable[[], None]:
+        return lambda: self._stale.add(name)
+
+    def _take(self, toolkit: Toolkit, offered: Sequence[Tool[..., Any]]) -> None:
+        named = {one.name: one for one in offered}
+        self.tools.take(set(self._offered.get(toolkit.name, ())) - set(named))
+        self.tools.give(named, origin=toolkit.name)
+        self._offered[toolkit.name] = tuple(named)
+
+    def library(self) -> PromptLibrary:
+        """The prompts as runs use them."""
+        return self._library.with_prompts(self.prompts.live())
+
+    async def close(self) -> None:
+        """Close the toolkits."""
+        opened, self._opened = self._opened, []
+        for toolkit in reversed(opened):
+            await toolkit.close()
+        self._started = False
+
+
+__all__ = [
+    "AgentContextManager",
+    "Components",
+    "EnvironmentContextManager",
+    "PromptManager",
+    "ToolContextManager",
+]

@@ -1,0 +1,153 @@
+"""The one registry: the histories of all components, in the workspace's store (architecture, first idea).
+
+Entries are appended with their place in the history, so that of two processes which want to add the next one only one
+can: the other reads what came, decides anew and tries again. Nothing is half-registered: texts are kept before the
+entry that names them, and the entries of one operation are written together or not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from agentorchestra.core.clock import Clock
+from agentorchestra.core.components import ComponentChange
+from agentorchestra.core.errors import ComponentConflictError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.protocols import Store
+from agentorchestra.core.spec import SOURCE_MEDIA_TYPE
+from agentorchestra.tea.history import History
+
+
+class Entry(NamedTuple):
+    """An entry that is to be written; `ts` where it was made elsewhere, else it is made now."""
+
+    kind: str
+    name: str
+    type: str
+    body: dict[str, JsonValue]
+    ts: datetime | None = None
+
+
+_TRIES = 200
+_PAUSE_S = 0.005
+
+
+class Registry:
+    """Histories by kind and name, as this process has read them.
+
+    Args:
+        store: keeps them.
+        clock: dates new entries.
+
+    Attributes:
+        count: entries that were read or written here: it grows with every one.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._histories: dict[tuple[str, str], History] = {}
+        self._kept: dict[str, str] = {}
+        self.count = 0
+        self._writing = asyncio.Lock()
+
+    def history(self, kind: str, name: str) -> History | None:
+        """The history of a component, None where nothing is written of it."""
+        return self._histories.get((kind, name))
+
+    def histories(self, kind: str) -> list[History]:
+        """All of a kind, by name."""
+        return [one for key, one in sorted(self._histories.items()) if key[0] == kind]
+
+    async def refresh(self) -> set[tuple[str, str]]:
+        """Read what was written since, here or elsewhere; whose histories grew."""
+        count = await self._store.component_count()
+        if count == self.count:
+            return set()
+        heads = await self._store.component_heads()
+        grown = [key for key, seq in heads.items() if key not in self._histories or self._histories[key].seq < seq]
+        if not grown:
+            return set()
+        few = len(grown) <= _FEW
+        for change in await self._store.component_changes(grown if few else None):
+            key = (change.kind, change.name)
+            history = self._histories.setdefault(key, History(*key))
+            if change.seq == history.seq + 1:
+                history.apply(change)
+                self.count += 1
+        return set(grown)
+
+    async def write(self, plan: Callable[[], Iterable[Entry]]) -> list[ComponentChange]:
+        """Append what a plan says, all of it or nothing.
+
+        Args:
+            plan: what is to be written, decided from the histories as they are; asked again after another process was
+                faster. It raises what refuses the operation.
+
+        Returns:
+            What was written.
+
+        Raises:
+            ComponentConflictError: others were faster every time.
+        """
+        async with self._writing:
+            for attempt in range(_TRIES):
+                await self.refresh()
+                changes = self._placed(plan())
+                if not changes:
+                    return []
+                try:
+                    await self._store.record_components(changes)
+                except ComponentConflictError:
+                    await asyncio.sleep(_PAUSE_S * (1 + attempt % 7))
+                    continue
+                for change in changes:
+                    key = (change.kind, change.name)
+                    self._histories.setdefault(key, History(*key)).apply(change)
+                    self.count += 1
+                return changes
+        names = ", ".join(sorted({f"{change.kind} {change.name}" for change in changes}))
+        raise ComponentConflictError(f"others wrote to the history of {names} {_TRIES} times first; try again")
+
+    def _placed(self, entries: Iterable[Entry]) -> list[ComponentChange]:
+        seqs: dict[tuple[str, str], int] = {}
+        changes = []
+        now = self._clock.now()
+        for kind, name, type_, body, ts in entries:
+            held = self._histories.get((kind, name))
+            seq = seqs.get((kind, name), held.seq if held is not None else 0) + 1
+            seqs[kind, name] = seq
+            changes.append(ComponentChange(kind=kind, name=name, seq=seq, ts=ts or now, type=type_, body=body))
+        return changes
+
+    async def keep(self, texts: Iterable[str]) -> list[str]:
+        """Keep texts as blobs; their SHA-256."""
+        listed = list(texts)
+        digests = [sha256_text(text) for text in listed]
+        new = {digest: text for digest, text in zip(digests, listed, strict=True) if digest not in self._kept}
+        await asyncio.gather(*(self._store.put_blob(text.encode(), SOURCE_MEDIA_TYPE) for text in new.values()))
+        self._kept.update(new)
+        return digests
+
+    async def text(self, sha256: str) -> str:
+        """A text that was kept."""
+        if sha256 not in self._kept:
+            self._kept[sha256] = (await self._store.get_blob(sha256)).decode("utf-8")
+        return self._kept[sha256]
+
+
+_FEW = 500
+"""So many histories are asked for by name; more of them come with everything."""
+
+
+def body_of(**fields: Any) -> dict[str, JsonValue]:
+    """The body of an entry, without what says nothing."""
+    return {key: value for key, value in fields.items() if value not in (None, "", False)}
+
+
+__all__ = ["Entry", "Registry", "body_of"]
