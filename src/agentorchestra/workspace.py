@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -27,7 +27,8 @@ from typing_extensions import TypeVar
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.clock import Clock, SystemClock
-from agentorchestra.core.effects import Effect, EffectKind
+from agentorchestra.core.content import Block, Source
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import (
     AgentFailedError,
     AnswerError,
@@ -35,11 +36,13 @@ from agentorchestra.core.errors import (
     BudgetError,
     EmptyTaskError,
     FileInputError,
+    NotAllowedError,
     OutputError,
     PinError,
     PromptError,
     ReplayError,
     SettingsError,
+    ToolDefinitionError,
     UnknownComponentError,
     UnknownModelError,
     UnknownRunError,
@@ -75,6 +78,9 @@ from agentorchestra.core.spec import (
 )
 from agentorchestra.runtime.answers import answered_already, settle
 from agentorchestra.runtime.bus import Bus, Notice
+from agentorchestra.runtime.calls import SYSTEM as CALLS
+from agentorchestra.runtime.calls import TASK as CALLS_TASK
+from agentorchestra.runtime.calls import DirectCalls, LiveMapping, repeated
 from agentorchestra.runtime.code import CodeHandler
 from agentorchestra.runtime.collect import GRACE_S, Collected, Retention, collect
 from agentorchestra.runtime.compare import Comparison, compare_runs
@@ -88,13 +94,15 @@ from agentorchestra.runtime.sandbox import Sandbox
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.store.pages import selected_events
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
+from agentorchestra.runtime.vars import KEPT
 from agentorchestra.runtime.waiting import GOES_ON, actors, due_runs, end_undriven, not_yet, requested, waiting_until
 
 if TYPE_CHECKING:
     from agentorchestra.agents.agent import Agent
+    from agentorchestra.agents.components import Components
     from agentorchestra.runtime.bundle.format import Exported, Imported
-    from agentorchestra.tea.context import Server
     from agentorchestra.tea.prompts import Prompt, PromptLibrary
+    from agentorchestra.tea.servers import ACPServer, ECPServer, Server, TCPServer
     from agentorchestra.tea.tool import Tool
     from agentorchestra.tools.files.carry import CarriedFiles
     from agentorchestra.tools.files.keep import Kept
@@ -198,6 +206,8 @@ class Workspace(Generic[Deps]):
         self._tasks: set[asyncio.Task[Any]] = set()
         self._equipment: dict[str, _Equipment] = {}
         self._kept_texts: set[str] = set()
+        self._called: dict[str, Any] = {}
+        self._taken = -1
         self._scripts: list[Any] = []
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -249,7 +259,8 @@ class Workspace(Generic[Deps]):
         self.agents = _agents(self._given_agents, self.tools, self.systems, self.prompts)
         self._take_brought()
         check_agents(self._given_agents, self.agents, self.tools, self._environments)
-        self._managers: dict[str, Any] = {}
+        self._calls = DirectCalls(self.engine, self.store, self._create_calls, self._call_services)
+        self._components = self._make_components()
         # One for all runs: it bounds the threads in which plain functions run.
         self._threads = Threads(MAX_THREADS)
         self._programs: tuple[Interpreter, ...] = (
@@ -282,6 +293,7 @@ class Workspace(Generic[Deps]):
         """
         if not self._open:
             return
+        await self._calls.close()
         self._open = False
         await self.engine.close()
         if self._tasks:
@@ -289,6 +301,7 @@ class Workspace(Generic[Deps]):
         await self._threads.aclose()
         for interpreter in self._programs:
             await interpreter.aclose()
+        await self._components.close()
         await self._builtin.aclose()
         await self.models.aclose()
         await self.store.close()
@@ -315,52 +328,137 @@ class Workspace(Generic[Deps]):
         }
 
     @property
-    def tcp(self) -> Server[Tool[..., Any]]:
-        """The Tool Context Protocol: which tools there are, what they can do, which fit a task (000, app. C.2.1)."""
-        from agentorchestra.tea.kinds import TOOL
-
+    def tcp(self) -> TCPServer:
+        """The Tool Context Protocol: tools, their versions and life, which fit a task, calls (000, app. C.2.1)."""
         self._need_open()
-        server: Server[Tool[..., Any]] = self._server(
-            "tool", TOOL, self.tools, builtin=set(self.tools) - set(_tools(self._given_tools))
-        )
-        return server
+        return self._components.tcp
 
     @property
-    def ecp(self) -> Server[Callable[[], Environment]]:
+    def ecp(self) -> ECPServer:
         """The Environment Context Protocol (000, app. C.2.2)."""
-        from agentorchestra.tea.kinds import ENVIRONMENT
-
         self._need_open()
-        server: Server[Callable[[], Environment]] = self._server(
-            "environment", ENVIRONMENT, self._environments, builtin=()
-        )
-        return server
+        return self._components.ecp
 
     @property
-    def acp(self) -> Server[Agent]:
+    def acp(self) -> ACPServer:
         """The Agent Context Protocol (000, app. C.2.3)."""
-        from agentorchestra.agents.registry import AGENT, builtin_agents
-
         self._need_open()
-        server: Server[Agent] = self._server("agent", AGENT, self.agents, builtin=builtin_agents())
-        return server
+        return self._components.acp
 
     @property
     def prompt_components(self) -> Server[Prompt]:
         """The prompts, under the same operations."""
-        from agentorchestra.tea.kinds import PROMPT
-
         self._need_open()
-        prompts = {name: self.prompts.get(name) for name in self.prompts.names}
-        server: Server[Prompt] = self._server("prompt", PROMPT, prompts, builtin=self.prompts.packaged)
-        return server
+        return self._components.prompt_components
 
-    def _server(self, name: str, kind: Any, components: Mapping[str, Any], *, builtin: Iterable[str]) -> Any:
-        from agentorchestra.tea.context import ContextManager, Server
+    def _make_components(self) -> Components:
+        from agentorchestra.agents.components import Components
+        from agentorchestra.tea.servers import Access
 
-        if name not in self._managers:
-            self._managers[name] = Server(ContextManager(kind, components, builtin=builtin))
-        return self._managers[name]
+        access = Access(
+            self._ready,
+            invoke_tool=self._invoke_tool,
+            invoke_action=self._invoke_action,
+            state_of=self._state_of,
+            invoke_agent=self._invoke_agent,
+            environments=lambda: self._environments,
+        )
+        own = set(_tools(self._given_tools))
+        return Components(
+            store=self.store,
+            clock=self._clock,
+            programs=self._builtin.workbench,
+            tools={name: one for name, one in self.tools.items() if name not in self._behind},
+            builtin_tools=set(self.tools) - own,
+            toolkits=[one for one in self._given_tools if _is_toolkit(one)],
+            environments=self._given_environments,
+            agents={name: one for name, one in self.agents.items() if name not in self._agents_behind},
+            prompts=self.prompts,
+            distribution=_distribution(),
+            access=access,
+        )
+
+    async def _ready(self) -> None:
+        """Take into use what is registered: what is at hand has its versions then, and what others registered is there.
+
+        A run that was created before keeps what it had.
+        """
+        components = self._components
+        await components.ready()
+        if self._taken == components.registry.count:
+            return
+        self._taken = components.registry.count
+        behind = {name: one for name, one in self.tools.items() if name in self._behind}
+        self.tools = {**components.tools.live(), **behind}
+        hidden = {name: one for name, one in self.agents.items() if name in self._agents_behind}
+        self.agents = {**components.agents.live(), **hidden}
+        kept = {name: one for name, one in self._environments.items() if name in self._behind}
+        self._environments = {**components.environments.live(), **kept}
+        self.prompts = components.library()
+
+    async def _invoke_tool(self, tool: Tool[..., Any], arguments: Mapping[str, JsonValue]) -> Outcome:
+        from agentorchestra.tea.handlers import effect_for
+
+        allowed = tool.traits.invokers
+        if allowed is not None and "user" not in allowed:
+            raise NotAllowedError(
+                f"the tool {tool.name!r} may be called by {', '.join(allowed) or 'nobody'} only; register it with "
+                "invokers=[..., 'user'] to call it here"
+            )
+        self._called[tool.component] = tool
+        return await self._calls.perform(lambda root: effect_for(tool, dict(arguments), role="user"))
+
+    async def _invoke_action(self, name: str, action: str, arguments: Mapping[str, JsonValue]) -> Outcome:
+        from agentorchestra.tea.actions import action_effect
+
+        one = self._environments[name]()
+        return await self._calls.perform(lambda root: action_effect(one, action, arguments, role="user"))
+
+    async def _state_of(self, name: str) -> tuple[Block, ...]:
+        one = self._environments[name]()
+        effect = Effect(
+            kind=EffectKind.INVOKE_ACTION,
+            component=f"{one.name}@{one.version}",
+            arguments={"action": "state"},
+            mode=Mode.REPEATABLE,
+            instance=one.name,
+            role="user",
+        )
+        outcome = await self._calls.perform(lambda root: effect)
+        return tuple(outcome.blocks(Source(kind="environment", ref=name)))
+
+    async def _invoke_agent(self, name: str, task: str, options: dict[str, Any]) -> RunResult:
+        return await self.run(task, system=name, **options)
+
+    async def _create_calls(self) -> tuple[str, RunManifest]:
+        """The run that holds the calls made outside of runs."""
+        from agentorchestra.tea.kept import pin_of
+
+        run_id = new_run_id()
+        manifest = RunManifest(
+            task=CALLS_TASK,
+            system=CALLS,
+            model=self.settings.model,
+            tools={name: pin_of(one) for name, one in sorted(self.tools.items())}
+            | {name: pin_of(make()) for name, make in sorted(self._environments.items())},
+            seed=sha256_text(run_id)[:16],
+            budget=self._budget([self.settings.model], None, self.models),
+            on_ask="wait" if self.asker is not None else "deny",
+            app=self.app,
+            app_folder=self.app_folder,
+            distribution=_distribution(),
+            created=self._clock.now(),
+            embedding_model=self.settings.embedding_model,
+            transcription_model=self.settings.transcription_model,
+            sandbox=self._builtin.sandbox,
+        )
+        created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
+        await self.store.create_run(run_id, manifest, [created])
+        return run_id, manifest
+
+    def _call_services(self) -> Services:
+        tools = LiveMapping(lambda: self.tools)
+        return self._services(None, replace(self._base_equipment(), tools=tools), called=self._called)
 
     @property
     def runs_folder(self) -> Path:
@@ -483,14 +581,17 @@ class Workspace(Generic[Deps]):
         if not task:
             raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
         system = system or self.settings.system
-        find_system(system, self.systems)
+        if system not in self.agents:
+            find_system(system, self.systems)
         name = self._model_name(model)
-        equipment = self._equip(self._base_equipment(), tools, model)
+        await self._ready()
+        equipment = await self._equip(self._base_equipment(), tools, model)
         equipment.models.check(name)
         worded = finish != "text" or action == "code" or equipment.models.client(name).native_tools
         _check_finish(finish, output_type, native=worded)
         chosen_roles = self._roles(roles, explicit=model is not None, models=equipment.models)
         history = await self._earlier(session)
+        remembered = await self._remembered(session)
         steps = self.settings.max_steps if max_steps is None else max_steps
         if steps < 1:
             raise BudgetError(f"max_steps is {steps}; an agent needs at least 1")
@@ -531,8 +632,10 @@ class Workspace(Generic[Deps]):
             finish=finish,
             action=action,
             sandbox=self._builtin.sandbox,
+            kept=remembered,
             schemas=schemas,
             choices=tuple(sorted(self.settings.models)),
+            prompt_tool_chars=self.settings.prompt_tool_chars,
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self.store.create_run(run_id, manifest, [created])
@@ -574,7 +677,8 @@ class Workspace(Generic[Deps]):
         waits = record.status is RunStatus.WAITING and budget in (None, Budget())
         if waits and not_yet(await self.store.load(run_id), self._clock.now()):
             return self._typed(await self.result(run_id), output_type)
-        given = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
+        await self._ready()
+        given = await self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
         equipment = await self._as_started(record, given, pin=pin)
         self._check_components(record.manifest, equipment)
         equipment.models.check(record.manifest.model)
@@ -666,10 +770,19 @@ class Workspace(Generic[Deps]):
         """Perform the top agent on the root session."""
         from agentorchestra.agents.kit import agent_effect
 
+        if manifest.system == CALLS:
+            return await repeated(root)
+        tools = tuple(sorted(name for name in manifest.tools if name not in self._behind))
+        role, agent = "agent", self.agents.get(manifest.system) if manifest.system not in self.systems else None
+        if agent is not None:
+            role = agent.role
+            given = {*manifest.tools} - {*self._builtin.tools} if agent.tools is None else {*agent.tools}
+            tools = tuple(sorted(given & {*manifest.tools}))
         spec = AgentSpec(
             name=manifest.system,
             instruction=manifest.task,
-            tools=tuple(sorted(name for name in manifest.tools if name not in self._behind)),
+            tools=tools,
+            role=role,
             system=manifest.system,
             max_steps=manifest.max_steps,
             output_schema=manifest.output_schema,
@@ -725,7 +838,8 @@ class Workspace(Generic[Deps]):
         refuse_lost_environments(run_id, ledger, self._environments)
         for key, value in (outcomes or {}).items():
             replaceable(ledger, key, value)
-        equipment = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
+        await self._ready()
+        equipment = await self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
         self._check_components(parent.manifest, equipment)
         changes, overrides = await self._changes(parent.manifest, equipment, model, roles, prompts)
         limits = current_budget(parent.manifest, copied).model_dump() | (budget or Budget()).model_dump(
@@ -1080,7 +1194,8 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         record = await self._record(run_id)
-        equipment = self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
+        await self._ready()
+        equipment = await self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
         events = await self.store.load(run_id)
         if record.imported is None:
             equipment = await self._as_started(record, equipment, pin=pin)
@@ -1223,7 +1338,7 @@ class Workspace(Generic[Deps]):
     def _base_equipment(self) -> _Equipment:
         return _Equipment(self.tools, self.models, self.prompts)
 
-    def _equip(self, base: _Equipment, tools: Sequence[Any], model: Any) -> _Equipment:
+    async def _equip(self, base: _Equipment, tools: Sequence[Any], model: Any) -> _Equipment:
         """What one run has besides the workspace's own; another run never sees it."""
         from agentorchestra.tea.transformations.brought import need_nothing
 
@@ -1232,8 +1347,12 @@ class Workspace(Generic[Deps]):
             models = models.overlay(model)
             if model not in self._scripts:
                 self._scripts.append(model)
+        for one in tools:
+            if _is_toolkit(one):
+                raise ToolDefinitionError(f"the toolkit {one.name!r} belongs to a workspace: Workspace(tools=[...])")
         given = _tools(tools)
         need_nothing(given, {*self.tools}, {*self._environments}, {*self.agents})
+        given = await self._components.tools.admit(given)
         return _Equipment({**base.tools, **given}, models, base.prompts)
 
     async def _keep_texts(self, equipment: _Equipment) -> str:
@@ -1358,6 +1477,20 @@ class Workspace(Generic[Deps]):
                 break
         return tuple(reversed(found))
 
+    async def _remembered(self, session: str | None) -> dict[str, JsonValue]:
+        """What agents remember at the end of the session's latest run: what it began with, and what it left."""
+        for record in await self.store.list_runs() if session is not None else ():
+            if record.manifest.session != session or record.status not in FINAL:
+                continue
+            kept = dict(record.manifest.kept)
+            records = Ledger.of(await self.store.load(record.id)).records
+            for key in sorted(key for key in records if key.branch == "/"):
+                outcome = records[key].outcome
+                writes = outcome.writes if outcome is not None else {}
+                kept |= {name: value for name, value in writes.items() if name.startswith(KEPT)}
+            return {name: value for name, value in kept.items() if value is not None}
+        return {}
+
     async def _changed_since(self, manifest: RunManifest, equipment: _Equipment) -> list[str]:
         """What is not as the run was started with; it goes on as long as the fingerprints match."""
         from agentorchestra.tea.kept import pin_of
@@ -1394,7 +1527,8 @@ class Workspace(Generic[Deps]):
     def _check_components(self, manifest: RunManifest, equipment: _Equipment) -> None:
         missing = sorted(set(manifest.tools) - set(equipment.tools) - set(self._environments))
         missing += sorted(set(manifest.agents) - set(self.agents))
-        missing += [manifest.system] if manifest.system not in self.systems else []
+        known = {*self.systems, *self.agents, CALLS}
+        missing += [manifest.system] if manifest.system not in known else []
         if missing:
             where = f"its app is {manifest.app!r}" if manifest.app else "no app was recorded with it"
             raise UnknownComponentError(
@@ -1420,7 +1554,10 @@ class Workspace(Generic[Deps]):
         finally:
             stop.set()  # nobody awaits a cancelled call's thread: it stops between two pieces
 
-    def _services(self, policy: Policy | None, equipment: _Equipment) -> Services:
+    def _services(
+        self, policy: Policy | None, equipment: _Equipment, *, called: Mapping[str, Any] | None = None
+    ) -> Services:
+        """What a run is driven with; `called`: the tools of direct calls, by `name@version`."""
         from agentorchestra.agents.kit import AgentHandler, Kit, agent_effect
         from agentorchestra.models.handler import RequestModelHandler
         from agentorchestra.models.side import EmbedHandler, TranscribeHandler
@@ -1428,7 +1565,12 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tea.programs import NAME as PROGRAM
         from agentorchestra.tea.programs import ProgramHandler
 
-        environments, known_agents = self._environments, self.agents
+        environments: Mapping[str, Any] = self._environments
+        known_agents: Mapping[str, Any] = self.agents
+        if (
+            called is not None
+        ):  # such a run lives as long as the workspace is open: it sees what is registered meanwhile
+            environments = LiveMapping(lambda: self._environments)
         if equipment.recorded is not None:
             environments = {name: one for name, one in environments.items() if name in equipment.recorded.tools}
             known_agents = {name: one for name, one in known_agents.items() if name in equipment.recorded.agents}
@@ -1451,6 +1593,7 @@ class Workspace(Generic[Deps]):
             EffectKind.TRANSCRIBE: TranscribeHandler(equipment.models),
             EffectKind.INVOKE_TOOL: ToolHandler(
                 equipment.tools.get,
+                called=called,
                 max_result_chars=self.settings.max_result_chars,
                 timeout_s=self.settings.tool_timeout_s,
                 threads=self._threads,
@@ -1535,23 +1678,35 @@ class _Equipment:
         recorded: the manifest of a run that is replayed with nothing else than what it had, None for today's.
     """
 
-    tools: dict[str, Any]
+    tools: Mapping[str, Any]
     models: Any
     prompts: PromptLibrary
     recorded: RunManifest | None = None
 
 
 def _tools(given: Sequence[Any]) -> dict[str, Any]:
-    """Tools by name, from tools and plain functions."""
-    from agentorchestra.tea.tool import Tool, tool
+    """Tools by name, from tools, plain functions, and classes and objects with tools; toolkits give theirs later."""
+    from agentorchestra.tea.registering import tools_in
 
     made: dict[str, Any] = {}
     for one in given:
-        found = one if isinstance(one, Tool) else tool(one)
-        if found.name == "done":
-            raise UnknownComponentError("a tool cannot be named 'done': that is how agents finish; choose another name")
-        made[found.name] = found
+        if _is_toolkit(one):
+            continue
+        for found in tools_in(one):
+            if found.name == "done":
+                raise UnknownComponentError(
+                    "a tool cannot be named 'done': that is how agents finish; choose another name"
+                )
+            made[found.name] = found
     return made
+
+
+def _is_toolkit(one: Any) -> bool:
+    """Whether tools come from it once it is open."""
+    from agentorchestra.tea.tool import Tool
+    from agentorchestra.tea.toolkit import Toolkit
+
+    return not isinstance(one, Tool) and not isinstance(one, type) and isinstance(one, Toolkit)
 
 
 def _check_arguments(files: Any, budget: Any, on_ask: Any, on_uncertain: Any, labels: Any) -> None:

@@ -333,7 +333,7 @@ def tool(
         effect: what it touches; see the table in this module. Without it the tool is taken to do something that
             must not happen twice.
         idempotent: whether doing it twice is the same as doing it once.
-        version: `major.minor.patch`; without one the registry computes it from how the tool changed (docs/components.md).
+        version: `major.minor.patch`; without one the registry computes it (docs/components.md).
         name: other than the function's.
         description: other than the docstring's.
         timeout_s: seconds one call may take.
