@@ -180,6 +180,11 @@ class RunManifest(BaseModel):
         overrides: what differs from the parent after that event: `model`, `role:NAME`, `prompt:NAME`, `outcome:KEY`.
         schemas: SHA-256 of the blob with the schemas of its tools by name; "" for runs made before it was kept.
         choices: names of the models a delegation may choose from; None for runs made before this was kept.
+        memory: the memory system of its top agent, "" for none.
+        memory_session: the session whose memory is read: its own, for a fork that of the run it was forked from.
+        prompt_tool_chars: characters of tools' schemas that a prompt may hold (tea/discovery.py); 0 for runs made before
+            there was a limit, and for none.
+        kept: what agents remember from the session's earlier runs: the run's state begins with it.
         began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
     """
 
@@ -219,6 +224,10 @@ class RunManifest(BaseModel):
     sandbox: str = ""
     schemas: str = ""
     choices: tuple[str, ...] | None = None
+    kept: dict[str, JsonValue] = {}
+    memory: str = ""
+    memory_session: str | None = None
+    prompt_tool_chars: int = 0
 
 
 class Question(BaseModel):
