@@ -102,6 +102,11 @@ class Components:
             VersionError: for an explicit version that is known with other content.
             SourceError, McpError: for an entry point or a toolkit that cannot be used.
         """
+        if self._started and not self._stale and not any(server.watches for server in self.servers):
+            # Direct calls come by here: nothing is looked at again where nothing was written.
+            await self.registry.refresh()
+            if all(manager.is_ready for manager in self.managers):
+                return
         async with self._lock:
             if not self._started:
                 for manager in self.managers:

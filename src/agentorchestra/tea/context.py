@@ -128,14 +128,18 @@ class ContextManager(Generic[T]):
         """What is at hand, by identity."""
         return frozenset(self._identity(one)[0] for one in self._given.values())
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing was registered or given since `ready`."""
+        return self._looked == (self.registry.count, self._handed)
+
     async def ready(self) -> None:
         """Read what was registered since, and register what is at hand and unknown: it gets its next version by itself.
 
         Raises:
             VersionError: for an explicit version that is known with other content.
         """
-        await self.registry.refresh()
-        if self._looked == (self.registry.count, self._handed):
+        if self.is_ready:
             return
         if next(iter(self._plan()), None) is not None:
             texts = [made.text for one in self._given.values() if (made := self._made(one)) is not None and made.text]

@@ -56,7 +56,7 @@ def effect_for(
         given = {"raw": arguments if isinstance(arguments, str) else repr(arguments)}
         problem = mistake(tool.name, [problem], tool.schema.parameters)
     else:
-        _, problem = tool.validate(given)
+        _, problem = tool.check(given)
     return Effect(
         kind=EffectKind.INVOKE_TOOL,
         component=tool.component,

@@ -273,6 +273,11 @@ class Server(Generic[T]):
             checked_component_name(kind.name, one.name)
         return named
 
+    @property
+    def watches(self) -> bool:
+        """Whether manifests were registered, which may change."""
+        return bool(self._watched)
+
     async def reload(self) -> None:
         """Load the manifests that were registered and have changed since."""
         for path, stamp in list(self._watched.items()):
@@ -459,10 +464,14 @@ class Server(Generic[T]):
         """
         from agentorchestra.tea.skills import skills_of, write_skills
 
+        return write_skills(skills_of(await self.described()), Path(folder))
+
+    async def described(self) -> Sequence[tuple[ComponentConfig, str]]:
+        """What is known of every component, with the template of a prompt, else ""."""
         await self._access.ready()
-        configs = [self.manager.info(name) for name in self.manager.names()]
-        texts = {name: one.template for name, one in self.manager.live().items() if isinstance(one, Prompt)}
-        return write_skills(skills_of(configs, texts=texts), Path(folder))
+        live = self.manager.live()
+        templates = {name: one.template for name, one in live.items() if isinstance(one, Prompt)}
+        return [(self.manager.info(name), templates.get(name, "")) for name in self.manager.names()]
 
     async def load(self, path: str | Path, *, trusted: bool = False) -> Sequence[str]:
         """Take over what `save` wrote; all of it or nothing.

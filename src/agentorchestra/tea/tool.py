@@ -250,6 +250,10 @@ class Tool(Generic[P, R]):
         given, problem = parse_arguments(arguments if isinstance(arguments, str) else dict(arguments), self.name)
         if problem is not None:
             return None, mistake(self.name, [problem], self.schema.parameters)
+        return self.check(given)
+
+    def check(self, given: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]:
+        """`validate` for what is a JSON object in any case."""
         found, problems = self._arguments.check(given)
         if problems:
             return None, mistake(self.name, problems, self.schema.parameters)

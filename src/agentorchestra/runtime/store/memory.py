@@ -88,6 +88,7 @@ class MemoryStore:
         self._media_types: dict[str, str] = {}
         self._touched: dict[str, float] = {}
         self._components: dict[histories.Component, list[tuple[Any, ...]]] = {}
+        self._entries = 0
         self._external = 0
         self._seen = 0
 
@@ -313,6 +314,7 @@ class MemoryStore:
             histories.check_places(new, {one: len(self._components.get(one, [])) for one in named})
             for row in new:
                 self._components.setdefault((row[0], row[1]), []).append(row)
+                self._entries += 1
 
     async def component_changes(
         self, components: Sequence[tuple[str, str]] | None = None, *, kind: str | None = None
@@ -327,7 +329,7 @@ class MemoryStore:
     async def component_count(self) -> int:
         """See `Store.component_count`."""
         with self._use():
-            return sum(len(history) for history in self._components.values())
+            return self._entries
 
     async def component_heads(self) -> dict[tuple[str, str], int]:
         """See `Store.component_heads`."""
