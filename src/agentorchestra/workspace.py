@@ -147,6 +147,8 @@ class Workspace(Generic[Deps]):
         environments: factories by name.
         agents: the user's agents (`agentorchestra.agents.agent.Agent`), which planners may delegate to.
         systems: the user's paradigms by name: `async def system(spec, session, kit) -> AgentResult`.
+        memories: the user's memory systems by name, besides the packaged ones: classes with the members of
+            `tea.memory.base.MemorySystem`.
         prompts: folders with prompts of the user's agents and systems (`NAME.md`), beside their code; files in the
             workspace's own folder `prompts/` replace these too.
         models: clients by name, besides those of the settings (scripted models in tests).
@@ -168,6 +170,7 @@ class Workspace(Generic[Deps]):
         environments: Mapping[str, Callable[[], Environment]] | None = None,
         agents: Sequence[Any] = (),
         systems: Mapping[str, Any] | None = None,
+        memories: Mapping[str, Any] | None = None,
         prompts: Sequence[str | Path] = (),
         models: Mapping[str, Any] | None = None,
         policy: Policy | None = None,
@@ -193,6 +196,7 @@ class Workspace(Generic[Deps]):
         self._agents_behind: frozenset[str] = frozenset()
         self._given_agents = tuple(agents)
         self._given_systems = dict(systems or {})
+        self._given_memories = dict(memories or {})
         self.prompt_folders = tuple(Path(one) for one in prompts)
         self._models = dict(models or {})
         self._policy = policy
@@ -256,6 +260,7 @@ class Workspace(Generic[Deps]):
             self.tools[transcribe_file.name] = transcribe_file
         self.tools |= _tools(self._given_tools)
         self.systems = systems() | self._given_systems
+        self.memories = _memories(self._given_memories)
         self.agents = _agents(self._given_agents, self.tools, self.systems, self.prompts)
         self._take_brought()
         check_agents(self._given_agents, self.agents, self.tools, self._environments)
@@ -489,6 +494,7 @@ class Workspace(Generic[Deps]):
         roles: Mapping[str, str] | None = None,
         finish: Literal["done", "text"] | None = None,
         action: Literal["tools", "code"] | None = None,
+        memory: str | None = None,
     ) -> RunResult:
         """Run a task to its end, or to where it waits.
 
@@ -515,6 +521,8 @@ class Workspace(Generic[Deps]):
                 themselves; `done` (the default) asks for a call, which also gives status and sources.
             action: `code` lets agents act by writing a program in each step, in which their tools are functions;
                 `tools` (the default) by calling them.
+            memory: the memory system of the top agent: `none` (the default), `window`, `summary`, `insights`, or one of
+                `memories`; it remembers within the session.
 
         Raises:
             UsageError: for input that is refused before anything is spent.
@@ -536,6 +544,7 @@ class Workspace(Generic[Deps]):
             roles=roles,
             finish=finish,
             action=action,
+            memory=memory,
         )
         return await self._drive(run_id, deps=deps, policy=policy, output_type=output_type)
 
@@ -558,6 +567,7 @@ class Workspace(Generic[Deps]):
         roles: Mapping[str, str] | None = None,
         finish: Literal["done", "text"] | None = None,
         action: Literal["tools", "code"] | None = None,
+        memory: str | None = None,
         temporary_files: bool = False,
     ) -> str:
         """Check everything, then write the run into the log; nothing is spent yet. `resume` drives it.
@@ -589,6 +599,7 @@ class Workspace(Generic[Deps]):
         equipment.models.check(name)
         worded = finish != "text" or action == "code" or equipment.models.client(name).native_tools
         _check_finish(finish, output_type, native=worded)
+        remembering = self._memory_name(memory)
         chosen_roles = self._roles(roles, explicit=model is not None, models=equipment.models)
         history = await self._earlier(session)
         remembered = await self._remembered(session)
@@ -635,6 +646,8 @@ class Workspace(Generic[Deps]):
             kept=remembered,
             schemas=schemas,
             choices=tuple(sorted(self.settings.models)),
+            memory=remembering,
+            memory_session=session,
             prompt_tool_chars=self.settings.prompt_tool_chars,
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
@@ -1459,6 +1472,16 @@ class Workspace(Generic[Deps]):
                 continue
         return found
 
+    def _memory_name(self, given: str | None) -> str:
+        from agentorchestra.tea.memory.base import NONE
+
+        name = self.settings.memory if given is None else given
+        if name not in ("", NONE, *self.memories):
+            near = difflib.get_close_matches(name, [NONE, *self.memories], n=1)
+            guess = f"did you mean {near[0]}?" if near else f"there are: {', '.join([NONE, *sorted(self.memories)])}"
+            raise UnknownComponentError(f"no memory system {name!r}; {guess}")
+        return "" if name == NONE else name
+
     async def _earlier(self, session: str | None) -> tuple[Exchange, ...]:
         """The session's earlier tasks and answers, oldest first: what the log has of runs that gave an answer."""
         if session is None:
@@ -1562,6 +1585,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.models.handler import RequestModelHandler
         from agentorchestra.models.side import EmbedHandler, TranscribeHandler
         from agentorchestra.tea.handlers import ToolHandler, effect_for
+        from agentorchestra.tea.memory.handler import MemoryHandler
         from agentorchestra.tea.programs import NAME as PROGRAM
         from agentorchestra.tea.programs import ProgramHandler
 
@@ -1584,6 +1608,7 @@ class Workspace(Generic[Deps]):
             given=tuple(sorted(({*equipment.tools} - {*self._builtin.tools} | {*environments}) - self._behind)),
             choices=tuple(sorted(self.settings.models)),
             behind=self._agents_behind,
+            memories=self.memories,
         )
         agents = AgentHandler(lambda: kit)
         handlers: dict[EffectKind, Handler] = {
@@ -1601,6 +1626,8 @@ class Workspace(Generic[Deps]):
             EffectKind.RUN_CODE: CodeHandler({**self._builtin.interpreters, PROGRAM: ProgramHandler(self._programs)}),
             EffectKind.INVOKE_AGENT: agents,
             EffectKind.SPAWN: agents,
+            EffectKind.READ_MEMORY: (memory := MemoryHandler()),
+            EffectKind.WRITE_MEMORY: memory,
         }
         if self._wrap_handlers is not None:
             handlers = self._wrap_handlers(handlers)
@@ -1798,6 +1825,19 @@ def systems() -> dict[str, Any]:
     from agentorchestra.systems.react import react
 
     return {"agentorchestra": agentorchestra, "react": react}
+
+
+def _memories(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The memory systems by name, the packaged ones and the user's.
+
+    Raises:
+        UsageError: for one that is none, or a name that none can have.
+    """
+    from agentorchestra.tea.memory.base import check_memories
+    from agentorchestra.tea.memory.systems import builtin_memories
+
+    check_memories(given)
+    return {**builtin_memories(), **given}
 
 
 def load_settings(folder: Path) -> Settings:

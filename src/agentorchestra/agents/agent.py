@@ -64,6 +64,7 @@ class Agent:
         relationships: how it stands to other agents.
         environments: names of the environments it works in, of those the run has.
         remembers: whether it is told its earlier tasks and answers, within a run and in later runs of its session.
+        memory: the memory system it works with in every run, "" for none of its own.
         max_steps: decisions it may take in one delegation.
         drive: runs it; None for the ordinary loop over its prompt and tools.
         version: of the component.
@@ -83,6 +84,7 @@ class Agent:
     relationships: tuple[Relationship, ...] = ()
     environments: tuple[str, ...] = ()
     remembers: bool = False
+    memory: str = ""
     carried: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -123,6 +125,7 @@ class Agent:
             "relationships": [asdict(one) for one in self.relationships],
             "environments": self.environments,
             "remembers": self.remembers,
+            "memory": self.memory,
         }
         # What is left out has no part in it: agents from before there were these are the same agents.
         said = {name: value for name, value in further.items() if value}

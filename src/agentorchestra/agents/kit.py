@@ -11,6 +11,7 @@ from typing import Any
 from agentorchestra.agents.agent import Agent, Delegate
 from agentorchestra.agents.code import CodeDecider
 from agentorchestra.agents.compaction import Compaction, Summariser
+from agentorchestra.agents.memory import memory_of
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, failed, provenance_of
@@ -37,6 +38,7 @@ from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.functions import Functions
+from agentorchestra.tea.memory.base import MemoryFactory
 from agentorchestra.tea.programs import MOST_CALLS
 from agentorchestra.tea.prompts import PromptLibrary
 from agentorchestra.tea.tool import Tool
@@ -67,6 +69,7 @@ class Kit:
         choices: names of the models a delegation may choose from.
         max_calls: calls accepted in one decision.
         behind: names of agents that stand behind a tool or an environment: nobody delegates to them.
+        memories: makers of memory systems by name.
     """
 
     tools: Mapping[str, Tool[..., Any]]
@@ -79,6 +82,7 @@ class Kit:
     choices: tuple[str, ...] = ()
     max_calls: int = 16
     behind: frozenset[str] = frozenset()
+    memories: Mapping[str, MemoryFactory] = field(default_factory=dict)
 
     def delegates(self, session: Session[Any], *, but: tuple[str, ...] = ()) -> list[Delegate]:
         """The agents a caller may delegate to, with the tools each gets: never more than the caller has itself.
@@ -300,7 +304,7 @@ def _told(
         output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
     )
     before: list[Block] = []
-    if top and manifest.earlier:
+    if top and manifest.earlier and not manifest.memory:  # a memory system says what is told of them
         # Answers of earlier runs may hold anything their agents read.
         earlier = kit.prompts.get("earlier").render(
             earlier=[one.model_dump(mode="json") for one in manifest.earlier], session=manifest.session or ""
@@ -375,13 +379,19 @@ async def run_agent(
     """
     agent = build_agent(spec, session, kit, prompt=prompt, offered=offered)
     perceive = [environment_state(f"{name}@{kit.environments[name]().version}") for name in agent.environments]
+    top = is_top(session)
+    told = Trust.USER if top else lowest(Trust.AGENT, *(one.trust for one in session.provenance))
+    memory = memory_of(spec, session, kit, top=top, trust=told)
     parts = Parts(
         decide=agent.decide,
-        perceive=(*((inbox,) if is_top(session) else ()), *perceive),
-        observe=(*observe, *agent.observe),
+        perceive=(*((inbox,) if top else ()), *((memory.perceive,) if memory else ()), *perceive),
+        observe=(*observe, *((memory.observe,) if memory else ()), *agent.observe),
         environments=agent.environments,
     )
-    return result_of(await linear(agent.state, session, parts))
+    result = result_of(await linear(agent.state, session, parts))
+    if memory is not None:
+        await memory.end(result, session)
+    return result
 
 
 def result_of(state: State) -> AgentResult:

@@ -153,6 +153,7 @@ class Settings(BaseModel):
         embedding_model, transcription_model: the models that embed texts and write down recordings; "" for none.
         finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
         action: how agents act: `tools`, or `code`: a program in each step, in which the tools are functions.
+        memory: the memory system of runs' top agents: `none`, `window`, `summary`, `insights`, or the user's own.
         sandbox: where code that a model wrote runs.
         max_bytes: quota of the workspace's database, None for no limit but the disk; of SQLite only.
         database: the address of a PostgreSQL database, `postgresql://user@host:5432/name`, that holds the log instead
@@ -175,6 +176,7 @@ class Settings(BaseModel):
     max_steps: int = Field(default=20, ge=1)
     finish: Finish = "done"
     action: Action = "tools"
+    memory: str = "none"
     on_ask: Literal["wait", "deny"] = "wait"
     on_uncertain: Literal["report", "ask", "retry"] = "report"
     policy: PolicySettings = PolicySettings()

@@ -182,8 +182,8 @@ class RunManifest(BaseModel):
         choices: names of the models a delegation may choose from; None for runs made before this was kept.
         memory: the memory system of its top agent, "" for none.
         memory_session: the session whose memory is read: its own, for a fork that of the run it was forked from.
-        prompt_tool_chars: characters of tools' schemas that a prompt may hold (tea/discovery.py); 0 for runs made before
-            there was a limit, and for none.
+        prompt_tool_chars: characters of tools' schemas that a prompt may hold (tea/discovery.py); 0 for runs made
+            before there was a limit, and for none.
         kept: what agents remember from the session's earlier runs: the run's state begins with it.
         began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
     """
@@ -224,9 +224,9 @@ class RunManifest(BaseModel):
     sandbox: str = ""
     schemas: str = ""
     choices: tuple[str, ...] | None = None
-    kept: dict[str, JsonValue] = {}
     memory: str = ""
     memory_session: str | None = None
+    kept: dict[str, JsonValue] = {}
     prompt_tool_chars: int = 0
 
 

@@ -1,0 +1,258 @@
+"""Memory in an agent's loop: it is told what it knows before the first decision, and each step is written down.
+
+A run's memory system (`memory=`) is its top agent's; another agent has one where its definition names it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
+from agentorchestra.core.effects import Effect, EffectKind, Mode, provenance_of
+from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.messages import Message, ModelRequest
+from agentorchestra.core.messages import system as system_message
+from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.loop import Seen, State
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.memory.base import (
+    LONGEST_ENTRY,
+    NONE,
+    Entry,
+    EntryKind,
+    Happening,
+    MemoryDescription,
+    MemoryFactory,
+    MemorySystem,
+    Scope,
+    describe_memory,
+)
+
+PURPOSE = "memory"
+"""Of the requests that a memory system makes."""
+
+ROLE = "summariser"
+_RESULT_CHARS = 400
+_ARGUMENT_CHARS = 200
+_ANSWER_CHARS = 1_500
+
+
+@dataclass
+class SessionMemory:
+    """An agent's memory through the door; see `tea.memory.base.Memory`.
+
+    Attributes:
+        session: the agent's branch.
+        kit: see Kit.
+        agent: whose memory it is.
+        task: what it is asked to do.
+        system: which system uses it.
+    """
+
+    session: Session[Any]
+    kit: Any
+    agent: str
+    task: Happening
+    system: MemoryDescription
+
+    async def read(
+        self, query: str = "", *, kinds: Sequence[EntryKind] = (), scope: Scope = "agent", limit: int = 20
+    ) -> list[Entry]:
+        """ReadMemory."""
+        arguments: dict[str, JsonValue] = {"agent": self.agent, "scope": scope, "limit": limit}
+        arguments |= {"kinds": list[JsonValue](kinds)} if kinds else {}
+        arguments |= {"query": query[:LONGEST_ENTRY]} if query else {}
+        outcome = await self.session.perform(self._effect(EffectKind.READ_MEMORY, arguments))
+        value = outcome.value.get("entries") if outcome.ok and isinstance(outcome.value, dict) else None
+        return [Entry.model_validate(one) for one in value] if isinstance(value, list) else []
+
+    async def write(self, kind: EntryKind, text: str, *, of: Sequence[Entry | Happening]) -> Entry:
+        """WriteMemory."""
+        made_of = [one.trust for one in of] or [lowest(Trust.AGENT, self.session.seen_trust)]
+        trust = lowest(*made_of) if kind == "event" else lowest(Trust.AGENT, *made_of)
+        covers = tuple(one.ref for one in of if isinstance(one, Entry)) if kind == "summary" else ()
+        entry = Entry(
+            id=self.session.id("mem_"),
+            kind=kind,
+            text=_cut(text.strip() or "(nothing)", LONGEST_ENTRY),
+            agent=self.agent,
+            trust=trust,
+            covers=covers,
+        )
+        written: list[JsonValue] = [entry.model_dump(mode="json", exclude_defaults=True)]
+        await self.session.perform(self._effect(EffectKind.WRITE_MEMORY, {"entries": written}))
+        return entry
+
+    async def ask(self, prompt: str, material: Sequence[Entry], **values: Any) -> str:
+        """A request beside the agent's work: one that cannot be had changes nothing about the work."""
+        from agentorchestra.agents.kit import request_settings  # it is made of what stands here
+
+        role = self.session.manifest.roles.get(ROLE)
+        model = (role.model if role is not None else "") or self.session.model
+        _, settings, profile_hash = request_settings(model, role or _no_role(), self.session, self.kit)
+        asked = system_message(self.kit.prompts.get(prompt).render(**values))
+        shown = Message(role="user", content=shown_entries(material))
+        outcome = await self.session.perform(
+            Effect(
+                kind=EffectKind.REQUEST_MODEL,
+                component=f"{model}@1.0.0",
+                content_hash=profile_hash,
+                request=ModelRequest(model=model, messages=(asked, shown), settings=settings),
+                mode=Mode.REPEATABLE,
+                role=ROLE,
+                purpose=PURPOSE,
+                provenance=provenance_of(shown.content),
+            )
+        )
+        return outcome.response.text.strip() if outcome.ok else ""
+
+    def _effect(self, kind: EffectKind, arguments: dict[str, JsonValue]) -> Effect:
+        return Effect(
+            kind=kind,
+            component=f"{self.system.name}@{self.system.version}",
+            content_hash=self.system.content_hash,
+            arguments=arguments,
+            mode=Mode.PURE,
+            role=self.session.role,
+            purpose=PURPOSE,
+        )
+
+
+def _no_role() -> Any:
+    from agentorchestra.core.settings import RoleSettings
+
+    return RoleSettings()
+
+
+def shown_entries(entries: Sequence[Entry]) -> tuple[Block, ...]:
+    """Entries as blocks, in their order; neighbours of one kind and trust stand in one block."""
+    blocks: list[Block] = []
+    last: tuple[str, Trust] | None = None
+    lines: list[str] = []
+
+    def close() -> None:
+        if last is not None:
+            text = "\n".join(lines)
+            blocks.append(TextBlock(text=text, source=Source(kind="memory", ref=last[0]), trust=last[1]))
+
+    for one in entries:
+        if (one.kind, one.trust) != last:
+            close()
+            last, lines = (one.kind, one.trust), []
+        lines.append(f"- {one.text}")
+    close()
+    return tuple(blocks)
+
+
+@dataclass
+class Remembering:
+    """The parts of one agent's loop that its memory is: `perceive`, `observe`, and what happens at its end.
+
+    Attributes:
+        memory: see SessionMemory.
+        system: the strategy.
+        prompt: stands above what the agent is told.
+    """
+
+    memory: SessionMemory
+    system: MemorySystem
+    prompt: Any
+    _began: bool = field(default=False, init=False)
+    _step: int = field(default=0, init=False)
+
+    async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
+        """What it knows already, before the first decision; it stays in the history."""
+        if self._began:
+            return None
+        self._began = True
+        told = list(await self.system.begin(self.memory))
+        if not told:
+            return None
+        head = TextBlock(text=self.prompt.render(count=len(told)), source=Source(kind="prompt"), trust=Trust.SYSTEM)
+        return Seen(blocks=(head, *shown_entries(told)), keep=True)
+
+    async def observe(self, state: State, session: Session[Any]) -> State:
+        """Write the step down."""
+        if state.step > self._step:
+            self._step = state.step
+            event = step_of(state)
+            if event is not None:
+                await self.system.step(self.memory, event)
+        return state
+
+    async def end(self, result: AgentResult, session: Session[Any]) -> None:
+        """Write down what came of it."""
+        answer = _cut(result.answer or result.report or "nothing", _ANSWER_CHARS)
+        trust = lowest(Trust.AGENT, session.seen_trust)
+        await self.system.end(self.memory, Happening(f"Answer ({result.status.value}): {answer}", trust))
+
+
+def step_of(state: State) -> Happening | None:
+    """The last step in words: what was called and what that gave; None where nothing was."""
+    turn: list[Message] = []
+    for message in reversed(state.messages):
+        turn.insert(0, message)
+        if message.role == "assistant":
+            break
+    if not turn or turn[0].role != "assistant":
+        return None
+    results = {message.tool_call_id: message for message in turn if message.role == "tool"}
+    lines, blocks = [], [*turn[0].content]
+    for call in turn[0].tool_calls:
+        if call.name == "done":
+            continue  # the answer is an event of its own
+        result = results.get(call.id)
+        said = text_of(result.content) if result is not None else ""
+        blocks += result.content if result is not None else ()
+        failed = " failed" if result is not None and result.is_error else ""
+        arguments = (
+            call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
+        )
+        lines.append(f"{call.name} {_cut(arguments, _ARGUMENT_CHARS)}{failed}: {_cut(said, _RESULT_CHARS)}")
+    for message in turn[1:]:
+        if message.role == "user":  # results of a model without native calls
+            blocks += message.content
+            lines.append(_cut(text_of(message.content), _RESULT_CHARS))
+    if not lines:
+        return None
+    if state.memory:
+        lines.append(f"Noted: {_cut(state.memory, _RESULT_CHARS)}")
+    text = f"Step {state.step}: " + "; ".join(lines)
+    return Happening(text, lowest(Trust.AGENT, *(block.trust for block in blocks)))
+
+
+def _cut(text: str, most: int) -> str:
+    line = " ".join(text.split()) if most <= _RESULT_CHARS else text
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def memory_of(spec: AgentSpec, session: Session[Any], kit: Any, *, top: bool, trust: Trust) -> Remembering | None:
+    """The memory of an agent, None for one that has none.
+
+    Args:
+        spec, session, kit: see System.
+        top: whether it is the run's top agent, which has the run's memory.
+        trust: of what it was asked to do.
+
+    Raises:
+        UnknownComponentError: for a memory system that is not registered.
+    """
+    agent = kit.agents.get(spec.system)
+    name = str(getattr(agent, "memory", "") or (session.manifest.memory if top else ""))
+    if name in ("", NONE):
+        return None
+    factory: MemoryFactory | None = kit.memories.get(name)
+    if factory is None:
+        known = ", ".join(sorted(kit.memories)) or "none"
+        raise UnknownComponentError(f"no memory system {name!r} is registered; registered: {known}")
+    asked = Happening(f"Task: {_cut(spec.instruction, _ANSWER_CHARS)}", trust)
+    memory = SessionMemory(session, kit, spec.name, asked, describe_memory(name, factory))
+    return Remembering(memory, factory(), kit.prompts.get("memory"))
+
+
+__all__ = ["PURPOSE", "Remembering", "SessionMemory", "memory_of", "shown_entries", "step_of"]

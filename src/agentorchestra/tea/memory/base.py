@@ -1,0 +1,211 @@
+"""What memory is made of: entries, what an agent's memory can be asked, and what a memory system does with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from agentorchestra.core.content import Trust
+from agentorchestra.core.errors import UsageError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.tea.signatures import source_of
+
+EntryKind = Literal["event", "summary", "insight"]
+"""What happened; what that came to, in short; what is worth knowing the next time."""
+
+Scope = Literal["task", "agent", "session"]
+"""Whose entries are read: of this agent in this run; of this agent in all runs of its session; of all its agents."""
+
+NONE = "none"
+"""The name of no memory at all."""
+
+LONGEST_ENTRY = 4_000
+"""Characters of one entry; the rest is left out."""
+
+_VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+
+
+class Entry(BaseModel):
+    """Something that is remembered.
+
+    Attributes:
+        id: unique within its task.
+        kind: `event`, `summary` or `insight`.
+        text: in words.
+        agent: whose it is.
+        task: the run it was written in, "" for this one.
+        at: when it was written.
+        trust: the lowest of what it was made of: memory does not make content any safer.
+        covers: references of the entries that a summary stands for.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    kind: EntryKind
+    text: str
+    agent: str
+    task: str = ""
+    at: datetime | None = None
+    trust: Trust = Trust.UNTRUSTED
+    covers: tuple[str, ...] = ()
+
+    @property
+    def ref(self) -> str:
+        """What another entry names it by."""
+        return f"{self.task}:{self.id}"
+
+
+class Happening(NamedTuple):
+    """Something that happens to an agent, before anybody wrote it down."""
+
+    text: str
+    trust: Trust
+
+
+class Memory(Protocol):
+    """An agent's memory in one task, as its system sees it. Every call is an effect on the agent's branch."""
+
+    @property
+    def agent(self) -> str:
+        """Whose memory it is."""
+        ...
+
+    @property
+    def task(self) -> Happening:
+        """What the agent is asked to do."""
+        ...
+
+    async def read(
+        self, query: str = "", *, kinds: Sequence[EntryKind] = (), scope: Scope = "agent", limit: int = 20
+    ) -> list[Entry]:
+        """Entries: those that fit the query, best first; without one the newest, oldest of them first."""
+        ...
+
+    async def write(self, kind: EntryKind, text: str, *, of: Sequence[Entry | Happening]) -> Entry:
+        """Write an entry down.
+
+        Args:
+            kind, text: see Entry.
+            of: what it was made of; it is trusted no further. A summary stands for the entries among them.
+        """
+        ...
+
+    async def ask(self, prompt: str, material: Sequence[Entry], **values: Any) -> str:
+        """Ask a model (the role `summariser`) about entries.
+
+        Args:
+            prompt: the name of a prompt, the system prompt of the request.
+            material: the entries it is to read.
+            values: of the prompt's variables.
+
+        Returns:
+            The reply's text, "" where none may be had.
+        """
+        ...
+
+
+class MemorySystem(Protocol):
+    """A strategy: what is written down, what is made of it, and what an agent is told of it.
+
+    One is made for each task of an agent, so it may keep what it needs in its own attributes; whatever it does to the
+    world goes through its `Memory`, or a resumed run would remember otherwise.
+
+    Attributes:
+        name, version, description: of the component.
+    """
+
+    name: str
+    version: str
+    description: str
+
+    async def begin(self, memory: Memory) -> Sequence[Entry]:
+        """Before the first decision; what the agent is told of what it knows."""
+        ...
+
+    async def step(self, memory: Memory, event: Happening) -> None:
+        """After a step of the agent: its calls and what they gave."""
+        ...
+
+    async def end(self, memory: Memory, event: Happening) -> None:
+        """When the agent has a result."""
+        ...
+
+
+MemoryFactory = Callable[[], MemorySystem]
+"""Makes a system for one task: its class, or a function."""
+
+MEMBERS = ("name", "version", "description", "begin", "step", "end")
+"""What a memory system has to have."""
+
+
+class MemoryDescription(NamedTuple):
+    """What is known of a memory system without using it."""
+
+    name: str
+    version: str
+    description: str
+    content_hash: str
+    settings: dict[str, Any]
+
+
+def describe_memory(name: str, factory: MemoryFactory) -> MemoryDescription:
+    """What a memory system says of itself; its hash is made of its class's source and its settings.
+
+    Raises:
+        UsageError: for an object that is no memory system, or a name or version that none can have.
+    """
+    if name == NONE or not _NAME.fullmatch(name):
+        raise UsageError(
+            f"a memory system cannot be named {name!r}: use 1 to 64 letters, digits, '_' and '-', and not {NONE!r}, "
+            "which stands for no memory"
+        )
+    one: Any = factory() if callable(factory) else factory  # type: ignore[redundant-expr]  # what a user gave
+    lacking = [part for part in MEMBERS if not hasattr(one, part)]
+    if lacking:
+        raise UsageError(
+            f"the memory system {name!r} lacks {', '.join(lacking)}; give a class with {', '.join(MEMBERS)}"
+        )
+    if not _VERSION.fullmatch(str(one.version)):
+        raise UsageError(f"the memory system {name!r} has the version {one.version!r}; versions look like 1.2.0")
+    settings: dict[str, Any] = vars(one) if dataclasses.is_dataclass(one) else {}
+    settings = {
+        key: value
+        for key, value in settings.items()
+        if not key.startswith("_") and isinstance(value, str | int | float | bool)
+    }
+    content_hash = sha256_json([source_of(type(one)), settings])
+    return MemoryDescription(name, str(one.version), inspect.cleandoc(one.description), content_hash, settings)
+
+
+def check_memories(memories: Mapping[str, MemoryFactory]) -> dict[str, MemoryDescription]:
+    """What is known of memory systems, by name.
+
+    Raises:
+        UsageError: see `describe_memory`.
+    """
+    return {name: describe_memory(name, factory) for name, factory in memories.items()}
+
+
+__all__ = [
+    "LONGEST_ENTRY",
+    "MEMBERS",
+    "NONE",
+    "Entry",
+    "EntryKind",
+    "Happening",
+    "Memory",
+    "MemoryDescription",
+    "MemoryFactory",
+    "MemorySystem",
+    "Scope",
+    "check_memories",
+    "describe_memory",
+]
