@@ -81,10 +81,18 @@ def package_of(one: Any) -> str:
     return str(getattr(sys.modules.get(getattr(one, "__module__", "") or ""), "__package__", None) or "")
 
 
-@cache
 def _text_of(file: str, module: str) -> str:
-    # linecache has read the file when the tool's source was hashed, which was when its module was imported.
-    return "".join(linecache.getlines(file, vars(sys.modules[module])))
+    # A module that is imported anew, or reloaded, has another spec.
+    found = sys.modules[module]
+    held = _TEXTS.get((file, module))
+    if held is None or held[0] is not found.__spec__:
+        # linecache has read the file when the tool's source was hashed, which was when its module was imported.
+        held = _TEXTS[file, module] = (found.__spec__, "".join(linecache.getlines(file, vars(found))))
+    return held[1]
+
+
+_TEXTS: dict[tuple[str, str], tuple[object, str]] = {}
+"""The text of each module, with what it was imported by."""
 
 
 def pinned_tool(name: str, pin: Pinned, text: str, *, package: str = "") -> Tool[..., Any]:
