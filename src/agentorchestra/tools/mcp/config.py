@@ -1,0 +1,296 @@
+"""The `mcpServers` file that the common clients share: which servers there are, and what of it is secret.
+
+{"mcpServers": {
+    "weather": {"command": "uvx", "args": ["weather-server"], "env": {"API_KEY": "${WEATHER_KEY}"}},
+    "docs": {"type": "http", "url": "https://docs.example/mcp", "headers": {"Authorization": "Bearer ${TOKEN:-x}"}}
+}}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agentorchestra.core.errors import McpError
+from agentorchestra.tools.mcp.secrets import (
+    argument_secrets,
+    header_secrets,
+    is_secret_name,
+    is_secret_value,
+    url_secrets,
+)
+
+STARTUP_S = 30.0
+"""Seconds until a server has said what it is and which tools it has."""
+
+MAX_BYTES = 1_000_000
+MAX_SERVERS = 100
+_VARIABLE = re.compile(r"\$\{([^{}]*)\}")
+_NAME = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_STDIO = frozenset({"stdio"})
+_HTTP = frozenset({"http", "streamable-http", "streamable_http", "streamablehttp"})
+
+
+@dataclass(frozen=True)
+class Server:
+    """One server of the file, ready to be reached.
+
+    Attributes:
+        name: its key in the file.
+        trust: whether what it says about its tools may loosen what they are taken to do.
+        timeout_s: seconds one call may take; None for the workspace's limit.
+        startup_s: seconds until it has said what it is and which tools it has.
+        command, args, env, cwd: of a program that speaks over its standard input and output.
+        url, headers: of one that is reached over HTTP.
+    """
+
+    name: str
+    trust: bool = False
+    timeout_s: float | None = None
+    startup_s: float = STARTUP_S
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: Path | None = None
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class McpFile:
+    """What a file says.
+
+    Attributes:
+        servers: those that are not disabled.
+        secrets: what must not reach the log, name -> value.
+        notes: what was passed over, a sentence each.
+    """
+
+    servers: tuple[Server, ...]
+    secrets: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+class _Entry(BaseModel):
+    """A server as it is written."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    type: str | None = None
+    transport: str | None = None
+    command: str | None = None
+    args: list[str] = []
+    env: dict[str, str] = {}
+    cwd: str | None = None
+    url: str | None = None
+    httpUrl: str | None = None  # as some clients write it
+    serverUrl: str | None = None
+    headers: dict[str, str] = {}
+    disabled: bool = False
+    enabled: bool = True
+    trust: bool = False
+    timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    startup_timeout_s: float = Field(default=STARTUP_S, gt=0, allow_inf_nan=False)
+
+
+_KNOWN_ELSEWHERE = frozenset({"description", "name", "$comment", "comment", "icon"})
+"""Fields that change nothing anywhere."""
+
+
+def read_mcp_file(path: Path, environ: Mapping[str, str]) -> McpFile:
+    """Read, check and fill in a file.
+
+    Args:
+        path: the file.
+        environ: where `${VAR}` comes from.
+
+    Raises:
+        McpError: with the file, the server, the field, the value and what to do.
+    """
+    written = _servers(path)
+    servers, secrets, notes = [], dict[str, str](), list[str]()
+    for name, value in written.items():
+        where = f"the MCP server {name!r} in {path}"
+        if not name.strip():
+            raise McpError(f"{path} has an MCP server without a name; name it by its key in mcpServers")
+        if not isinstance(value, dict):
+            raise McpError(f'{where} is {_short(value)}; write an object, e.g. {{"command": "uvx", "args": [...]}}')
+        entry = _entry(value, where)
+        if entry.disabled or not entry.enabled:
+            continue
+        server, found = _Filling(where, name, environ, path.absolute().parent).server(entry)
+        servers.append(server)
+        secrets |= found
+        unused = sorted(set(entry.model_extra or {}) - _KNOWN_ELSEWHERE)
+        if unused:
+            notes.append(f"{where} has {', '.join(map(repr, unused))}, which nothing here reads")
+    return McpFile(tuple(servers), secrets, tuple(notes))
+
+
+def _servers(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise McpError(f"{path} has {path.stat().st_size:,} bytes; a file of MCP servers has at most {MAX_BYTES:,}")
+        text = path.read_text(encoding="utf-8-sig")
+        document = json.loads(text)
+    except OSError as exc:
+        raise McpError(
+            f"the file of MCP servers {path} cannot be read: {exc.strerror or exc}; give the path of a JSON file with "
+            '"mcpServers"'
+        ) from None
+    except (ValueError, RecursionError) as exc:
+        raise McpError(f"{path} is not JSON: {exc}; correct it") from None
+    servers = document.get("mcpServers") if isinstance(document, dict) else None
+    if not isinstance(servers, dict):
+        other = ' (its servers are under "servers": rename that key)' if _has_servers(document) else ""
+        raise McpError(
+            f'{path} has no object "mcpServers"{other}; write {{"mcpServers": {{"NAME": {{"command": "..."}}}}}}'
+        )
+    if len(servers) > MAX_SERVERS:
+        raise McpError(f"{path} names {len(servers):,} MCP servers; at most {MAX_SERVERS} can be used")
+    return servers
+
+
+def _has_servers(document: Any) -> bool:
+    return isinstance(document, dict) and isinstance(document.get("servers"), dict)
+
+
+def _entry(value: dict[str, Any], where: str) -> _Entry:
+    try:
+        return _Entry.model_validate(value)
+    except ValidationError as exc:
+        first = exc.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        # The value may be a secret: its type says enough.
+        raise McpError(
+            f"{where}: {place} does not fit: {first['msg']} (it is {type(first['input']).__name__})"
+        ) from None
+
+
+class _Filling:
+    """Fills in the variables of one server and notes what is secret."""
+
+    def __init__(self, where: str, name: str, environ: Mapping[str, str], folder: Path) -> None:
+        self._where = where
+        self._name = name
+        self._environ = environ
+        self._folder = folder
+        self._secrets: dict[str, str] = {}
+
+    def server(self, entry: _Entry) -> tuple[Server, dict[str, str]]:
+        common = {"trust": entry.trust, "timeout_s": entry.timeout_s, "startup_s": entry.startup_timeout_s}
+        made = self._http(entry, common) if self._over_http(entry) else self._stdio(entry, common)
+        return made, {f"{self._name}.{name}": value for name, value in self._secrets.items()}
+
+    def _over_http(self, entry: _Entry) -> bool:
+        kind = entry.type or entry.transport
+        addresses = [one for one in (entry.url, entry.httpUrl, entry.serverUrl) if one is not None]
+        if kind is None:
+            if bool(addresses) == (entry.command is not None):
+                both = "both" if addresses else "neither"
+                raise McpError(f'{self._where} has {both} "command" and "url"; give one of them')
+            return bool(addresses)
+        if kind.lower() == "sse":
+            raise McpError(
+                f"{self._where} has the transport 'sse', which streamable HTTP has replaced; give the address of its "
+                'streamable HTTP endpoint (it often ends with /mcp) and "type": "http"'
+            )
+        if kind.lower() not in _STDIO | _HTTP:
+            raise McpError(f"{self._where} has the unknown transport {kind!r}; the transports: stdio, http")
+        http = kind.lower() in _HTTP
+        needed = "url" if http else "command"
+        if not (addresses if http else entry.command):
+            raise McpError(f'{self._where} has the transport {kind!r} and no "{needed}"; add it')
+        return http
+
+    def _stdio(self, entry: _Entry, common: dict[str, Any]) -> Server:
+        command = self._text(entry.command or "", "command").strip()
+        if not command or "\0" in command:
+            raise McpError(f'{self._where} has an empty "command"; name the program that is the server')
+        args = tuple(self._text(one, f"args.{number}") for number, one in enumerate(entry.args))
+        env = {name: self._text(value, f"env.{name}") for name, value in entry.env.items()}
+        wrong = [name for name, value in env.items() if not name or "=" in name or "\0" in name + value]
+        if wrong or any("\0" in one for one in args):
+            raise McpError(f"{self._where} has env or args with a zero byte or a '=' in a name: {wrong[:1] or 'args'}")
+        self._secrets |= {name: value for name, value in env.items() if is_secret_value(name, value)}
+        self._secrets |= argument_secrets(args)
+        cwd = Path(self._text(entry.cwd, "cwd")).expanduser() if entry.cwd else None
+        if command.startswith("~"):
+            command = str(Path(command).expanduser())
+        return Server(
+            self._name,
+            **common,
+            command=command,
+            args=args,
+            env=env,
+            cwd=None if cwd is None else self._folder / cwd,
+        )
+
+    def _http(self, entry: _Entry, common: dict[str, Any]) -> Server:
+        url = self._text(entry.url or entry.httpUrl or entry.serverUrl or "", "url").strip()
+        parts = _split(url)
+        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"\s", url):
+            raise McpError(f"{self._where} has a url that is no address; it looks like https://host/mcp")
+        headers = {name: self._text(value, f"headers.{name}").strip() for name, value in entry.headers.items()}
+        for name, value in headers.items():
+            if not _HEADER.fullmatch(name) or not value.isprintable() or not value.isascii():
+                raise McpError(
+                    f"{self._where} has the header {name!r}, which cannot be sent: its name or its value has "
+                    "characters that headers do not have"
+                )
+        self._secrets |= header_secrets(headers)
+        self._secrets |= url_secrets(parts)
+        return Server(self._name, **common, url=url, headers=headers)
+
+    def _text(self, text: str, place: str) -> str:
+        return _VARIABLE.sub(self._replacement(place), text)
+
+    def _replacement(self, place: str) -> Callable[[re.Match[str]], str]:
+        def replaced(match: re.Match[str]) -> str:
+            inside = match[1]
+            if inside.startswith("input:"):
+                raise McpError(
+                    f"{self._where} asks for {match[0]} in {place}; nobody is asked here: put the value into an "
+                    "environment variable and write ${VAR}"
+                )
+            found = _NAME.fullmatch(inside)
+            if found is None:
+                return match[0]  # no variable: a script's own words
+            name, default = found[1], found[2]
+            value = self._environ.get(name) or default
+            if value is None:
+                raise McpError(
+                    f"{self._where} needs the environment variable {name} in {place}, which is not set; set it, or "
+                    f"write ${{{name}:-default}}"
+                )
+            if is_secret_name(name) and value != default:
+                self._secrets[name] = value
+            return value
+
+        return replaced
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+        unquote(parts.netloc)
+    except ValueError:
+        return None
+    return parts
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+__all__ = ["STARTUP_S", "McpFile", "Server", "read_mcp_file"]

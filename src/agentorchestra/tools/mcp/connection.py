@@ -1,0 +1,464 @@
+"""One server, one task: it opens the connection, keeps it, opens it again and closes it; calls come from many tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any
+
+import anyio
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp_types.methods import validate_server_result
+from pydantic import ValidationError
+
+from agentorchestra.core.errors import McpError, ToolError
+from agentorchestra.tools.mcp.config import Server
+from agentorchestra.tools.mcp.definitions import MAX_TOOLS
+from agentorchestra.tools.mcp.transports import SENDING, LastWords, Sending, quiet, streams
+from mcp import ClientSession, MCPError, types
+
+RECONNECT_S = 30.0
+"""Seconds a server that went away is waited for. After that each call tries once."""
+
+CLOSE_S = 15.0
+MAX_PAGES = 200
+_FIRST_DELAY_S = 0.1
+_LONGEST_DELAY_S = 2.0
+_TRIES = 5
+_BETWEEN_LISTINGS_S = 0.5
+_LONGEST = 500
+
+
+@dataclass(frozen=True)
+class About:
+    """What a server says of itself.
+
+    Attributes:
+        name, version: its own, "" where it gives none.
+        protocol: version of the protocol that is spoken.
+    """
+
+    name: str = ""
+    version: str = ""
+    protocol: str = ""
+
+
+@dataclass
+class _Attempt:
+    """To reach the server: several calls may wait for one."""
+
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    failure: McpError | None = None
+
+
+class _Link:
+    """A connection as long as it lasts."""
+
+    def __init__(self, session: ClientSession, ring: Callable[[], None]) -> None:
+        self.session = session
+        self.ended = False
+        self._ring = ring
+
+    def end(self) -> None:
+        """It cannot be used any more."""
+        self.ended = True
+        self._ring()
+
+
+class Connection:
+    """A server and the one task that owns the connection to it.
+
+    Args:
+        server: as the file has it.
+        where: names it and its file in messages about the connection.
+        hide: takes secrets out of a text.
+        changed: called when the server's tools have changed since they were last looked at.
+
+    Attributes:
+        about: what the server says of itself.
+        listed: its tools as they came, without those of the fields that are not used.
+        cut: whether it has more than are listed.
+    """
+
+    def __init__(self, server: Server, where: str, *, hide: Callable[[str], str], changed: Callable[[], None]) -> None:
+        self.server = server
+        self.about = About()
+        self.listed: list[dict[str, Any]] = []
+        self.cut = False
+        self._where = where
+        self._name = f"the MCP server {server.name!r}"
+        self._hide = hide
+        self._changed = changed
+        self._bell = asyncio.Event()
+        self._closing = False
+        self._stale = asyncio.Event()
+        self._known: object = None
+        self._attempt: _Attempt | None = None
+        self._link: _Link | None = None
+        self._patience_s = 0.0
+        self._owner: asyncio.Task[None] | None = None
+        self._asking: anyio.CancelScope | None = None
+
+    async def open(self) -> None:
+        """Reach the server and list its tools.
+
+        Raises:
+            McpError: in one sentence, if that cannot be done.
+        """
+        quiet()
+        self._owner = asyncio.create_task(self._own(), name=f"mcp {self.server.name}")
+        try:
+            await self._linked()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """End the connection, and the program behind it; idempotent, and bounded in time."""
+        self._closing = True
+        self._bell.set()
+        if self._asking is not None:
+            self._asking.cancel()
+        if self._owner is None:
+            return
+        _, late = await asyncio.wait([self._owner], timeout=CLOSE_S)
+        if late:
+            self._owner.cancel()
+            await asyncio.wait([self._owner], timeout=CLOSE_S)
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], *, repeat: bool) -> types.CallToolResult:
+        """Call a tool.
+
+        Args:
+            tool: what the server calls it.
+            arguments: checked.
+            repeat: whether it may be called again when nobody knows whether it happened.
+
+        Raises:
+            ToolError: if there is no result, with what is known about whether it happened.
+        """
+        problem = ""
+        for _ in range(_TRIES):
+            link = await self._link_for(tool)
+            sending = Sending()
+            token = SENDING.set(sending)
+            try:
+                return await link.session.call_tool(tool, dict(arguments))
+            except MCPError as exc:
+                problem = self._problem(sending, exc)
+                lost = exc.code == types.CONNECTION_CLOSED or bool(sending.problem)
+            except ValidationError as exc:
+                raise ToolError(
+                    f"{tool} on {self._name} was called, but its result is not as the protocol asks: "
+                    f"{exc.errors(include_url=False)[0]['msg']}"
+                ) from None
+            except RuntimeError as exc:  # it asks for more input, which nobody gives here
+                raise ToolError(f"{tool} on {self._name} gave no result: {self._cut(str(exc))}") from None
+            finally:
+                SENDING.reset(token)
+            if sending.unsent or sending.refused:
+                link.end()  # and nothing was done: the call is made again whatever it does
+                continue
+            if not lost:
+                raise ToolError(f"{tool} on {self._name} failed: {problem}")
+            if not self.server.url:
+                link.end()
+            if not repeat:
+                raise ToolError(
+                    f"{self._name} went away while {tool} was under way ({problem}): the call may have happened. It "
+                    "was not repeated; find out what it did before calling it again"
+                )
+        raise ToolError(f"{tool} on {self._name} failed {_TRIES} times: {problem}")
+
+    # -- the task that owns the connection -----------------------------------------------------------------------------
+
+    async def _link_for(self, tool: str) -> _Link:
+        try:
+            return await self._linked()
+        except McpError as exc:
+            raise ToolError(f"{tool} was not called: {exc}") from None
+
+    async def _linked(self) -> _Link:
+        while not self._closing:
+            if self._link is not None and not self._link.ended:
+                return self._link
+            attempt = self._attempt = self._attempt or _Attempt()
+            self._bell.set()
+            await attempt.settled.wait()
+            if attempt.failure is not None:
+                raise McpError(str(attempt.failure))
+        raise McpError(f"{self._where} is closed")
+
+    async def _own(self) -> None:
+        try:
+            while not self._closing:
+                if self._attempt is None:
+                    await self._rung()
+                else:
+                    await self._reach(self._attempt)
+        finally:
+            self._closing = True
+            if self._attempt is not None:
+                self._settle(McpError(f"{self._where} is closed"))
+
+    async def _rung(self, timeout_s: float | None = None) -> None:
+        """Wait until there is something to do."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._bell.wait()
+                self._bell.clear()
+        except TimeoutError:
+            return
+
+    def _settle(self, failure: McpError | None = None) -> None:
+        attempt, self._attempt = self._attempt, None
+        if attempt is not None:
+            attempt.failure = failure
+            attempt.settled.set()
+
+    async def _reach(self, attempt: _Attempt) -> None:
+        """Connect, again and again for a while; returns when a connection has ended, or cannot be had."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._patience_s
+        delay = _FIRST_DELAY_S
+        while True:
+            failure = await self._live()
+            if attempt.settled.is_set():
+                self._patience_s = RECONNECT_S
+                return
+            if self._closing or loop.time() + delay > until:
+                self._patience_s = 0.0
+                self._settle(failure)
+                return
+            await self._rung(delay)
+            delay = min(2 * delay, _LONGEST_DELAY_S)
+
+    async def _live(self) -> McpError:
+        """One connection from its beginning to its end; why it ended."""
+        link: _Link | None = None
+        sending = Sending()
+        SENDING.set(sending)
+        words = None if self.server.url else LastWords()
+        failure: BaseException | None = None
+        try:
+            async with AsyncExitStack() as stack:
+                pair = await stack.enter_async_context(streams(self.server, self._where, words))
+                dispatcher = _Dispatcher(*pair)
+                session = ClientSession(
+                    dispatcher=dispatcher,
+                    message_handler=self._hear,
+                    client_info=types.Implementation(name="agentorchestra", version=_version()),
+                )
+                await stack.enter_async_context(session)
+                link = dispatcher.link = _Link(session, self._bell.set)
+                failure = await self._greeted(session, dispatcher)
+                if failure is None:
+                    self._link = link
+                    self._settle()
+                    await self._serve(link, session, dispatcher)
+        except (Exception, BaseExceptionGroup) as exc:
+            failure = _first(exc)
+        finally:
+            self._link = None
+            if link is not None:
+                link.end()
+            if words is not None:
+                words.close()
+        return self._failure(failure, sending, words.text if words is not None else "")
+
+    async def _greeted(self, session: ClientSession, dispatcher: _Dispatcher) -> BaseException | None:
+        """Say who is there and list the tools. What goes wrong is returned: the connection is still to be closed."""
+        step = "say what it is (initialize)"
+        try:
+            with self._limited():
+                try:
+                    await session.initialize()
+                except MCPError as exc:
+                    if exc.code not in (types.METHOD_NOT_FOUND, types.UNSUPPORTED_PROTOCOL_VERSION):
+                        raise
+                    await session.discover()
+                info = session.server_info
+                self.about = About(
+                    name=self._cut(info.name) if info is not None else "",
+                    version=self._cut(info.version) if info is not None else "",
+                    protocol=session.protocol_version or "",
+                )
+                step = "list its tools (tools/list)"
+                await self._list(session, dispatcher)
+        except TimeoutError:
+            if self._closing:
+                return McpError(f"{self._where} is closed")
+            return McpError(
+                f"{self._where} did not {step} within {self.server.startup_s:g} s; see whether it runs by itself, or "
+                'give it more "startup_timeout_s"'
+            )
+        except (MCPError, ValidationError, RuntimeError) as exc:
+            return exc
+        return None
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """What the server is asked takes its time, and ends at once when the connection is closed.
+
+        Raises:
+            TimeoutError: it did not answer, or may no longer.
+        """
+        with anyio.move_on_after(self.server.startup_s) as self._asking:
+            yield
+        asked, self._asking = self._asking, None
+        if asked.cancelled_caught:
+            raise TimeoutError
+
+    async def _list(self, session: ClientSession, dispatcher: _Dispatcher) -> None:
+        """All pages of the server's tools."""
+        capabilities = session.server_capabilities
+        if capabilities is not None and capabilities.tools is None:
+            self.listed, self.cut = [], False
+            return
+        found: list[dict[str, Any]] = []
+        seen: set[str | None] = set()
+        cursor: str | None = None
+        while cursor not in seen and len(seen) < MAX_PAGES and len(found) <= MAX_TOOLS:
+            seen.add(cursor)
+            page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+            found += dispatcher.page
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        self.cut = cursor is not None or len(found) > MAX_TOOLS
+        self.listed = found[:MAX_TOOLS]
+
+    async def _serve(self, link: _Link, session: ClientSession, dispatcher: _Dispatcher) -> None:
+        """While the connection lasts: look at the tools again when the server says that they changed."""
+        self._stale.clear()
+        self._compare()
+        while await self._goes_on(link):
+            if not self._stale.is_set():
+                continue
+            self._stale.clear()
+            try:
+                with self._limited():
+                    await self._list(session, dispatcher)
+            except (MCPError, ValidationError, TimeoutError):
+                continue  # those that were listed stay, until it says something again
+            self._compare()
+            await asyncio.sleep(_BETWEEN_LISTINGS_S)  # however often it says so
+
+    async def _goes_on(self, link: _Link) -> bool:
+        """Wait until there is something to do; whether it is to be done on this connection."""
+        await self._rung()
+        return not (link.ended or self._closing)
+
+    def _compare(self) -> None:
+        """Say so when there is something else than before: another version of the server after a restart, too."""
+        before, self._known = self._known, (self.about, self.listed, self.cut)
+        if before not in (None, self._known):
+            self._changed()
+
+    async def _hear(self, message: Any) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._stale.set()
+            self._bell.set()
+
+    # -- words ---------------------------------------------------------------------------------------------------------
+
+    def _problem(self, sending: Sending, exc: BaseException) -> str:
+        if sending.problem:
+            return self._cut(sending.problem)
+        words = self._cut(str(exc)) or type(exc).__name__
+        return f"HTTP {sending.status}, {words}" if sending.status >= 400 else words
+
+    def _failure(self, exc: BaseException | None, sending: Sending, words: str) -> McpError:
+        if exc is None:
+            return McpError(f"{self._where} went away")
+        said = f". It wrote: {self._cut(words, last=True)}" if words else ""
+        if isinstance(exc, McpError):
+            return McpError(f"{exc}{said}")
+        if sending.status in (401, 403):
+            return McpError(
+                f"{self._where} lets nobody in (HTTP {sending.status}); check the headers it is to be sent, and that "
+                "their variables are set"
+            )
+        return McpError(
+            f"{self._where} cannot be used: {self._problem(sending, exc)}{said or '.'} See whether it runs by itself, "
+            'or set "disabled": true to go on without it'
+        )
+
+    def _cut(self, text: str, *, last: bool = False) -> str:
+        """What a stranger says, in one line, without secrets."""
+        line = self._hide(" ".join(text.split()))
+        if len(line) <= _LONGEST:
+            return line
+        return f"…{line[-_LONGEST:]}" if last else f"{line[:_LONGEST]}…"
+
+
+class _Dispatcher(JSONRPCDispatcher):
+    """The SDK's, which also says when the connection has ended, and lets no broken tool spoil a whole page.
+
+    Attributes:
+        link: what ends with it.
+        page: the tools of the last page, as they came but for fields that are not used.
+    """
+
+    link: _Link | None = None
+
+    def __init__(self, *pair: Any) -> None:
+        super().__init__(*pair)
+        self.page: list[dict[str, Any]] = []
+
+    async def run(self, *args: Any, **options: Any) -> None:
+        """Until the connection has ended."""
+        try:
+            await super().run(*args, **options)
+        finally:
+            if self.link is not None:
+                self.link.end()
+
+    async def send_raw_request(self, method: str, *args: Any, **options: Any) -> dict[str, Any]:
+        """The raw result; a page of tools in a form that the SDK accepts whatever is in it."""
+        raw = await super().send_raw_request(method, *args, **options)
+        if method != "tools/list":
+            return raw
+        listed = raw.get("tools")
+        tools = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        # What tools give is checked by nobody here: it is untrusted whatever its schema says.
+        self.page = [{key: one.get(key) for key in _USED if key in one} for one in tools[: MAX_TOOLS + 1]]
+        cursor = raw.get("nextCursor")
+        named = [one for one in self.page if isinstance(one.get("name"), str)]
+        return {
+            **raw,
+            "tools": [_acceptable(one) for one in named],
+            "nextCursor": cursor if isinstance(cursor, str) else None,
+        }
+
+
+_USED = ("name", "title", "description", "inputSchema", "annotations")
+
+
+def _acceptable(tool: dict[str, Any]) -> dict[str, Any]:
+    """A tool in a form that the SDK accepts: its own where it does, with no arguments described where it does not."""
+    bare = {"name": tool["name"], "inputSchema": tool.get("inputSchema")}
+    try:
+        validate_server_result("tools/list", "2025-11-25", {"tools": [bare]})
+    except ValidationError:
+        return {"name": tool["name"], "inputSchema": {"type": "object"}}
+    return bare
+
+
+def _first(exc: BaseException) -> BaseException:
+    while isinstance(exc, BaseExceptionGroup):
+        exc = exc.exceptions[0]
+    return exc
+
+
+def _version() -> str:
+    try:
+        return metadata.version("agentorchestra")
+    except metadata.PackageNotFoundError:
+        return "0"
+
+
+__all__ = ["About", "Connection"]

@@ -1,0 +1,274 @@
+"""The tools a server lists, as they are taken over: names, schemas and hints from a stranger, checked and bounded."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.tea.signatures import schema_problems
+
+MAX_TOOLS = 2_000
+MAX_DESCRIPTION = 4_000
+MAX_SCHEMA = 100_000
+"""Characters of one schema as JSON."""
+
+_DEEPEST = 64
+_MOST_NODES = 5_000
+_LONGEST_NAME = 64
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_MAPS = frozenset({"properties", "$defs", "definitions", "dependentSchemas", "patternProperties"})
+_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_SINGLE = frozenset(
+    {
+        "items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties", "contains",
+        "propertyNames", "not", "if", "then", "else",
+    }
+)  # fmt: skip
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+Effects = tuple[Literal["read", "write", "network", "execute"], ...]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A tool of a server that can be used.
+
+    Attributes:
+        server: the server's name in the file.
+        remote: what the server calls it.
+        name: what models call it.
+        description, parameters: as a model sees them.
+        effect, idempotent: what it is taken to do (`effects_of`).
+    """
+
+    server: str
+    remote: str
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    effect: Effects
+    idempotent: bool
+
+    @property
+    def check(self) -> Callable[[dict[str, Any]], list[str]]:
+        """What is wrong with arguments, a phrase each."""
+        inner = _Inlining(self.parameters).schema()
+        return lambda arguments: schema_problems(arguments, inner)
+
+
+def definitions_of(
+    server: str, listed: Sequence[Mapping[str, Any]], *, trust: bool
+) -> tuple[list[Definition], list[str]]:
+    """The usable tools of a server, their names not yet made unique, and a sentence for each that is left out.
+
+    Args:
+        server: its name in the file.
+        listed: the tools as they came.
+        trust: whether the server's hints may loosen what its tools are taken to do.
+    """
+    found: dict[str, Definition] = {}
+    notes = []
+    for one in listed:
+        remote = one.get("name")
+        if not isinstance(remote, str) or not remote.strip():
+            notes.append(f"a tool of the MCP server {server!r} is left out: it has no name")
+            continue
+        if remote in found:
+            notes.append(f"the tool {remote[:80]!r} of the MCP server {server!r} is listed twice: the first one holds")
+            continue
+        problem = schema_problem(one.get("inputSchema"))
+        if problem:
+            notes.append(f"the tool {remote[:80]!r} of the MCP server {server!r} is left out: {problem}")
+            continue
+        effect, idempotent = effects_of(one.get("annotations"), trust=trust)
+        found[remote] = Definition(
+            server=server,
+            remote=remote,
+            name=tool_name(server, remote),
+            description=_description(one),
+            parameters={**one["inputSchema"], "type": "object"},
+            effect=effect,
+            idempotent=idempotent,
+        )
+    return list(found.values()), notes
+
+
+def effects_of(annotations: Any, *, trust: bool) -> tuple[Effects, bool]:
+    """What a tool is taken to do, and whether doing it twice is doing it once.
+
+    A tool writes and uses the network, once, unless a server the user trusts says otherwise. What any server says is
+    believed where it makes the tool more dangerous.
+
+    | hint | from any server | from a trusted one |
+    |---|---|---|
+    | none | write, network; once | write, network; once |
+    | `destructiveHint` | and execute | and execute |
+    | `openWorldHint` | network, as all have | network, as all have |
+    | `idempotentHint` | nothing | may be repeated |
+    | `readOnlyHint` | nothing | read, network; may be repeated, unless it says to be destructive |
+    """
+    hints = annotations if isinstance(annotations, Mapping) else {}
+    said = {name for name, value in hints.items() if value is True}
+    destructive = "destructiveHint" in said
+    if trust and "readOnlyHint" in said and not destructive:
+        return ("read", "network"), False
+    idempotent = trust and "idempotentHint" in said
+    return (("write", "network", "execute") if destructive else ("write", "network")), idempotent
+
+
+def tool_name(server: str, remote: str) -> str:
+    """`server_tool`, made of the characters and of the length that names of tools have."""
+    written = f"{server}_{remote}"
+    name = _NOT_IN_NAMES.sub("_", written)
+    if not re.match(r"[A-Za-z_]", name):
+        name = f"_{name}"
+    return name if len(name) <= _LONGEST_NAME else _marked(name, written)
+
+
+def unique(definitions: Iterable[Definition]) -> list[Definition]:
+    """The same with one name each: of several, the first keeps it and the others get a mark that stays."""
+    taken: dict[str, Definition] = {}
+    for one in definitions:
+        name = one.name if one.name not in taken else _marked(one.name, f"{one.server}\0{one.remote}")
+        if name not in taken:  # the mark is a hash of 32 bits: the same one twice is not worth more than leaving it out
+            taken[name] = one if name == one.name else _renamed(one, name)
+    return list(taken.values())
+
+
+def _renamed(one: Definition, name: str) -> Definition:
+    return Definition(**{**vars(one), "name": name})
+
+
+def _marked(name: str, written: str) -> str:
+    return f"{name[: _LONGEST_NAME - 9]}_{sha256_text(written)[:8]}"
+
+
+def _description(one: Mapping[str, Any]) -> str:
+    annotations = one.get("annotations")
+    titles = [one.get("title"), annotations.get("title") if isinstance(annotations, Mapping) else None]
+    texts = [one.get("description"), *titles]
+    text = next((text.strip() for text in texts if isinstance(text, str) and text.strip()), "")
+    return text if len(text) <= MAX_DESCRIPTION else f"{text[:MAX_DESCRIPTION]}… [cut]"
+
+
+def schema_problem(schema: Any) -> str:
+    """Why a schema cannot be used, "" where it can."""
+    if not isinstance(schema, dict):
+        return f"its inputSchema is {type(schema).__name__}, not an object"
+    if schema.get("type", "object") != "object":
+        return f"its inputSchema describes {str(schema['type'])[:60]!r}; the arguments of a tool are an object"
+    if _depth_exceeds(schema, _DEEPEST):
+        return f"its inputSchema is nested more than {_DEEPEST} deep"
+    size = len(json.dumps(schema, ensure_ascii=False))
+    if size > MAX_SCHEMA:
+        return f"its inputSchema has {size:,} characters; at most {MAX_SCHEMA:,} are taken"
+    import jsonschema
+
+    try:
+        kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+        kind.check_schema(schema)
+        _Inlining(schema).schema()
+    except jsonschema.SchemaError as exc:
+        return f"its inputSchema is no JSON schema: {exc.message[:200]}"
+    except _NowhereError as exc:
+        return f"its inputSchema refers to {str(exc)[:80]!r}, which is not in it"
+    except RecursionError:
+        return "its inputSchema is nested too deep"
+    return ""
+
+
+def _depth_exceeds(value: Any, most: int) -> bool:
+    level = [value]
+    for _ in range(most):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return False
+    return True
+
+
+class _NowhereError(Exception):
+    """A reference that leads nowhere in the schema."""
+
+
+class _Inlining:
+    """A schema for checking arguments in bounded time, whoever wrote it.
+
+    References are replaced by what they refer to as far as `_MOST_NODES` go, by "anything" beyond and where they refer
+    to what they stand in; patterns, which may take for ever, are left out. The server checks what is not checked here.
+    """
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root = root
+        self._left = _MOST_NODES
+
+    def schema(self) -> dict[str, Any]:
+        """The whole.
+
+        Raises:
+            _NowhereError: for a reference that leads out of the schema.
+        """
+        made = self._node(self._root, ())
+        return made if isinstance(made, dict) else {}
+
+    def _node(self, node: Any, within: tuple[str, ...]) -> Any:
+        if not isinstance(node, dict):
+            return node
+        self._left -= 1
+        if self._left < 0:
+            return {}
+        made: dict[str, Any] = {}
+        for key, value in node.items():
+            if key in ("pattern", "patternProperties", "$defs", "definitions", "$id", "$schema", *_REFERENCES):
+                continue
+            if key in ("additionalProperties", "unevaluatedProperties") and "patternProperties" in node:
+                continue  # what the patterns allow is not known here
+            if key in _MAPS and isinstance(value, dict):
+                made[key] = {name: self._node(one, within) for name, one in value.items()}
+            elif key in _LISTS and isinstance(value, list):
+                made[key] = [self._node(one, within) for one in value]
+            elif key in _SINGLE and isinstance(value, dict):
+                made[key] = self._node(value, within)
+            elif key != "items" or not isinstance(value, list):  # a list of items: an older draft's tuple
+                made[key] = value
+        for key in _REFERENCES:
+            if key in node:
+                target = self._target(node[key])
+                if node[key] not in within and len(within) < _DEEPEST:
+                    made["allOf"] = [*made.get("allOf", []), self._node(target, (*within, node[key]))]
+        return made
+
+    def _target(self, reference: Any) -> Any:
+        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+            raise _NowhereError(str(reference))
+        place: Any = self._root
+        for part in reference.split("/")[1:]:
+            key = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(place, list) and key.isdecimal() and int(key) < len(place):
+                place = place[int(key)]
+            elif isinstance(place, dict) and key in place:
+                place = place[key]
+            else:
+                raise _NowhereError(reference)
+        if not isinstance(place, dict | bool):
+            raise _NowhereError(reference)
+        return place
+
+
+__all__ = [
+    "MAX_TOOLS",
+    "Definition",
+    "definitions_of",
+    "effects_of",
+    "schema_problem",
+    "tool_name",
+    "unique",
+]

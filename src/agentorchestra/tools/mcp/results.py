@@ -1,0 +1,127 @@
+"""What a call on a server gave, as blocks: text, pictures, sound, resources; untrusted, bounded, with its source."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import mimetypes
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
+from agentorchestra.core.effects import ArtifactRef
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.tea.tool import ToolResult
+from mcp import types
+
+MAX_MEDIA_BYTES = 20_000_000
+MAX_BLOCKS = 200
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,60}")
+_SHOWN = ("image/", "audio/", "application/pdf")
+_LONGEST_WORD = 500
+
+
+async def tool_result(result: types.CallToolResult, ctx: RunContext[Any], server: str, tool: str) -> ToolResult:
+    """The result of a call.
+
+    Raises:
+        ToolError: with the server's words, where the call ended in an error.
+    """
+    source = Source(kind="tool", ref=f"mcp:{server}/{tool}")
+    if result.is_error:
+        words = "\n".join(one.text for one in result.content if isinstance(one, types.TextContent)).strip()
+        raise ToolError(f"{tool} on the MCP server {server!r} failed: {words or 'it does not say why'}")
+    writer = _Blocks(ctx, source, tool)
+    for one in result.content[:MAX_BLOCKS]:
+        await writer.add(one)
+    if len(result.content) > MAX_BLOCKS:
+        writer.say(f"[{len(result.content) - MAX_BLOCKS:,} further parts of the result are left out]")
+    if result.structured_content is not None and not _told(result.structured_content, writer.blocks):
+        if not writer.blocks:
+            return ToolResult(content=result.structured_content, trust=Trust.UNTRUSTED, sources=(source,))
+        writer.say(json.dumps(result.structured_content, ensure_ascii=False))
+    return ToolResult(content=writer.blocks or None, artifacts=tuple(writer.artifacts), trust=Trust.UNTRUSTED)
+
+
+def _told(structured: Any, blocks: Sequence[Block]) -> bool:
+    """Whether the text of a result says the same as its structured content: servers send both, for older clients."""
+    forms = [structured]
+    if isinstance(structured, dict) and len(structured) == 1:
+        forms += structured.values()  # a plain value that was wrapped
+    parts = [block.text for block in blocks if isinstance(block, TextBlock)]
+    texts = [*parts, "\n".join(parts)]
+    read = [_json(text) for text in texts]
+    if isinstance(forms[-1], list) and [_json(text) for text in parts] == forms[-1]:
+        return True  # one part of text for each
+    return any(form in read or form in texts or form == parts for form in forms)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+class _Blocks:
+    """Makes blocks of the parts of one result."""
+
+    def __init__(self, ctx: RunContext[Any], source: Source, tool: str) -> None:
+        self.blocks: list[Block] = []
+        self.artifacts: list[ArtifactRef] = []
+        self._ctx = ctx
+        self._source = source
+        self._tool = tool
+
+    async def add(self, part: types.ContentBlock) -> None:
+        if isinstance(part, types.TextContent):
+            self.say(part.text)
+        elif isinstance(part, types.ImageContent | types.AudioContent):
+            await self._bytes(part.data, part.mime_type, part.type)
+        elif isinstance(part, types.ResourceLink):
+            about = f": {_word(part.description)}" if part.description else ""
+            self.say(f"[a resource, not read: {_word(part.name)}, {_word(part.uri)}{about}]")
+        elif isinstance(part.resource, types.TextResourceContents):
+            self.say(part.resource.text, place=_word(part.resource.uri))
+        else:
+            await self._bytes(part.resource.blob, part.resource.mime_type or "", _word(part.resource.uri))
+
+    def say(self, text: str, place: str | None = None) -> None:
+        source = self._source if place is None else self._source.model_copy(update={"place": place})
+        self.blocks.append(TextBlock(text=text, source=source, trust=Trust.UNTRUSTED))
+
+    async def _bytes(self, data: str, media_type: str, what: str) -> None:
+        """Bytes as an artifact; shown where a model may take them."""
+        size = len(data) * 3 // 4
+        if size > MAX_MEDIA_BYTES:
+            self.say(f"[{what} left out: it has about {size:,} bytes, at most {MAX_MEDIA_BYTES:,} are kept]")
+            return
+        try:
+            content = base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            self.say(f"[{what} left out: its bytes are not base64]")
+            return
+        kind = media_type.partition(";")[0].strip().lower()
+        kind = kind if _MEDIA_TYPE.fullmatch(kind) else "application/octet-stream"
+        place = self._ctx.key.path.strip("/").replace("/", "_")
+        name = f"{place}-{self._tool}-{len(self.blocks) + 1}{mimetypes.guess_extension(kind) or '.bin'}"
+        kept = await self._ctx.artifact(name, content, kind)
+        self.artifacts.append(kept)
+        if kind.startswith(_SHOWN):
+            self.blocks.append(
+                MediaBlock(media_type=kind, sha256=kept.sha256, size=kept.size, name=kept.name, source=self._source)
+            )
+        else:
+            self.say(f"[{what}: {len(content):,} bytes of {kind}, kept as the artifact {kept.name}]")
+
+
+def _word(text: str) -> str:
+    """A name or address from a stranger in one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_WORD else f"{line[: _LONGEST_WORD - 1]}…"
+
+
+__all__ = ["MAX_MEDIA_BYTES", "tool_result"]

@@ -1,0 +1,179 @@
+"""The servers of one file as a toolkit."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentorchestra.core.effects import Mode
+from agentorchestra.core.errors import McpError, MissingExtraError
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.runtime.redact import Redactor
+from agentorchestra.tea.tool import Tool, ToolResult, Traits, tool_from_schema
+from agentorchestra.tools.mcp.config import read_mcp_file
+from agentorchestra.tools.mcp.definitions import MAX_TOOLS, Definition, definitions_of, unique
+
+if TYPE_CHECKING:
+    from agentorchestra.tools.mcp.connection import Connection
+
+
+class McpToolkit:
+    """The tools of the MCP servers that a file names; `agentorchestra.mcp` makes one.
+
+    Args:
+        path: the file.
+        environ: where its `${VAR}` come from; the process's environment by default.
+
+    Attributes:
+        path: the file.
+        notes: what was passed over or left out, a sentence each; what it says may come from the servers.
+    """
+
+    def __init__(self, path: str | Path, environ: Mapping[str, str] | None = None) -> None:
+        self.path = Path(path)
+        self.notes: tuple[str, ...] = ()
+        self._environ = os.environ if environ is None else environ
+        self._secrets: dict[str, str] = {}
+        self._file_notes: tuple[str, ...] = ()
+        self._connections: tuple[Connection, ...] = ()
+        self._tools: tuple[Tool[..., Any], ...] = ()
+        self._open = False
+
+    def __repr__(self) -> str:
+        return f"<McpToolkit {self.path}>"
+
+    @property
+    def name(self) -> str:
+        """The file's."""
+        return self.path.name
+
+    def secrets(self) -> dict[str, str]:
+        """The secrets in the file by name; none before it was opened."""
+        return dict(self._secrets)
+
+    async def open(self, changed: Callable[[], None]) -> Sequence[Tool[..., Any]]:
+        """Read the file and reach its servers, all at the same time.
+
+        Raises:
+            McpError: for a file or a server that cannot be used; nothing is left open.
+            MissingExtraError: if the extra `mcp` is not installed.
+        """
+        if self._open:
+            return self.tools()
+        file = read_mcp_file(self.path, self._environ)
+        make = _connection_class()
+        self._secrets = dict(file.secrets)
+        self._file_notes = file.notes
+        hide = Redactor(self._secrets).text
+        opened = False
+
+        def again() -> None:
+            if opened:
+                self._take_over()
+                changed()
+
+        self._connections = tuple(
+            make(server, f"the MCP server {server.name!r} ({self.path})", hide=hide, changed=again)
+            for server in file.servers
+        )
+        outcomes = await _all(one.open() for one in self._connections)
+        failures = [one for one in outcomes if isinstance(one, BaseException)]
+        if failures:
+            await self.close()
+            raise failures[0]
+        self._take_over()
+        opened = self._open = True
+        return self.tools()
+
+    def tools(self) -> Sequence[Tool[..., Any]]:
+        """Its tools now.
+
+        Raises:
+            McpError: before it was opened.
+        """
+        if not self._open:
+            raise McpError(f"the MCP servers of {self.path} are not open; the workspace opens them with its first run")
+        return self._tools
+
+    async def close(self) -> None:
+        """End all connections and the programs behind them; idempotent."""
+        self._open = False
+        await asyncio.gather(*(one.close() for one in self._connections))
+        self._connections = ()
+
+    def _take_over(self) -> None:
+        """The servers' tools as they are listed now."""
+        notes = list(self._file_notes)
+        found: list[tuple[Connection, list[Definition]]] = []
+        for one in self._connections:
+            definitions, left_out = definitions_of(one.server.name, one.listed, trust=one.server.trust)
+            found.append((one, definitions))
+            notes += left_out
+            if one.cut:
+                notes.append(f"the MCP server {one.server.name!r} has more tools than the {MAX_TOOLS:,} that are taken")
+        connections = {one.server.name: one for one, _ in found}
+        definitions = unique(definition for _, several in found for definition in several)
+        hide = Redactor(self._secrets).text
+        self.notes = tuple(hide(note) for note in notes)
+        self._tools = tuple(_tool(connections[one.server], one) for one in definitions)
+
+
+async def _all(opening: Iterable[Coroutine[Any, Any, None]]) -> list[BaseException | None]:
+    """Open all, or, when this is cancelled, let each end what it began."""
+    tasks: list[asyncio.Task[None]] = [asyncio.create_task(one) for one in opening]
+    try:
+        outcomes: list[BaseException | None] = await asyncio.gather(*tasks, return_exceptions=True)
+        return outcomes
+    except asyncio.CancelledError:
+        await asyncio.wait(tasks)
+        raise
+
+
+def _connection_class() -> type[Connection]:
+    try:
+        from agentorchestra.tools.mcp.connection import Connection
+    except ModuleNotFoundError as exc:
+        if (exc.name or "").startswith("agentorchestra"):
+            raise
+        raise MissingExtraError(
+            f"MCP servers need the package {(exc.name or 'mcp').partition('.')[0]}, which is not installed; "
+            'run: pip install "agentorchestra[mcp]"'
+        ) from None
+    return Connection
+
+
+def _tool(connection: Connection, one: Definition) -> Tool[..., Any]:
+    server, about = connection.server, connection.about
+    repeat = False
+
+    async def call(ctx: RunContext[Any], /, **arguments: Any) -> ToolResult:
+        from agentorchestra.tools.mcp.results import tool_result
+
+        result = await connection.call(one.remote, arguments, repeat=repeat)
+        return await tool_result(result, ctx, server.name, one.remote)
+
+    made = tool_from_schema(
+        call,
+        ToolSchema(name=one.name, description=one.description, parameters=one.parameters),
+        effect=one.effect,
+        idempotent=one.idempotent,
+        check=one.check,
+        takes_context=True,
+        # Another version of the server is another component, though it describes its tool in the same words.
+        source=json.dumps([about.name, about.version, one.remote, one.effect, one.idempotent]),
+        traits=Traits(
+            timeout_s=server.timeout_s,
+            origin=f"mcp:{server.name}",
+            distribution=" ".join(part for part in (about.name, about.version, f"(protocol {about.protocol})") if part),
+        ),
+    )
+    repeat = made.mode is not Mode.ONCE
+    return made
+
+
+__all__ = ["McpToolkit"]

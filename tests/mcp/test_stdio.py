@@ -1,0 +1,208 @@
+"""Servers that are programs: real ones, of the official SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.content import MediaBlock, Trust
+from agentorchestra.core.effects import Mode
+from agentorchestra.core.errors import McpError, MissingExtraError, ToolError
+from agentorchestra.tea.toolkit import Toolkit
+from agentorchestra.tools.mcp import McpToolkit
+from tests.mcp.support import called, calls, children, named, opened, stdio, words, written
+
+
+async def refused(path: Path, **environ: str) -> str:
+    """The sentence with which a toolkit does not open; no program is left."""
+    before = set(children())
+    toolkit = McpToolkit(path, environ)
+    with pytest.raises(McpError) as caught:
+        await toolkit.open(lambda: None)
+    assert not set(children()) - before
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+async def test_results_of_every_kind_and_a_restart(tmp_path: Path) -> None:
+    servers = {"srv": stdio(tmp_path, env={"MCP_TEST_TOKEN": "${TOKEN}"}), "off": {"command": "", "disabled": True}}
+    async with opened(written(tmp_path, **servers), TOKEN="swordfish-17") as toolkit:
+        assert isinstance(toolkit, Toolkit)
+        assert toolkit.secrets() == {"srv.MCP_TEST_TOKEN": "swordfish-17", "srv.TOKEN": "swordfish-17"}
+        tools = named(toolkit.tools())
+        count = tools["srv_count"]
+        assert count.schema.trust is Trust.UNTRUSTED
+        assert (count.description, count.mode) == ("Does count.", Mode.ONCE)
+        assert count.traits.origin == "mcp:srv"
+        assert count.traits.distribution == "test-plain 2.1.0 (protocol 2025-11-25)"
+        assert count.validate({"n": "one"})[1] is not None
+
+        result = await called(toolkit, "srv_everything")
+        blocks = result.content
+        assert {block.trust for block in blocks} == {Trust.UNTRUSTED}
+        assert {block.source.ref for block in blocks} == {"mcp:srv/everything"}
+        text, picture, sound, memo, thing, link, broken = blocks
+        assert [one.text for one in (text, memo)] == ["words", "a memo"]
+        assert memo.source.place == "memo://one"
+        assert isinstance(picture, MediaBlock) and isinstance(sound, MediaBlock)
+        assert (picture.media_type, sound.media_type) == ("image/png", "audio/wav")
+        assert thing.text == "[memo://two: 3 bytes of application/x-thing, kept as the artifact 7-everything-5.bin]"
+        assert result.artifacts[-1].name == "7-everything-5.bin"
+        assert link.text == "[a resource, not read: three, memo://three: another memo]"
+        assert broken.text == "[image left out: its bytes are not base64]"
+        assert (await called(toolkit, "srv_structured")).content == {"degrees": 21}
+        with pytest.raises(ToolError, match="fail on the MCP server 'srv' failed: the disk is full"):
+            await called(toolkit, "srv_fail")
+
+        # It ends in the middle of a call: nobody may do that again unasked, and the next call finds it back.
+        with pytest.raises(ToolError, match=r"went away while die was under way .*: the call may have happened"):
+            await called(toolkit, "srv_die", n=1)
+        assert calls(tmp_path).count("die 1") == 1
+        assert words(await called(toolkit, "srv_die", n=1)) == "survived 1"
+
+        await asyncio.gather(*(called(toolkit, "srv_count", n=number) for number in range(20)))
+        assert sorted(calls(tmp_path)[-20:]) == sorted(f"count {number}" for number in range(20))
+    with pytest.raises(ToolError, match=r"^count was not called: the MCP server .* is closed"):
+        await count.call({"n": 1}, None)
+    with pytest.raises(McpError, match="are not open; the workspace opens them with its first run"):
+        toolkit.tools()
+
+
+@pytest.mark.long
+async def test_a_trusted_servers_call_that_may_be_repeated_is(tmp_path: Path) -> None:
+    async with opened(written(tmp_path, srv=stdio(tmp_path, trust=True))) as toolkit:
+        assert words(await called(toolkit, "srv_die_repeatable", n=1)) == "survived 1"
+        assert calls(tmp_path) == ["die_repeatable 1", "die_repeatable 1"]
+
+        # A call that is stopped disturbs no other, and the server is told.
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await called(toolkit, "srv_hang")
+        assert words(await called(toolkit, "srv_count", n=2)) == "count 2"
+
+
+async def test_hundreds_of_tools_and_broken_ones_beside_a_whole_one(tmp_path: Path) -> None:
+    path = written(tmp_path, many=stdio(tmp_path, "many"), broken=stdio(tmp_path, "broken"))
+    async with opened(path) as toolkit:
+        tools = named(toolkit.tools())
+        assert len(tools) == 301
+        assert words(await called(toolkit, "many_tool-299", n=1)) == "tool-299 1"
+        assert words(await called(toolkit, "broken_whole", n=2)) == "whole 2"
+        assert [note.partition(" of ")[0] for note in toolkit.notes] == [
+            f"the tool {name!r}" for name in ("nonsense", "nowhere", "elsewhere", "huge")
+        ]
+
+
+@pytest.mark.long
+async def test_tools_that_come_while_it_runs(tmp_path: Path) -> None:
+    toolkit = McpToolkit(written(tmp_path, srv=stdio(tmp_path)), {})
+    changed = asyncio.Event()
+    await toolkit.open(changed.set)
+    try:
+        assert not changed.is_set()
+        await called(toolkit, "srv_grow")
+        await asyncio.wait_for(changed.wait(), 30)
+        assert words(await called(toolkit, "srv_grown12")) == "grown12 None"
+    finally:
+        await toolkit.close()
+        await toolkit.close()
+
+
+async def test_a_server_that_hangs_before_it_says_anything(tmp_path: Path) -> None:
+    path = written(tmp_path, srv=stdio(tmp_path, "hang-initialize", startup_timeout_s=0.3))
+    assert await refused(path) == (
+        f"the MCP server 'srv' ({path}) did not say what it is (initialize) within 0.3 s; see whether it runs by "
+        'itself, or give it more "startup_timeout_s"'
+    )
+
+
+@pytest.mark.long  # as long as the real server needs on a busy machine to say what it is
+async def test_a_server_that_hangs_when_it_is_to_list_its_tools(tmp_path: Path) -> None:
+    path = written(tmp_path, srv=stdio(tmp_path, "hang-list", startup_timeout_s=15))
+    assert "did not list its tools (tools/list) within 15 s; see whether it runs by itself" in await refused(path)
+
+
+@pytest.mark.long
+async def test_a_program_that_ends_at_once_is_quoted_without_its_secrets(tmp_path: Path) -> None:
+    path = written(tmp_path, srv=stdio(tmp_path, "crash", env={"MCP_TEST_SECRET": "${S}"}), two=stdio(tmp_path))
+    sentence = await refused(path, S="swordfish-17")
+    assert "cannot be used: Connection closed. It wrote: cannot start without secret:srv." in sentence
+    assert 'set "disabled": true to go on without it' in sentence
+    assert "swordfish" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ({"command": "no-such-program"}, "starts the program 'no-such-program', which is not there or may not be run"),
+        ({"command": "./no-such-program"}, "starts the program './no-such-program', which is not there"),
+        ({"command": sys.executable, "cwd": "no-such-folder"}, 'no-such-folder, which is not there; correct "cwd"'),
+    ],
+)
+async def test_a_program_that_is_not_there(tmp_path: Path, entry: dict[str, Any], sentence: str) -> None:
+    assert sentence in await refused(written(tmp_path, srv=entry))
+
+
+RAW = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("method") == "initialize":
+        about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "r", "version": "1"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": about}), flush=True)
+    elif message.get("method") == "tools/list":
+        print("this is no JSON", flush=True)
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": ANSWER}), flush=True)
+    elif message.get("method") == "tools/call":
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"content": "no list"}}), flush=True)
+"""  # noqa: E501
+
+
+def raw(folder: Path, answer: str) -> dict[str, Any]:
+    """A server that the SDK would not let be like that."""
+    program = folder / "raw.py"
+    program.write_text(RAW.replace("ANSWER", answer), encoding="utf-8")
+    return {"command": sys.executable, "args": [str(program)]}
+
+
+async def test_what_is_no_tool_at_all_is_left_out(tmp_path: Path) -> None:
+    whole = {"name": "whole", "inputSchema": {"type": "object"}, "outputSchema": 7, "annotations": [], "icons": "x"}
+    listed = [7, None, {"name": 7}, {"name": "list", "inputSchema": []}, {"name": "none"}, whole]
+    answer = repr({"tools": listed, "nextCursor": 7})
+    async with opened(written(tmp_path, srv=raw(tmp_path, answer))) as toolkit:
+        assert list(named(toolkit.tools())) == ["srv_whole"]
+        assert len(toolkit.notes) == 3
+        with pytest.raises(ToolError, match="was called, but its result is not as the protocol asks"):
+            await called(toolkit, "srv_whole")
+
+
+async def test_pages_without_end_come_to_one(tmp_path: Path) -> None:
+    page = '{"tools": [{"name": f"t{line}"[:9], "inputSchema": {"type": "object"}}], "nextCursor": str(hash(line))}'
+    async with opened(written(tmp_path, srv=raw(tmp_path, page))) as toolkit:
+        assert "has more tools than" in toolkit.notes[-1]
+
+
+async def test_the_extra_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("agentorchestra.tools.mcp.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(MissingExtraError, match=r'run: pip install "agentorchestra\[mcp\]"'):
+        await McpToolkit(written(tmp_path, srv=stdio(tmp_path)), {}).open(lambda: None)
+
+
+@pytest.mark.long
+async def test_opening_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
+    before = set(children())
+    toolkit = McpToolkit(written(tmp_path, srv=stdio(tmp_path, "hang-initialize")), {})
+    opening = asyncio.create_task(toolkit.open(lambda: None))
+    while not set(children()) - before:  # noqa: ASYNC110 - nobody says when a program has started
+        await asyncio.sleep(0.01)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    await toolkit.close()
+    assert not set(children()) - before
