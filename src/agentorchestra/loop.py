@@ -21,6 +21,7 @@ from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, M
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
 from agentorchestra.models.prices import estimate_input_tokens
 from agentorchestra.runtime.session import Session
+from agentorchestra.tea.discovery import OPENING
 
 REPEATS_NOTED = 2
 REPEATS_ENDED = 4
@@ -97,6 +98,7 @@ class State(BaseModel):
         compactions: how often steps were taken out.
         words: the last reply was plain words, and it was said that this calls nothing.
         ceiling: tokens that a prompt may have, once a provider has found one too long; 0 for no such limit.
+        opened: tools that were opened in the course of the work, in that order (tea/discovery.py).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -120,6 +122,7 @@ class State(BaseModel):
     limited: str | None = None
     result: AgentResult | None = None
     candidate: str = ""
+    opened: tuple[str, ...] = ()
 
     @property
     def ended(self) -> bool:
@@ -153,6 +156,7 @@ class State(BaseModel):
         blocks: list[Block] = [block for message in messages for block in message.content]
         result: AgentResult | None = None
         text_blocks: list[Block] = []
+        opened = list(self.opened)
         if decision.words and (decision.ends or self.words):
             # It may finish so; or it was told how to finish and answers in plain words again: that is how it finishes.
             result = AgentResult(answer=decision.words, steps=self.step + 1, memory=decision.memory or self.memory)
@@ -170,6 +174,7 @@ class State(BaseModel):
             seen[mark] = seen.get(mark, 0) + 1
             if seen[mark] > repeats:
                 repeats, repeated = seen[mark], call.name
+            opened += [name for name in opened_by(effect, outcome) if name not in opened]
             finished = _finishing(effect, outcome)
             if finished is not None:
                 result = _finished(finished, self.step + 1, decision.memory)
@@ -190,6 +195,7 @@ class State(BaseModel):
                 "problem": decision.problem,
                 "overhead": decision.overhead,
                 "words": bool(decision.words),
+                "opened": tuple(opened),
                 "result": result or (_best_effort(self, decision, results) if decision.final else None),
             }
         )
@@ -213,6 +219,13 @@ def described(schemas: Sequence[ToolSchema]) -> tuple[Provenance, ...]:
         for one in schemas
         if one.trust is Trust.UNTRUSTED
     )
+
+
+def opened_by(effect: Effect, outcome: Outcome) -> list[str]:
+    """The tools that a call opened: those that find and open tools say so in their results."""
+    opens = effect.kind is EffectKind.INVOKE_TOOL and effect.name in OPENING and outcome.ok
+    named = outcome.value.get("opened") if opens and isinstance(outcome.value, dict) else None
+    return [str(name) for name in named] if isinstance(named, list) else []
 
 
 def _finishing(effect: Effect, outcome: Outcome) -> JsonValue:
@@ -365,11 +378,13 @@ class _Attempt:
 class Toolset(Protocol):
     """What an agent may call, as schemas for the model and as effects for the door."""
 
-    def schemas(self) -> tuple[ToolSchema, ...]:
-        """The tools in a stable order."""
+    def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
+        """The tools in a stable order; what was opened later stands at the end."""
         ...
 
-    def effect(self, call: ToolCall, session: Session[Any], provenance: tuple[Provenance, ...]) -> Effect:
+    def effect(
+        self, call: ToolCall, session: Session[Any], provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
+    ) -> Effect:
         """The effect of a call; a mistake gives an invalid effect with the sentence that says what is allowed."""
         ...
 
@@ -411,7 +426,7 @@ class ModelDecider:
         shown = [block for seen in view if not seen.keep for block in seen.blocks]
         tail = TextBlock(text=self.tail(state, view), source=Source(kind="prompt"), trust=Trust.SYSTEM)
         messages = (*state.messages, *heard, Message(role="user", content=(*shown, tail)))
-        schemas = self.tools.schemas()
+        schemas = self.tools.schemas(state.opened)
         if final:
             schemas = tuple(schema for schema in schemas if schema.name == "done")
         shown_now = provenance_of([b for m in messages[len(state.messages) :] for b in m.content])
@@ -455,7 +470,7 @@ class ModelDecider:
         fields, calls, problem = self.read(response, state, final=final)
         effects = []
         for index, call in enumerate(calls):
-            effect = self.effect(call, session, provenance, final=final)
+            effect = self.effect(call, session, provenance, final=final, opened=state.opened)
             if index >= self.max_calls:
                 effect = effect.model_copy(
                     update={"invalid": f"too many calls in one step: at most {self.max_calls} are executed"}
@@ -494,10 +509,16 @@ class ModelDecider:
         return fields, calls, problem
 
     def effect(
-        self, call: ToolCall, session: Session[Any], provenance: tuple[Provenance, ...], *, final: bool
+        self,
+        call: ToolCall,
+        session: Session[Any],
+        provenance: tuple[Provenance, ...],
+        *,
+        final: bool,
+        opened: Sequence[str] = (),
     ) -> Effect:
         """What a call asks of the door."""
-        return self.tools.effect(call, session, provenance)
+        return self.tools.effect(call, session, provenance, opened)
 
     def worded(self, response: ModelResponse, fields: dict[str, Any] | None) -> bool:
         """Whether a reply without a call is in plain words, which may be meant as the answer."""
@@ -510,7 +531,7 @@ class ModelDecider:
         # A model without native calls gives none; in a fork a recorded reply may be another model's.
         if response.tool_calls:
             return _unique(response.tool_calls, state.step), None
-        names = ", ".join(schema.name for schema in self.tools.schemas())
+        names = ", ".join(schema.name for schema in self.tools.schemas(state.opened))
         listed = fields.get("tool") if fields else None
         if isinstance(listed, dict):
             listed = [listed]
@@ -636,5 +657,6 @@ __all__ = [
     "environment_state",
     "inbox",
     "linear",
+    "opened_by",
     "step",
 ]

@@ -6,6 +6,7 @@ CodeAct, as OAgents uses it (004): in the program the agent's tools and sub-agen
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +85,13 @@ class CodeDecider(ModelDecider):
         return fields, (call,), None
 
     def effect(
-        self, call: ToolCall, session: Session[Any], provenance: tuple[Provenance, ...], *, final: bool
+        self,
+        call: ToolCall,
+        session: Session[Any],
+        provenance: tuple[Provenance, ...],
+        *,
+        final: bool,
+        opened: Sequence[str] = (),
     ) -> Effect:
         """RunCode; in the last decision the program may call nothing but `done`."""
         code = call.arguments.get("code", "") if isinstance(call.arguments, dict) else ""

@@ -12,12 +12,13 @@ from agentorchestra.agents.agent import Agent, Delegate
 from agentorchestra.agents.code import CodeDecider
 from agentorchestra.agents.compaction import Compaction, Summariser
 from agentorchestra.agents.memory import memory_of
+from agentorchestra.agents.showing import shown_first
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, failed, provenance_of
 from agentorchestra.core.errors import BudgetExhaustedError, UnknownComponentError, UnknownSystemError, UsageError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.core.messages import Message, ModelRequest, ModelSettings
+from agentorchestra.core.messages import Message, ModelRequest, ModelSettings, ToolSchema
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.settings import RoleSettings
@@ -37,7 +38,8 @@ from agentorchestra.loop import (
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.functions import Functions
+from agentorchestra.tea.discovery import Finder
+from agentorchestra.tea.functions import Functions, python_name
 from agentorchestra.tea.memory.base import MemoryFactory
 from agentorchestra.tea.programs import MOST_CALLS
 from agentorchestra.tea.prompts import PromptLibrary
@@ -68,6 +70,7 @@ class Kit:
         given: names of the tools and environments that the user gave, besides the packaged ones.
         choices: names of the models a delegation may choose from.
         max_calls: calls accepted in one decision.
+        finder: where the tools of agents that have very many are looked for; None for one of each agent's own.
         behind: names of agents that stand behind a tool or an environment: nobody delegates to them.
         memories: makers of memory systems by name.
     """
@@ -81,6 +84,7 @@ class Kit:
     given: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     max_calls: int = 16
+    finder: Finder | None = None
     behind: frozenset[str] = frozenset()
     memories: Mapping[str, MemoryFactory] = field(default_factory=dict)
 
@@ -185,7 +189,7 @@ def request_settings(
     return native, settings.model_copy(update={k: v for k, v in own.items() if v is not None}), profile_hash
 
 
-def build_agent(
+async def build_agent(
     spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str, offered: Sequence[Offered] = ()
 ) -> AgentParts:
     """An agent from its spec and the prompt it speaks with.
@@ -205,39 +209,48 @@ def build_agent(
     native, settings, profile_hash = request_settings(model, role, session, kit)
     system_prompt = kit.prompts.get(prompt)
     code = session.manifest.action == "code"
+    top = is_top(session)
+    told, sources = _told(spec, session, kit, top)
+    agents = [one.schema for one in offered]
+    shown = await shown_first(
+        spec, session, kit, toolset, offered=[one.name for one in agents], code=code, provenance=sources
+    )
+    schemas = toolset.schemas()
+    if shown is not None:
+        schemas = shown.discovery.schemas(shown.opened)
+        agents = [one for one in agents if one in schemas]
+        told, sources = (*told, *shown.blocks), (*sources, *shown.provenance)
+    listed = schemas if shown is None else shown.discovery.core
     values: dict[str, Any] = {
         "native": native or code,  # no JSON format beside the one that programs have
         "code": code,
         "max_tools": kit.max_calls,
-        "tools": [
-            {"name": s.name, "description": s.description, "parameters": json.dumps(s.parameters, sort_keys=True)}
-            for s in toolset.schemas()
-        ],
+        "tools": _described(listed),
         "environments": [{"name": name, "rules": environment.rules()} for name, environment in instances.items()],
         "has_todo": any(tool.name == "todo" for tool in tools),
-        "agents": [{"name": one.schema.name, "description": one.schema.description} for one in offered],
+        "agents": [{"name": one.name, "description": one.description} for one in agents],
         "max_steps": spec.max_steps,
         "finish": spec.finish,
     }
     rendered = system_prompt.render(**{name: values[name] for name in system_prompt.variables if name in values})
     if code:
         session.functions = functions = Functions(toolset)
-        shown = [functions.text(name) for name in functions.names]
+        texts = [functions.text(python_name(one.name)) for one in listed]
         boxed = session.manifest.sandbox not in ("", "none")
-        acting = kit.prompts.get("code").render(functions=shown, most_calls=MOST_CALLS, sandbox=boxed)
+        acting = kit.prompts.get("code").render(functions=texts, most_calls=MOST_CALLS, sandbox=boxed)
         rendered = f"{rendered}\n\n{acting}"
-    top = is_top(session)
-    told, sources = _told(spec, session, kit, top)
-    session.sight.know((*sources, *described(toolset.schemas())))
+    session.sight.know((*sources, *described(schemas)))
     state = State(
         messages=(system_message(rendered), Message(role="user", content=told)),
         max_steps=spec.max_steps,
         sources=sources,
+        opened=shown.opened if shown is not None else (),
     )
     tail_prompt = kit.prompts.get("tail")
+    opened_prompt = kit.prompts.get("opened") if shown is not None and not native and not code else None
 
     def tail(state: State, view: list[Seen]) -> str:
-        return tail_prompt.render(
+        text = tail_prompt.render(
             step=state.step + 1,
             max_steps=state.max_steps,
             memory=state.memory,
@@ -249,10 +262,14 @@ def build_agent(
             must_answer=state.must_answer,
             candidate=state.candidate,
         )
+        if shown is None or opened_prompt is None or state.must_answer or not state.opened:
+            return text
+        # In every step anew: what is said only once may be taken out of a long history.
+        return f"{opened_prompt.render(tools=_described(shown.discovery.opened(state.opened)))}\n\n{text}"
 
     decide = (CodeDecider if code else ModelDecider)(
         model=model,
-        tools=toolset,
+        tools=toolset if shown is None else shown.discovery,
         tail=tail,
         native=native and not code,
         settings=settings,
@@ -265,6 +282,14 @@ def build_agent(
     compaction = _compaction(spec, session, kit, model, settings)
     session.result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
     return AgentParts(state, decide, tuple(instances), (compaction,))
+
+
+def _described(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:
+    """As prompts list tools for models that take no native calls."""
+    return [
+        {"name": one.name, "description": one.description, "parameters": json.dumps(one.parameters, sort_keys=True)}
+        for one in schemas
+    ]
 
 
 def _compaction(spec: AgentSpec, session: Session[Any], kit: Kit, model: str, settings: ModelSettings) -> Compaction:
@@ -377,7 +402,7 @@ async def run_agent(
         offered: agents it may delegate to.
         observe: what happens after its calls, before its history is looked after.
     """
-    agent = build_agent(spec, session, kit, prompt=prompt, offered=offered)
+    agent = await build_agent(spec, session, kit, prompt=prompt, offered=offered)
     perceive = [environment_state(f"{name}@{kit.environments[name]().version}") for name in agent.environments]
     top = is_top(session)
     told = Trust.USER if top else lowest(Trust.AGENT, *(one.trust for one in session.provenance))

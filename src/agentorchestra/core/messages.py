@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, text_of
 from agentorchestra.core.frozen import Frozen
-from agentorchestra.core.ids import sha256_json, sha256_text
+from agentorchestra.core.ids import canonical_json, sha256_json, sha256_text
 
 MessageRole = Literal["system", "user", "assistant", "tool"]
 
@@ -105,6 +105,11 @@ class ToolSchema(Frozen):
     def digest(self) -> str:
         """Content hash; cached, the schema is immutable."""
         return sha256_json([self.name, self.description, self.parameters])
+
+    @cached_property
+    def chars(self) -> int:
+        """Characters that it takes in a prompt; cached, the schema is immutable."""
+        return len(self.name) + len(self.description) + len(canonical_json(self.parameters))
 
 
 class ModelSettings(BaseModel):

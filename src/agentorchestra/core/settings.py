@@ -151,6 +151,8 @@ class Settings(BaseModel):
         budget: default limits; without a dollar limit, 1 US dollar holds for priced models.
         max_steps: decisions per run's top agent.
         embedding_model, transcription_model: the models that embed texts and write down recordings; "" for none.
+        prompt_tool_chars: characters of tools' schemas that an agent's prompt may hold. Of more tools it is shown those
+            that fit its task, and finds the others (docs/retrieval.md); 0 shows all, however many they are.
         finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
         action: how agents act: `tools`, or `code`: a program in each step, in which the tools are functions.
         memory: the memory system of runs' top agents: `none`, `window`, `summary`, `insights`, or the user's own.
@@ -174,6 +176,7 @@ class Settings(BaseModel):
     transcription_model: str = ""
     budget: Budget = Budget()
     max_steps: int = Field(default=20, ge=1)
+    prompt_tool_chars: int = Field(default=24_000, ge=0)
     finish: Finish = "done"
     action: Action = "tools"
     memory: str = "none"

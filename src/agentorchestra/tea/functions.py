@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import JsonValue
@@ -25,15 +26,16 @@ class Functions:
 
     Args:
         tools: what it may call.
+        only: the names of some of them; all by default.
 
     Raises:
         ToolDefinitionError: if two of them would have one name in Python.
     """
 
-    def __init__(self, tools: AgentToolset) -> None:
+    def __init__(self, tools: AgentToolset, only: Sequence[str] | None = None) -> None:
         self.tools = tools
         self._schemas: dict[str, ToolSchema] = {}
-        for schema in tools.schemas():
+        for schema in tools.schemas() if only is None else map(tools.schema, only):
             name = python_name(schema.name)
             if name in self._schemas:
                 raise ToolDefinitionError(

@@ -116,6 +116,8 @@ class Retriever:
         under: str | None = None,
         among: Collection[str] | None = None,
         embed: Embed | None = None,
+        vectors: bool = True,
+        uses: Mapping[str, int] | None = None,
     ) -> list[Match]:
         """The components that fit, best first; those of a scope in their order where nothing is asked.
 
@@ -125,15 +127,17 @@ class Retriever:
             under: only what lies in this branch of the tree.
             among: only these keys.
             embed: embeds the query instead of the retriever's own embedder: `ctx.embed`, a run's own question.
+            vectors: False compares words alone.
+            uses: how often each key was of use before, instead of the retriever's own.
         """
         allowed = self._allowed(under, among)
         query = query[:LONGEST_QUERY]
         if not query.strip():
             listed = self.keys(under) if under is not None else ()
             return [Match(key, 0.0) for key in listed if among is None or key in among][: max(0, limit)]
-        vector = await self._vector(query, embed)
-        uses = {key: used for key, used in self._uses.items() if used > 0} if self._uses else None
-        return self._index.search(query, limit=limit, among=allowed, vector=vector, uses=uses)
+        vector = await self._vector(query, embed) if vectors else None
+        counted = self._uses if uses is None else uses
+        return self._index.search(query, limit=limit, among=allowed, vector=vector, uses=counted)
 
     def nearest(self, query: str, *, limit: int = 3, among: Collection[str] | None = None) -> list[str]:
         """Keys that fit by words alone: for a name that was not spelt as it stands."""
@@ -145,13 +149,18 @@ class Retriever:
         above = parts_of(under or "")
         return [key for key, path in self._path.items() if path[: len(above)] == above]
 
-    def browse(self, under: str = "") -> list[Group]:
-        """The branches below a branch (the top ones by default), with how much is in each; sorted by path."""
+    def browse(self, under: str = "", *, among: Collection[str] | None = None) -> list[Group]:
+        """The branches below a branch (the top ones by default), with how much is in each; sorted by path.
+
+        Args:
+            under: the branch.
+            among: only these keys are counted.
+        """
         above = parts_of(under)
         counts: dict[tuple[str, ...], int] = {}
         own: dict[tuple[str, ...], list[str]] = {}
         for key, path in self._path.items():
-            if len(path) > len(above) and path[: len(above)] == above:
+            if len(path) > len(above) and path[: len(above)] == above and (among is None or key in among):
                 below = path[: len(above) + 1]
                 counts[below] = counts.get(below, 0) + 1
                 if path == below:

@@ -11,10 +11,14 @@ from agentorchestra.core.effects import Effect, EffectKind, Provenance
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolCall, ToolSchema
 from agentorchestra.core.protocols import Environment
+from agentorchestra.core.spec import first_names
 from agentorchestra.tea.actions import action_effect
 from agentorchestra.tea.handlers import effect_for
 from agentorchestra.tea.signatures import mistake, parse_arguments, schema_problems
 from agentorchestra.tea.tool import Tool
+
+MOST_NAMED = 60
+"""Names in the answer to a call of one that is not there."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class AgentToolset:
         self._role = role
         self._callable: dict[str, Tool | _Action | _Offer] = {}
         for tool in tools:
-            self._add(tool.name, tool)
+            self.add(tool)
         for one in offered:
             schema = one.schema
             self._add(schema.name, _Offer(one, schema))
@@ -88,6 +92,14 @@ class AgentToolset:
                 name = f"{instance}_{schema.name}"
                 shown = schema.model_copy(update={"name": name})
                 self._add(name, _Action(instance, environment, schema.name, shown))
+
+    def add(self, tool: Tool) -> None:
+        """One more tool.
+
+        Raises:
+            ToolDefinitionError: if something else has its name.
+        """
+        self._add(tool.name, tool)
 
     def _add(self, name: str, one: Tool | _Action | _Offer) -> None:
         if self._callable.get(name, one) is not one:
@@ -101,11 +113,24 @@ class AgentToolset:
         """Every name that may be called, sorted."""
         return tuple(sorted(self._callable))
 
-    def schemas(self) -> tuple[ToolSchema, ...]:
-        """Sorted by name, so that the front of the prompt is the same in every step."""
+    def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
+        """Sorted by name, so that the front of the prompt is the same in every step; all are open (`Discovery`)."""
         return tuple(self._callable[name].schema for name in self.names)
 
-    def effect(self, call: ToolCall, session: Any, provenance: tuple[Provenance, ...]) -> Effect:
+    def schema(self, name: str) -> ToolSchema:
+        """The schema of one of them."""
+        return self._callable[name].schema
+
+    def path(self, name: str) -> str:
+        """Where it stands in the tree category -> toolkit -> component: `mcp/github`; "" for nowhere."""
+        found = self._callable[name]
+        if isinstance(found, _Action):
+            return f"environments/{found.instance}"
+        return "agents" if isinstance(found, _Offer) else found.traits.origin.replace(":", "/", 1)
+
+    def effect(
+        self, call: ToolCall, session: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
+    ) -> Effect:
         """The effect of a call; an unknown name or arguments that do not fit give an invalid one."""
         found = self._callable.get(call.name)
         if isinstance(found, Tool):
@@ -139,7 +164,7 @@ class AgentToolset:
             arguments=given,
             role=self._role,
             provenance=provenance,
-            invalid=f"there is no tool {call.name!r}{hint}; the tools: {', '.join(self.names)}",
+            invalid=f"there is no tool {call.name!r}{hint}; the tools: {first_names(self.names, MOST_NAMED)}",
         )
 
 
