@@ -13,6 +13,10 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 MARK = "<!-- What follows is written by `python -m tests.cli.reference` from the help texts. -->\n"
 
 
+SHORT_FORMS = {"tools", "environments", "agents", "prompts", "memories"}
+"""Their commands are those of `components`, described once."""
+
+
 def help_text(*words: str) -> str:
     """What `agentorchestra ... --help` prints."""
     result = CliRunner().invoke(cli, [*words, "--help"], prog_name="agentorchestra", terminal_width=100)
@@ -32,7 +36,7 @@ def reference() -> str:
     for words in ([], *([name] for name in COMMANDS)):
         sections.append(_section(words))
         found = cli.get_command(click.Context(cli), words[0]) if words else None
-        if isinstance(found, click.Group):
+        if isinstance(found, click.Group) and words[0] not in SHORT_FORMS:
             sections += [_section([*words, name]) for name in found.commands]
     return "\n".join(sections)
 

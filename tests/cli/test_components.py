@@ -1,8 +1,26 @@
-"""`components`: list, info, search, contract."""
+"""`components`: list, info, search, versions, diff, restore, deprecate, contract; and its short forms."""
 
 from __future__ import annotations
 
-from tests.cli.support import Folder
+import re
+
+import pytest
+
+from agentorchestra.cli.group import COMMANDS
+from tests.cli.reference import SHORT_FORMS
+from tests.cli.support import APP, Folder
+
+MAIL = 'async def send_mail(to: str, body: str) -> str:\n    """Send a mail.\n'
+LATER = 'async def send_mail(to: str, body: str, subject: str = "") -> str:\n    """Send a mail with a subject.\n'
+OTHER = 'async def send_mail(body: str) -> str:\n    """Send a mail to everybody.\n'
+
+
+def edited(app: Folder, text: str) -> Folder:
+    """The application with another `send_mail`."""
+    assert MAIL in APP
+    source = APP.replace(MAIL, text)
+    app.write("app.py", source if "to: str" in text else source.replace("        to: the address.\n", ""))
+    return app
 
 
 def test_components_of_an_application(app: Folder) -> None:
@@ -13,6 +31,7 @@ def test_components_of_an_application(app: Folder) -> None:
     assert any(line.startswith("agent ") and "reporter@" in line and "(yours)" not in line for line in lines)
     tools = app.run("components", "list", "--kind", "tool", "--json").json
     assert {one["kind"] for one in tools} == {"tool"}
+    assert {one["failure"] for one in tools} == {None}
     found = app.run("components", "search", "write a mail to an address")
     assert "send_mail" in found.out.splitlines()[0]
     scored = app.run("components", "search", "mail", "--kind", "tool", "--limit", "1", "--json").json
@@ -21,15 +40,111 @@ def test_components_of_an_application(app: Folder) -> None:
     assert (nothing.code, nothing.out) == (0, "")
     assert "nothing fits 'zzzqqq'" in nothing.err
     info = app.run("components", "info", "send_mail")
+    assert info.out.startswith("tool  (yours)\n")
     assert "- `to` (string): the address." in info.out
-    assert app.run("components", "info", "send_mail", "--json").json["operations"][0]["name"] == "send_mail"
-    assert app.run("components", "contract", "--kind", "agent").out.startswith("# Agents\n")
+    assert app.run("components", "info", "send_mail@1.0.0", "--json").json["operations"][0]["name"] == "send_mail"
 
 
-def test_bad_input(app: Folder) -> None:
-    unknown = app.run("components", "info", "send_mails")
-    assert (unknown.code, unknown.error) == (2, "there is no component 'send_mails'; did you mean send_mail?")
-    assert app.run("components", "contract").code == 2
-    assert app.run("components", "list", "--kind", "thing").code == 2
-    assert app.run("components", "search", "x", "--limit", "0").code == 2
-    assert app.run("components").code in (0, 2)
+def test_contracts(app: Folder) -> None:
+    one = app.run("components", "contract", "--kind", "agent")
+    assert one.out.startswith("# Agents\n")
+    every = app.run("components", "contract", "--json").json
+    assert [each["kind"] for each in every][:4] == ["tool", "environment", "agent", "prompt"]
+    assert every[2]["contract"].strip() == one.out.strip()
+    text = app.run("components", "contract").out
+    places = [text.index(f"# {kind}\n") for kind in ("Tools", "Environments", "Agents", "Prompts")]
+    assert places == sorted(places)
+
+
+def test_short_forms_are_the_same_commands(app: Folder) -> None:
+    assert set(COMMANDS) >= SHORT_FORMS
+    tools = app.run("tools", "list", "--json")
+    assert tools.json == app.run("components", "list", "--kind", "tool", "--json").json
+    assert app.run("agents", "info", "reporter").out == app.run("components", "info", "reporter", "--kind", "agent").out
+    assert {one["kind"] for one in app.run("prompts", "list", "--json").json} == {"prompt"}
+    assert app.run("tools", "search", "mail", "--limit", "1").out.split()[1:3] == ["tool", "send_mail:"]
+    for plural in sorted(SHORT_FORMS):
+        assert app.run(plural, "list", "--json").code == 0
+    kind = app.run("tools", "list", "--kind", "agent")
+    assert (kind.code, kind.error.partition(" (")[0]) == (
+        2,
+        "No such option '--kind'; see `agentorchestra tools list --help`",
+    )
+    unknown = app.run("agents", "info", "send_mail")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert unknown.error == "there is no agent 'send_mail'; `agentorchestra agents list` shows all"
+
+
+def test_a_tool_that_was_edited(app: Folder) -> None:
+    assert app.run("tools", "list").code == 0
+    edited(app, LATER)
+    assert "send_mail@1.1.0" in app.run("tools", "list").out
+    versions = app.run("components", "versions", "send_mail", "--json").json
+    assert [(one["kind"], one["version"], one["current"], one["state"]) for one in versions] == [
+        ("tool", "1.0.0", False, "active"),
+        ("tool", "1.1.0", True, "active"),
+    ]
+    lines = app.run("tools", "versions", "send_mail").out.splitlines()
+    assert [line.split()[:2] for line in lines] == [["1.0.0", "active"], ["*", "1.1.0"]]
+    assert lines[1].endswith("from send_mail@1.0.0")
+
+    diff = app.run("tools", "diff", "send_mail", "1.0.0")
+    assert diff.out.splitlines()[0] == "tool send_mail: 1.0.0 -> 1.1.0, minor"
+    assert re.search("^  .*subject", diff.out, re.MULTILINE)
+    assert '+async def send_mail(to: str, body: str, subject: str = "") -> str:' in diff.out.splitlines()
+    as_json = app.run("tools", "diff", "send_mail", "1.1.0", "1.0.0", "--json").json
+    assert (as_json["kind"], as_json["level"], as_json["after"]) == ("tool", "major", "1.0.0")
+    assert app.run("tools", "info", "send_mail@1.0.0", "--json").json["version"] == "1.0.0"
+
+    back = app.run("tools", "restore", "send_mail@1.0.0", "--reason", "the old one was right")
+    assert back.out == "tool send_mail@1.0.0 is what its name means now\n"
+    # The edited code is at hand all the same; the choice of the user stays.
+    assert app.run("tools", "info", "send_mail", "--json").json["version"] == "1.0.0"
+    forward = app.run("tools", "restore", "send_mail@1.1.0", "--json").json
+    assert (forward["name"], forward["version"]) == ("send_mail", "1.1.0")
+
+    edited(app, OTHER)
+    assert "send_mail@2.0.0" in app.run("tools", "list").out or "send_mail@1.1.0" in app.run("tools", "list").out
+    old = app.run("components", "deprecate", "send_mail@1.0.0", "--reason", "use 1.1.0")
+    assert old.out == "tool send_mail@1.0.0 is deprecated\n"
+    first = app.run("tools", "versions", "send_mail").out.splitlines()[0]
+    assert first.split()[:2] == ["1.0.0", "deprecated"] and first.endswith("use 1.1.0")
+    again = app.run("components", "deprecate", "send_mail@1.0.0", "--json")
+    assert again.code == 2
+    assert again.json["error_type"] == "LifecycleError"
+    assert "tool send_mail@1.0.0 is deprecated and cannot become deprecated" in again.error
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["info", "send_mails"], "there is no component 'send_mails'; did you mean send_mail?"),
+        (["info", "SEND_MAIL"], "there is no component 'SEND_MAIL'; did you mean send_mail?"),
+        (["versions", "send_mial"], "there is no component 'send_mial'; did you mean send_mail?"),
+        (["diff", "send_mail", "1.0.1"], "tool 'send_mail' has no version '1.0.1'; its versions: 1.0.0"),
+        (["info", "send_mail@9.9.9"], "tool 'send_mail' has no version '9.9.9'; its versions: 1.0.0"),
+        (["restore", "send_mail@9.9.9"], "tool 'send_mail' has no version '9.9.9'; its versions: 1.0.0"),
+        (["restore", "nothing"], "there is no component 'nothing'; `agentorchestra components list` shows all"),
+        (["deprecate", "send_mail", "--kind", "agent"], "there is no agent 'send_mail'; `agentorchestra agents list`"),
+        (["info", "@1.0.0"], "Invalid value for 'NAME[@VERSION]': the name is empty"),
+        (["info", "send_mail@"], "there is no version behind the @ of 'send_mail@'"),
+        (["info", "../../etc/passwd"], "there is no component '../../etc/passwd'; "),
+        (["info", "x" * 10_000], "there is no component 'xxxx"),
+        (["list", "--kind", "thing"], "'thing' is not one of 'tool', 'environment', 'agent', 'prompt', 'memory'"),
+        (["search", "x", "--limit", "0"], "0 is not in the range x>=1"),
+    ],
+)
+def test_bad_input(app: Folder, words: list[str], sentence: str) -> None:
+    done = app.run("components", *words)
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.error
+    assert len(done.err) < 1000 and "Traceback" not in done.err
+
+
+def test_a_name_of_several_kinds(app: Folder) -> None:
+    both = app.run("components", "info", "reporter", "--json").json
+    assert [one["kind"] for one in both] == ["agent", "prompt"]
+    several = app.run("components", "versions", "reporter")
+    assert several.code == 2
+    assert several.error == "there is more than one component 'reporter' (agent and prompt); say which with --kind"
+    assert app.run("prompts", "versions", "reporter").code == 0

@@ -36,7 +36,14 @@ COMMANDS: dict[str, Entry] = {
     "import": Entry("import_", "import_", "Take a run that another machine exported into this workspace."),
     "cancel": Entry("cancel", "cancel", "Stop a run, wherever it is driven."),
     "tell": Entry("tell", "tell", "Add to the task of a run; it is read at the next step."),
-    "components": Entry("components", "components", "List, describe and find tools, environments, agents and prompts."),
+    "components": Entry(
+        "components", "components", "Find, compare, restore and carry tools, environments, agents, prompts, memories."
+    ),
+    "tools": Entry("components", "tools", "The commands of components, for tools."),
+    "environments": Entry("components", "environments", "The commands of components, for environments."),
+    "agents": Entry("components", "agents", "The commands of components, for agents."),
+    "prompts": Entry("components", "prompts", "The commands of components, for prompts."),
+    "memories": Entry("components", "memories", "The commands of components, for memory systems."),
     "new": Entry("new", "new", "Write a tool, an agent or a system to begin with, and its test."),
     "gc": Entry("gc", "gc", "Delete old runs, and what nothing refers to any more."),
     "serve": Entry("serve", "serve", "Answer HTTP requests: submit, status, events, answers."),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,19 +41,14 @@ class Skill(NamedTuple):
     files: dict[str, str]
 
 
-def skills_of(configs: Iterable[ComponentConfig], *, texts: Mapping[str, str] | None = None) -> list[Skill]:
-    """The skills that describe components.
-
-    Args:
-        configs: of the components, of any kinds.
-        texts: templates of prompts, by name.
-    """
+def skills_of(described: Iterable[tuple[ComponentConfig, str]]) -> list[Skill]:
+    """The skills that describe components of any kinds, each with the template of a prompt, else ""."""
     made: list[Skill] = []
     taken: set[str] = set()
-    for config in configs:
+    for config, text in described:
         name = _free_name(config, taken)
         taken.add(name)
-        files = {_FILE: _front_matter(name, config) + _body(config, (texts or {}).get(config.name, ""))}
+        files = {_FILE: _front_matter(name, config) + _body(config, text)}
         if config.operations:
             schemas = [one.function for one in config.operations]
             files[_SCHEMAS] = json.dumps(schemas, indent=2, ensure_ascii=False) + "\n"

@@ -1,155 +1,89 @@
-"""`agentorchestra components`: which tools, environments, agents and prompts a workspace has, and which fit a task."""
+"""`agentorchestra components`, and its short forms `tools`, `environments`, `agents`, `prompts` and `memories`."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar
+from functools import partial
 
 import click
 
-from agentorchestra.cli.driving import Stop, run_async
-from agentorchestra.cli.options import WORDS, json_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, one_line, say
-from agentorchestra.cli.workspaces import opened
-from agentorchestra.core.errors import UnknownComponentError
-from agentorchestra.workspace import Workspace
+from agentorchestra.cli.commands.components_change import deprecate, export, import_, restore
+from agentorchestra.cli.commands.components_found import KINDS
+from agentorchestra.cli.commands.components_read import contract, diff, info, list_, search, versions
+from agentorchestra.cli.group import COMMANDS
 
-F = TypeVar("F", bound=Callable[..., Any])
+_COMMANDS: tuple[click.Command, ...] = (
+    list_,
+    info,
+    search,
+    versions,
+    diff,
+    restore,
+    deprecate,
+    export,
+    import_,
+    contract,
+)
 
-KINDS = ("tool", "environment", "agent", "prompt")
+_EPILOG = """\b
+Examples:
+{examples}
+
+\b
+Exit codes: 0; 2 for a name or a version that is not there, and whatever else
+is refused before anything is done."""
 
 
-def _kind_option(required: bool = False) -> Callable[[F], F]:
-    return click.option(
-        "--kind",
-        type=click.Choice(KINDS),
-        required=required,
-        help="Of which kind." if required else "Only this kind.  [default: all]",
+def _epilog(*examples: str) -> str:
+    return _EPILOG.format(examples="\n".join(f"  agentorchestra {one}" for one in examples))
+
+
+components = click.Group(
+    "components",
+    commands={str(one.name): one for one in _COMMANDS},
+    short_help=COMMANDS["components"].summary,
+    help="""Show and change what runs of this workspace are made of: the packaged components, those of its application,
+    and those that were registered.
+
+    `agentorchestra tools` is short for `components --kind tool`, and so for each kind.""",
+    epilog=_epilog(
+        "components list",
+        'components search "look something up in the documents"',
+        "components info read_file --kind tool --json",
+        "components diff read_file 1.0.0 1.1.0",
+        "components export --as skills skills",
+        "components contract --kind agent",
+    ),
+)
+
+
+def _short_form(kind: str, example: str) -> click.Group:
+    """The same commands for one kind."""
+    plural = KINDS[kind]
+    return click.Group(
+        plural,
+        commands={str(one.name): _fixed(one, kind) for one in _COMMANDS},
+        short_help=COMMANDS[plural].summary,
+        help=f"The commands of `agentorchestra components`, with `--kind {kind}`.",
+        epilog=_epilog(f"{plural} list", f"{plural} info {example}", f"{plural} versions {example} --json"),
     )
 
 
-@click.group(
-    short_help="List, describe and find tools, environments, agents and prompts.",
-    epilog="""\b
-Examples:
-  agentorchestra components list
-  agentorchestra components search "look something up in the documents"
-  agentorchestra components info read_file --kind tool --json
-  agentorchestra components contract --kind agent
-
-\b
-Exit codes: 0; 2 for a name that is not there.""",
-)
-def components() -> None:
-    """Show what runs of this workspace are made of: the packaged components and those of its application."""
+def _fixed(command: click.Command, kind: str) -> click.Command:
+    assert command.callback is not None
+    return click.Command(
+        command.name,
+        callback=partial(command.callback, kind=kind),
+        params=[one for one in command.params if one.name != "kind"],
+        help=command.help,
+        short_help=command.short_help,
+    )
 
 
-@components.command("list", short_help="One line for each component.")
-@_kind_option()
-@json_option("a list of objects")
-@workspace_option
-def list_(kind: str | None, as_json: bool, folder: Path) -> int:
-    """Print one line for each component: kind, name and version, and what it is for."""
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            found = [await server.info(name) for server in _servers(workspace, kind) for name in await server.list()]
-        if as_json:
-            emit_json([one.model_dump(mode="json") for one in found])
-            return 0
-        width = max((len(one.component) for one in found), default=0)
-        for one in found:
-            own = "" if one.builtin else "  (yours)"
-            emit(clean(f"{one.kind:<11}  {one.component:<{width}}  {one_line(one.entry.partition(': ')[2], 90)}{own}"))
-        return 0
-
-    return run_async(work)
+tools = _short_form("tool", "read_file")
+environments = _short_form("environment", "browser")
+agents = _short_form("agent", "reporter")
+prompts = _short_form("prompt", "planner")
+memories = _short_form("memory", "session")
 
 
-@components.command("info", short_help="Everything that is known of one component.")
-@click.argument("name", metavar="NAME", type=WORDS)
-@_kind_option()
-@json_option("one object, with the schemas of its operations")
-@workspace_option
-def info(name: str, kind: str | None, as_json: bool, folder: Path) -> int:
-    """Print what the component NAME is for, its version, and the parameters of its operations."""
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            servers = _servers(workspace, kind)
-            holding = [server for server in servers if name in await server.list()]
-            if not holding:
-                raise await _unknown(servers, name)
-            found = [await server.info(name) for server in holding]
-        if as_json:
-            emit_json(
-                found[0].model_dump(mode="json") if len(found) == 1 else [o.model_dump(mode="json") for o in found]
-            )
-            return 0
-        for one in found:
-            emit(clean(f"{one.kind}{'' if one.builtin else ' (yours)'}\n\n{one.text}"))
-        return 0
-
-    return run_async(work)
-
-
-@components.command("search", short_help="The components that fit a task, best first.")
-@click.argument("query", metavar="QUERY", type=WORDS)
-@_kind_option()
-@click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), default=10, show_default=True, help="At most so many."
-)
-@json_option("a list of objects with their scores")
-@workspace_option
-def search(query: str, kind: str | None, limit: int, as_json: bool, folder: Path) -> int:
-    """Print the components that fit QUERY, best first, by words and pieces of words; no model is asked.
-
-    Scores compare components of one kind within one search.
-    """
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            found = [one for server in _servers(workspace, kind) for one in await server.retrieve(query, limit=limit)]
-        best = sorted(found, key=lambda one: -one.score)[:limit]
-        if as_json:
-            emit_json([{"score": one.score, **one.config.model_dump(mode="json")} for one in best])
-            return 0
-        for one in best:
-            emit(clean(f"{one.score:.2f}  {one.config.kind:<11}  {one_line(one.config.entry, 110)}"))
-        if not best:
-            say(f"nothing fits {query!r}; `agentorchestra components list` shows all")
-        return 0
-
-    return run_async(work)
-
-
-@components.command("contract", short_help="One document about all components of a kind.")
-@_kind_option(required=True)
-@workspace_option
-def contract(kind: str, folder: Path) -> int:
-    """Print one Markdown document that describes all components of a kind, with their parameters."""
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            (server,) = _servers(workspace, kind)
-            emit(clean(await server.contract()))
-        return 0
-
-    return run_async(work)
-
-
-def _servers(workspace: Workspace[Any], kind: str | None) -> list[Any]:
-    named = dict(zip(KINDS, (workspace.tcp, workspace.ecp, workspace.acp, workspace.prompt_components), strict=True))
-    return [server for name, server in named.items() if kind in (None, name)]
-
-
-async def _unknown(servers: list[Any], name: str) -> UnknownComponentError:
-    """The sentence with the nearest names, of the kind that has the nearest."""
-    import difflib
-
-    names = [one for listed in await asyncio.gather(*(server.list() for server in servers)) for one in listed]
-    close = difflib.get_close_matches(name, names, n=3)
-    guess = f"did you mean {' or '.join(close)}?" if close else "`agentorchestra components list` shows all"
-    return UnknownComponentError(f"there is no component {name!r}; {guess}")
+__all__ = ["agents", "components", "environments", "memories", "prompts", "tools"]
