@@ -4,7 +4,8 @@
 
 An agent is folded into a tool: a question in, an answer out. Under one instance it is the same individual each time and
 is told what it was asked and answered before; another instance knows nothing of that, and a later run of the session
-goes on from it. No key is needed: a function stands in for the model. It answers from what it is shown, and nothing else.
+goes on from it. No key is needed: a function stands in for the model. It answers from what it is shown, and nothing
+else.
 """
 
 from __future__ import annotations

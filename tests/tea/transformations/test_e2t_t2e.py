@@ -1,0 +1,271 @@
+"""E2T and T2E: schemas and results are kept, state is shared, conditions and rules are checked, runs resume."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentorchestra import ActionEnvironment, Condition, Rule, RunContext, Tag, action, compose, e2t, t2e, tool
+from agentorchestra.core.effects import Effect, Outcome
+from agentorchestra.core.errors import ToolDefinitionError, TransformationError
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.protocols import Environment
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.actions import action_effect
+from agentorchestra.tea.transformations.base import made
+from tests.runtime.counter import Counter
+from tests.tea.transformations.support import probed, workspace
+
+TYPES: list[dict[str, Any]] = [
+    {"type": "integer"},
+    {"type": "string", "maxLength": 5},
+    {"type": "array", "items": {"type": "boolean"}},
+    {"enum": ["a", "b"]},
+]
+VALUES: list[Any] = [7, "four", [True], "b"]
+
+
+class Echo(ActionEnvironment):
+    """Gives back what it is given, and how often it was asked."""
+
+    name = "echo"
+    schemas: tuple[ToolSchema, ...] = ()
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def actions(self) -> tuple[ToolSchema, ...]:
+        """Those of the example."""
+        return self.schemas
+
+    def mutates(self, action: str) -> bool:
+        """Always."""
+        return True
+
+    def tags(self, action: str) -> frozenset[Tag]:
+        """Nothing else."""
+        return frozenset()
+
+    async def act(self, action: str, arguments: dict[str, Any], ctx: Any) -> Any:
+        """What was asked."""
+        self.asked += 1
+        return [self.asked, action, arguments]
+
+
+@st.composite
+def environments(draw: Any) -> tuple[type[Echo], list[tuple[str, dict[str, Any]]]]:
+    """An environment with any actions, and calls of them."""
+    names = draw(st.lists(st.from_regex(r"[a-z]{1,6}", fullmatch=True), min_size=1, max_size=4, unique=True))
+    names = [one for one in names if one != "state"] or ["act"]
+    schemas, calls = [], []
+    for name in names:
+        chosen = draw(st.lists(st.sampled_from(range(len(TYPES))), max_size=3, unique=True))
+        needed = [f"p{one}" for one in chosen if draw(st.booleans())]
+        properties = {f"p{one}": TYPES[one] for one in chosen}
+        parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": needed}
+        parameters["additionalProperties"] = False
+        schemas.append(ToolSchema(name=name, description=draw(st.text(max_size=20)).strip(), parameters=parameters))
+        calls.append((name, {f"p{one}": VALUES[one] for one in chosen}))
+    kind = type("Echo", (Echo,), {"schemas": tuple(schemas)})
+    return kind, draw(st.lists(st.sampled_from(calls), min_size=1, max_size=4))
+
+
+def acts(environment: Environment, calls: list[tuple[str, dict[str, Any]]]) -> list[Effect]:
+    return [action_effect(environment, name, arguments) for name, arguments in calls]
+
+
+def said(outcome: Outcome) -> Any:
+    return outcome.value if outcome.ok else outcome.error
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(environments())
+async def test_e2t_then_t2e_keeps_schemas_and_results(tmp_path: Path, example: Any) -> None:
+    kind, calls = example
+    again = compose(e2t.using(state=False), t2e.using(name="again"))(kind)
+    assert [one.model_dump() for one in again().actions()] == [one.model_dump() for one in kind().actions()]
+
+    async def both(session: Session[Any]) -> bool:
+        first = await session.perform_all(acts(made(kind), calls))
+        second = await session.perform_all(acts(made(again), calls))
+        plain = [[index + 1, *call] for index, call in enumerate(calls)]
+        # The second time it is the same instance, which has been asked before.
+        later = [[len(calls) + index, *rest] for index, *rest in plain]
+        return [said(one) for one in first] == [[a, b, c] for a, b, c in plain] and [said(one) for one in second] == [
+            [a, b, c] for a, b, c in later
+        ]
+
+    result = await probed(tmp_path, both, environments={"echo": kind, "again": again})
+    assert result.answer == "True"
+
+
+class Door(ActionEnvironment):
+    """A door."""
+
+    name = "door"
+
+    def __init__(self) -> None:
+        self.is_open = False
+
+    @action(after=[Condition("the door is open", lambda self, given, result: self.is_open)])
+    def push(self, strength: int) -> str:
+        """Push it.
+
+        Args:
+            strength: how hard.
+        """
+        self.is_open = strength > 5
+        return "pushed"
+
+    @action(before=[Condition("the door is open", lambda self, given: self.is_open)])
+    async def enter(self, ctx: RunContext[Any]) -> str:
+        """Go in."""
+        return f"in, run {bool(ctx.run_id)}"
+
+
+async def test_conditions_are_shown_and_checked(tmp_path: Path) -> None:
+    tools = {one.name: one for one in e2t(Door)}
+    assert tools["door_enter"].description == "Go in.\n\nBefore: the door is open."
+    assert tools["door_push"].schema.parameters["properties"]["strength"]["description"] == "how hard."
+    assert [one.name for one in e2t(Door, only=["push"], state=False)] == ["door_push"]
+    assert Door().rules() == "A door.\n- enter: only when the door is open"
+
+    async def probe(session: Session[Any]) -> list[Any]:
+        calls = [("door_enter", {}), ("door_push", {"strength": 1}), ("door_push", {"strength": 9}), ("door_enter", {})]
+        told = [said(await session.call_tool(name, **arguments)) for name, arguments in calls]
+        return [*told, said(await session.call_tool("door_push", strength="much"))]
+
+    result = await probed(tmp_path, probe, tools=list(tools.values()))
+    assert "door does not allow enter now: not true that the door is open" in result.answer
+    assert "push was done on door, but then it was not true that the door is open" in result.answer
+    assert "'pushed', 'in, run True'" in result.answer
+    assert "'much' is not of type 'integer'" in result.answer
+
+
+async def test_all_calls_of_one_decision_act_on_one_instance_in_listed_order(tmp_path: Path) -> None:
+    tools = {one.name: one for one in e2t(Counter)}
+
+    async def probe(session: Session[Any]) -> list[Any]:
+        build = session.run.services.tool_effect
+        assert build is not None
+        asked = [("counter_add", {"by": 1}), ("counter_look", {}), ("counter_add", {"by": 10}), ("counter_look", {})]
+        return [one.value for one in await session.perform_all([build(n, a, session) for n, a in asked])]
+
+    result = await probed(tmp_path, probe, tools=list(tools.values()))
+    assert result.answer == "[1, 1, 11, 11]"
+
+
+async def test_what_stands_behind_a_tool_is_reached_through_it_only(tmp_path: Path) -> None:
+    async def probe(session: Session[Any]) -> list[Any]:
+        through = await session.call_tool("counter_add", by=2)
+        around = await session.perform(action_effect(Counter(), "add", {"by": 5}))
+        return [through.value, around.status, around.error]
+
+    result = await probed(tmp_path, probe, tools=e2t(Counter))
+    assert result.answer.startswith("[2, 'denied', \"'counter' is not among the tools this agent may use")
+
+
+async def test_the_state_survives_a_crash_and_acts_are_not_repeated(tmp_path: Path) -> None:
+    crash = True
+    built: list[str] = []
+
+    @tool(effect="pure")
+    def add(ctx: RunContext[Any], by: int) -> int:
+        """Add."""
+        built.append("add")
+        ctx.vars["sum"] = int(str(ctx.vars["sum"])) + by
+        return int(str(ctx.vars["sum"]))
+
+    adder = t2e(
+        [add], name="adder", state={"sum": 0}, rules={"add": Rule("below ten", lambda state: state["sum"] < 10)}
+    )
+
+    async def probe(session: Session[Any]) -> Any:
+        environment = adder()
+        for by in (3, 4):
+            await session.perform(action_effect(environment, "add", {"by": by}))
+        if crash:
+            raise RuntimeError("the process ends here")
+        last = [await session.perform(action_effect(environment, "add", {"by": 5})) for _ in range(2)]
+        shown = await session.perform(action_effect(environment, "state", {}))
+        return [said(one) for one in last], shown.blocks()[0], "sum" in session.vars
+
+    async with workspace(tmp_path, probe, environments={"adder": adder}) as ws:
+        result = await ws.run("probe", system="probe", model="offline")
+        assert result.status is RunStatus.FAILED and built == ["add"] * 2
+        crash = False
+        result = await ws.resume(result.run_id)
+        assert "([12, 'adder does not allow add now: not true that below ten']" in result.answer
+        assert "sum: 12\\nallowed now: nothing" in result.answer
+        assert result.answer.endswith("False)")  # the tools' shared state is the environment's alone
+        assert built == ["add"] * 3
+        await ws.replay(result.run_id)
+    assert adder().branching == "snapshot"
+
+
+async def test_an_environment_cannot_act_on_itself(tmp_path: Path) -> None:
+    """Through its own tools: it would wait for itself for ever."""
+    outer: Any = None
+
+    @tool(effect="composite")
+    async def again(ctx: RunContext[Any]) -> str:
+        """Act on the environment that this is an action of."""
+        outcome = await ctx.perform(action_effect(outer(), "again", {}))
+        return str(outcome.error)
+
+    outer = t2e([again], name="outer")
+
+    async def probe(session: Session[Any]) -> Any:
+        return said(await session.perform(action_effect(outer(), "again", {})))
+
+    result = await probed(tmp_path, probe, environments={"outer": outer})
+    assert "outer is in the middle of an action of its own" in result.answer
+
+
+async def test_two_that_act_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    """Each branch knows another last snapshot; the instance has gone on from both."""
+
+    async def probe(session: Session[Any]) -> Any:
+        await session.perform(action_effect(Counter(), "add", {"by": 100}))
+        rivals = session.candidates(2)
+        for one in rivals:
+            one.world = session.world  # not rivals: parts of one world
+
+        async def acts(one: Session[Any]) -> None:
+            await one.perform(action_effect(Counter(), "add", {"by": 1}))
+            await one.perform(action_effect(Counter(), "add", {"by": 1}))
+
+        await session.rivals([partial(acts, one) for one in rivals])
+        return said(await rivals[0].perform(action_effect(Counter(), "look", {})))
+
+    result = await probed(tmp_path, probe, environments={"counter": Counter})
+    assert result.answer == "104"
+
+
+async def test_what_a_workspace_cannot_take_in_is_refused(tmp_path: Path) -> None:
+    async def probe(session: Session[Any]) -> None: ...
+
+    other = type("Other", (Door,), {"name": "counter"})
+    with pytest.raises(TransformationError, match="two different environments are called 'counter'"):
+        await probed(tmp_path, probe, tools=e2t(Counter), environments={"counter": other})
+    async with workspace(tmp_path, probe) as ws:
+        with pytest.raises(TransformationError, match="tool 'counter_add' needs counter, which only a workspace"):
+            await ws.run("probe", system="probe", model="offline", tools=e2t(Counter))
+
+
+def test_actions_that_cannot_be_say_what_to_change() -> None:
+    with pytest.raises(ToolDefinitionError, match="an action cannot be named 'state'"):
+
+        @action
+        def state(self: Any) -> None: ...
+
+    with pytest.raises(ToolDefinitionError, match="action 'go' has the unknown tag 'fly'; the tags: read, write"):
+
+        @action(tags=["fly"])  # type: ignore[list-item]
+        def go(self: Any) -> None: ...
