@@ -312,10 +312,16 @@ def _copied_prompt(made: Made, name: str, new_name: str) -> Made:
 
 
 def _variables_of_prompt(prompt: Prompt, made: Made | None) -> list[Variable]:
-    return [Variable("template", prompt.template, "prompt", prompt.description)]
+    if not prompt.trainable:
+        return [Variable("template", prompt.template, "prompt", prompt.description)]
+    return [Variable(name, text, "prompt", f"a part of: {prompt.description}") for name, text in prompt.parts.items()]
 
 
 def _rewrite_prompt(prompt: Prompt, made: Made, values: Mapping[str, str]) -> Made:
+    if prompt.trainable:
+        for name, value in values.items():
+            prompt = prompt.with_part(name, value)
+        return Made(prompt.text, made.maker)
     template = values.get("template", prompt.template)
     head, found, _ = made.text.rpartition(prompt.template) if prompt.template else (made.text, "", "")
     if prompt.template and not found:

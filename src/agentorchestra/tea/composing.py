@@ -1,0 +1,156 @@
+"""How the text of a prompt is put together: modules that other prompts are, and parts that may be rewritten.
+
+    ---
+    name: researcher
+    version: 1.0.0
+    variables: [task]
+    trainable: [rules]
+    ---
+    {% include "house_style" %}
+    <rules>
+    {# part: rules #}
+    - Say where you found it.
+    {# end #}
+    </rules>
+
+An include stands for the body of the prompt of that name, put in when the prompt is loaded: the composed text is whole,
+so it can be kept, pinned and moved, and its hash changes with each of its modules. The marks of parts are comments:
+nothing of them is rendered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from agentorchestra.core.errors import PromptError
+
+_INCLUDE = re.compile(
+    r"""(?P<line>^[ \t]*)?\{%[-+]?\s*include\s+["'](?P<name>[^"'{}%]*)["']\s*[-+]?%\}(?P<end>[ \t]*(?:\n|\Z))?""",
+    re.MULTILINE,
+)
+_MARK = re.compile(r"^[ \t]*\{#-?\s*(?:part:\s*(?P<part>[^#\n]*?)|(?P<end>end))\s*-?#\}[ \t]*\n?", re.M)
+_PART = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+
+LONGEST = 1_000_000
+"""Characters of a composed prompt."""
+
+
+class Module(NamedTuple):
+    """A prompt as a module of another.
+
+    Attributes:
+        name, version: of the prompt.
+        template: its body, composed.
+        variables: what it needs.
+        modules: what it includes itself.
+    """
+
+    name: str
+    version: str
+    template: str
+    variables: tuple[str, ...]
+    modules: tuple[str, ...] = ()
+
+    @property
+    def component(self) -> str:
+        """`name@version`."""
+        return f"{self.name}@{self.version}"
+
+
+Modules = Callable[[str], Module]
+"""Finds a module by name; raises PromptError where there is none."""
+
+
+def composed(template: str, modules: Modules | None, *, where: str) -> tuple[str, tuple[Module, ...]]:
+    """A template with its includes replaced, and what was put in, each once, in order.
+
+    Args:
+        template: the body of a prompt.
+        modules: finds them; None where there are none to be had.
+        where: the prompt's file, for messages.
+
+    Raises:
+        PromptError: for a module that is not there.
+    """
+    found: dict[str, Module] = {}
+
+    def put(match: re.Match[str]) -> str:
+        name = match["name"]
+        if modules is None:
+            raise PromptError(f"{where} includes {name!r}, and no other prompts are at hand here")
+        module = found[name] = modules(name)
+        body = module.template.strip("\n")
+        alone = match["line"] is not None and match["end"] is not None
+        return f"{body}\n" if alone else f"{match['line'] or ''}{body}{match['end'] or ''}"
+
+    text = _INCLUDE.sub(put, template)
+    if len(text) > LONGEST:
+        raise PromptError(f"{where} has {len(text):,} characters with its modules; at most {LONGEST:,} are allowed")
+    return text, tuple(found.values())
+
+
+def parts_of(template: str, trainable: Iterable[str], *, where: str) -> dict[str, str]:
+    """The text of each trainable part, by name.
+
+    Raises:
+        PromptError: for marks that do not fit each other, or a trainable part that is not there.
+    """
+    spans = _spans(template, where)
+    names = list(trainable)
+    for name in names:
+        if name not in spans:
+            listed = ", ".join(spans) or "none"
+            raise PromptError(
+                f"{where} has no part {name!r} (its parts: {listed}); mark it with {{# part: {name} #}} and {{# end #}}"
+            )
+    return {name: template[slice(*spans[name])] for name in names}
+
+
+def with_parts(template: str, parts: Mapping[str, str], *, where: str) -> str:
+    """A template with other texts for some parts.
+
+    Raises:
+        PromptError: for a part that is not there, or a text that holds marks of parts or includes.
+    """
+    for name, text in parts.items():
+        spans = _spans(template, where)
+        if name not in spans:
+            raise PromptError(f"{where} has no part {name!r}; its parts: {', '.join(spans) or 'none'}")
+        if _MARK.search(text) or _INCLUDE.search(text):
+            raise PromptError(f"the text for the part {name!r} of {where} holds marks of parts or includes")
+        start, end = spans[name]
+        body = text.strip("\n")
+        template = template[:start] + (f"{body}\n" if body else "") + template[end:]
+    return template
+
+
+def _spans(template: str, where: str) -> dict[str, tuple[int, int]]:
+    """Where each part stands, between its marks."""
+    spans: dict[str, tuple[int, int]] = {}
+    open_: tuple[str, int] | None = None
+    for match in _MARK.finditer(template):
+        line = template.count("\n", 0, match.start()) + 1
+        if match["end"]:
+            if open_ is None:
+                raise PromptError(f"{where} ends a part that it did not begin (line {line} of its template)")
+            spans[open_[0]] = (open_[1], match.start())
+            open_ = None
+            continue
+        name = match["part"].strip()
+        if not _PART.fullmatch(name):
+            raise PromptError(f"{where} has a part named {name!r}; use letters, digits, '_' and '-'")
+        if open_ is not None or name in spans:
+            what = "inside another part" if open_ is not None else "twice"
+            raise PromptError(
+                f"{where} has the part {name!r} {what} (line {line} of its template); "
+                "parts have names of their own and stand apart"
+            )
+        open_ = name, match.end()
+    if open_ is not None:
+        raise PromptError(f"{where} does not end its part {open_[0]!r}; write {{# end #}} behind it")
+    return spans
+
+
+__all__ = ["Module", "Modules", "composed", "parts_of", "with_parts"]
