@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from agentorchestra.tea.transformations.base import Transformation, compose
     from agentorchestra.tea.transformations.e2t import e2t
     from agentorchestra.tea.transformations.t2e import Rule, t2e
+    from agentorchestra.tools.mcp import mcp
     from agentorchestra.workspace import ReplayReport, Workspace, open_workspace
 
 _HOMES = {
@@ -56,6 +57,7 @@ _HOMES = {
     "tea.transformations.base": ("Transformation", "compose"),
     "tea.transformations.e2t": ("e2t",),
     "tea.transformations.t2e": ("Rule", "t2e"),
+    "tools.mcp": ("mcp",),
     "workspace": ("ReplayReport", "Workspace", "open_workspace"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -113,6 +115,7 @@ __all__ = [
     "e2a",
     "e2t",
     "human",
+    "mcp",
     "open_workspace",
     "t2a",
     "t2e",

@@ -75,6 +75,7 @@ from agentorchestra.core.spec import (
     RunManifest,
     RunResult,
     RunStatus,
+    first_names,
 )
 from agentorchestra.runtime.answers import answered_already, settle
 from agentorchestra.runtime.bus import Bus, Notice
@@ -142,7 +143,7 @@ class Workspace(Generic[Deps]):
 
     Args:
         folder: where log, blobs and files are kept; made when the workspace is opened.
-        tools: the user's tools (`@tool`), usable by every run.
+        tools: the user's tools (`@tool`), usable by every run, and toolkits (`mcp("mcp.json")`).
         deps: what tools find as `ctx.deps`.
         environments: factories by name.
         agents: the user's agents (`agentorchestra.agents.agent.Agent`), which planners may delegate to.
@@ -188,6 +189,7 @@ class Workspace(Generic[Deps]):
         self.app_folder: str | None = None
         self.asker = asker
         self.unsafe_local = False
+        self.mcp_files: tuple[Path, ...] = ()
         self._given_sandbox = sandbox
         self._given_tools = tuple(tools)
         self._given_environments = dict(environments or {})
@@ -375,7 +377,7 @@ class Workspace(Generic[Deps]):
             programs=self._builtin.workbench,
             tools={name: one for name, one in self.tools.items() if name not in self._behind},
             builtin_tools=set(self.tools) - own,
-            toolkits=[one for one in self._given_tools if _is_toolkit(one)],
+            toolkits=[*(one for one in self._given_tools if _is_toolkit(one)), *self._mcp_toolkits()],
             environments=self._given_environments,
             agents={name: one for name, one in self.agents.items() if name not in self._agents_behind},
             prompts=self.prompts,
@@ -383,16 +385,26 @@ class Workspace(Generic[Deps]):
             access=access,
         )
 
-    async def _ready(self) -> None:
+    def _mcp_toolkits(self) -> list[Any]:
+        """Those of the files of MCP servers that the command line or the settings name."""
+        from agentorchestra.tools.mcp import mcp
+
+        files = self.mcp_files
+        if not files and self.settings.mcp:
+            beside = settings_path(self.folder)
+            files = ((beside.parent if beside is not None else Path()) / self.settings.mcp,)
+        return [mcp(one, environ=self._environ) for one in files]
+
+    async def _ready(self, *, toolkits: bool = True) -> None:
         """Take into use what is registered: what is at hand has its versions then, and what others registered is there.
 
         A run that was created before keeps what it had.
         """
         components = self._components
-        await components.ready()
-        if self._taken == components.registry.count:
+        await components.ready(toolkits=toolkits)
+        if self._taken == components.count:
             return
-        self._taken = components.registry.count
+        self._taken = components.count
         behind = {name: one for name, one in self.tools.items() if name in self._behind}
         self.tools = {**components.tools.live(), **behind}
         hidden = {name: one for name, one in self.agents.items() if name in self._agents_behind}
@@ -1207,11 +1219,16 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         record = await self._record(run_id)
-        await self._ready()
+        await self._ready(toolkits=False)  # what is recorded is not called
         equipment = await self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
         events = await self.store.load(run_id)
         if record.imported is None:
-            equipment = await self._as_started(record, equipment, pin=pin)
+            away = await self._recorded_tools(
+                record,
+                [n for n, one in record.manifest.tools.items() if one.origin and n not in equipment.tools],
+                events,
+            )
+            equipment = await self._as_started(record, equipment, pin=pin, apart=away)
         else:
             equipment = await self._as_recorded(record, equipment, events)
         self._check_components(record.manifest, equipment)
@@ -1381,7 +1398,9 @@ class Workspace(Generic[Deps]):
         self._kept_texts.update(new)
         return digest
 
-    async def _as_started(self, record: RunRecord, equipment: _Equipment, *, pin: bool) -> _Equipment:
+    async def _as_started(
+        self, record: RunRecord, equipment: _Equipment, *, pin: bool, apart: Mapping[str, Any] | None = None
+    ) -> _Equipment:
         """What a run is driven with: today's, with the prompts a fork was given; with `pin` all as it was started.
 
         An imported run has its own prompts, where they came with it: this machine's are another's. Its tools' modules
@@ -1411,10 +1430,14 @@ class Workspace(Generic[Deps]):
                 texts[name] = await self._kept_text(f"prompt {name!r}", one)
                 if record.imported is not None:
                     check_plain(texts[name], name)
-        tools = dict(equipment.tools)
+        tools = {**equipment.tools, **(apart or {})}
         for name, one in manifest.tools.items() if pin else ():
             found = tools.get(name)
-            if name in self._environments or (found is not None and found.content_hash == one.content_hash):
+            if (
+                name in self._environments
+                or name in (apart or ())
+                or (found is not None and found.content_hash == one.content_hash)
+            ):
                 continue
             package = getattr(found, "__module__", "").rpartition(".")[0]
             tools[name] = pinned_tool(name, one, await self._kept_text(f"tool {name!r}", one), package=package)
@@ -1424,14 +1447,23 @@ class Workspace(Generic[Deps]):
     async def _as_recorded(self, record: RunRecord, equipment: _Equipment, events: list[Event]) -> _Equipment:
         """What an imported run is replayed with: its own texts, its tools as models saw them, no model at all."""
         from agentorchestra.models.manager import RecordedModels
-        from agentorchestra.tea.standin import as_recorded
 
         started = await self._as_started(record, equipment, pin=False)
         names = [name for name in record.manifest.tools if name not in self._environments]
+        tools = await self._recorded_tools(record, names, events, here=equipment.tools)
+        return replace(started, tools=tools, models=RecordedModels(), recorded=record.manifest)
+
+    async def _recorded_tools(
+        self, record: RunRecord, names: Sequence[str], events: list[Event], here: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Tools of a run as its log shows them."""
+        from agentorchestra.tea.standin import as_recorded
+
+        if not names:
+            return {}
         kept = record.manifest.schemas
         schemas = await self.store.get_blob(kept) if kept and await self.store.find_blobs([kept]) else b"{}"
-        tools = as_recorded(names, equipment.tools, Ledger.of(events), schemas)
-        return replace(started, tools=tools, models=RecordedModels(), recorded=record.manifest)
+        return as_recorded(names, here or {}, Ledger.of(events), schemas)
 
     async def _kept_text(self, what: str, pin: Pinned) -> str:
         if not pin.source:
@@ -1552,6 +1584,13 @@ class Workspace(Generic[Deps]):
         missing += sorted(set(manifest.agents) - set(self.agents))
         known = {*self.systems, *self.agents, CALLS}
         missing += [manifest.system] if manifest.system not in known else []
+        served = {name: one.origin for name in missing if (one := manifest.tools.get(name)) and one.origin}
+        if served:
+            raise UnknownComponentError(
+                f"this process does not have {first_names(served)}, tools of {', '.join(sorted(set(served.values())))} "
+                f'which the run was started with; name the file of the servers by --mcp, by mcp = "mcp.json" in '
+                f"{SETTINGS_FILE}, or by tools=[mcp(...)]"
+            )
         if missing:
             where = f"its app is {manifest.app!r}" if manifest.app else "no app was recorded with it"
             raise UnknownComponentError(
@@ -1673,7 +1712,7 @@ class Workspace(Generic[Deps]):
     def _secrets(self) -> dict[str, str]:
         named = {name: self._environ[name] for name in self.settings.secrets if name in self._environ}
         # A tool that prints its environment would show the database's password.
-        return {**self.models.secrets(), **named, **getattr(self.store, "secrets", {})}
+        return {**self.models.secrets(), **named, **getattr(self.store, "secrets", {}), **self._components.secrets}
 
     def _redact(self, text: str) -> str:
         return str(self._redactor().text(text))

@@ -61,6 +61,8 @@ class Components:
         self._toolkits = tuple(toolkits)
         self._opened: list[Toolkit] = []
         self._offered: dict[str, tuple[str, ...]] = {}
+        self._taken: dict[str, tuple[str, ...]] = {}
+        self._takes = 0
         self._stale: set[str] = set()
         self._started = False
         self._lock = asyncio.Lock()
@@ -95,14 +97,34 @@ class Components:
         """One for each kind."""
         return self.tcp, self.ecp, self.acp, self.prompt_components
 
-    async def ready(self) -> None:
+    @property
+    def count(self) -> int:
+        """Another number when there may be other components than before."""
+        return self.registry.count + self._takes
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """What toolkits know that must not reach the log, by name."""
+        return {name: value for one in self._toolkits for name, value in one.secrets().items()}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of the toolkits that are open was left out or passed over, a sentence each."""
+        return tuple(note for one in self._opened for note in (*one.notes, *self._taken.get(one.name, ())))
+
+    async def ready(self, *, toolkits: bool = True) -> None:
         """Open what is not open yet, read what was registered since, register what is at hand and unknown.
+
+        Args:
+            toolkits: whether they are needed: a replay calls nothing.
 
         Raises:
             VersionError: for an explicit version that is known with other content.
             SourceError, McpError: for an entry point or a toolkit that cannot be used.
         """
-        if self._started and not self._stale and not any(server.watches for server in self.servers):
+        closed = [one for one in self._toolkits if one not in self._opened] if toolkits else []
+        started = self._started and not closed and not self._stale
+        if started and not any(server.watches for server in self.servers):
             # Direct calls come by here: nothing is looked at again where nothing was written.
             await self.registry.refresh()
             if all(manager.is_ready for manager in self.managers):
@@ -114,12 +136,12 @@ class Components:
                     manager.give(
                         {name: one for name, one in found.items() if not manager.has(name)}, origin="installed"
                     )
-                for toolkit in self._toolkits:
-                    if toolkit not in self._opened:
-                        offered = await toolkit.open(self._changed(toolkit.name))
-                        self._opened.append(toolkit)
-                        self._take(toolkit, offered)
                 self._started = True
+            for toolkit in closed:
+                if toolkit not in self._opened:
+                    offered = await toolkit.open(self._changed(toolkit.name))
+                    self._opened.append(toolkit)
+                    self._take(toolkit, offered)
             for toolkit in [one for one in self._opened if one.name in self._stale]:
                 self._stale.discard(toolkit.name)
                 self._take(toolkit, toolkit.tools())
@@ -133,10 +155,18 @@ class Components:
         return lambda: self._stale.add(name)
 
     def _take(self, toolkit: Toolkit, offered: Sequence[Tool[..., Any]]) -> None:
+        """What a toolkit offers now; never in place of a tool that is there without it."""
+        self._takes += 1
+        self.tools.take(self._offered.pop(toolkit.name, ()))
         named = {one.name: one for one in offered}
-        self.tools.take(set(self._offered.get(toolkit.name, ())) - set(named))
-        self.tools.give(named, origin=toolkit.name)
-        self._offered[toolkit.name] = tuple(named)
+        taken = sorted(name for name in named if self.tools.has(name))
+        self._taken[toolkit.name] = tuple(
+            f"the tool {name!r} of {toolkit.name} is left out: there is another tool of this name" for name in taken
+        )
+        for name, one in named.items():
+            if name not in taken:
+                self.tools.give({name: one}, origin=one.traits.origin or toolkit.name)
+        self._offered[toolkit.name] = tuple(name for name in named if name not in taken)
 
     def library(self) -> PromptLibrary:
         """The prompts as runs use them."""

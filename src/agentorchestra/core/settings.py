@@ -162,6 +162,7 @@ class Settings(BaseModel):
             of a file in the folder. It may hold a password, so it is never shown as it stands.
         database_schema: the workspace's own schema there.
         database_retry_s: how long writes and reads wait for a database that is away.
+        mcp: a file of MCP servers whose tools runs have (docs/mcp.md), beside the settings file; "" for none.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
     """
 
@@ -184,6 +185,7 @@ class Settings(BaseModel):
     on_uncertain: Literal["report", "ask", "retry"] = "report"
     policy: PolicySettings = PolicySettings()
     sandbox: SandboxSettings = SandboxSettings()
+    mcp: str = ""
     secrets: tuple[str, ...] = ()
     max_bytes: int | None = Field(default=None, gt=0)
     database: SecretStr | None = None

@@ -143,6 +143,7 @@ class Pinned(BaseModel):
     Attributes:
         source: SHA-256 of the blob with its text: a prompt's file, the module a tool is defined in; "" where there is
             none (a tool made at a prompt, an environment).
+        origin: where it came from, where that is no program of this machine: `mcp:NAME`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -150,6 +151,7 @@ class Pinned(BaseModel):
     version: str
     content_hash: str
     source: str = ""
+    origin: str = ""
 
 
 class Exchange(BaseModel):

@@ -25,7 +25,12 @@ from agentorchestra.tea.tool import Tool, tool
 def pin_of(component: Any) -> Pinned:
     """The version and hash of a tool or environment, and the hash of its module's text where that can be kept."""
     text = module_text(component) if isinstance(component, Tool) else ""
-    return Pinned(version=component.version, content_hash=component.content_hash, source=_hash(text) if text else "")
+    return Pinned(
+        version=component.version,
+        content_hash=component.content_hash,
+        source=_hash(text) if text else "",
+        origin=component.traits.origin if isinstance(component, Tool) else "",
+    )
 
 
 @cache

@@ -43,6 +43,8 @@ def _describe_tool(name: str, tool: Tool[..., Any], builtin: bool) -> ComponentC
         metadata["timeout_s"] = tool.timeout_s
     if tool.traits.invokers is not None:
         metadata["invokers"] = [*tool.traits.invokers]
+    if tool.traits.distribution:
+        metadata["distribution"] = tool.traits.distribution
     return ComponentConfig(
         kind="tool",
         name=name,

@@ -49,8 +49,8 @@ class McpToolkit:
 
     @property
     def name(self) -> str:
-        """The file's."""
-        return self.path.name
+        """The file's, as it was given."""
+        return str(self.path)
 
     def secrets(self) -> dict[str, str]:
         """The secrets in the file by name; none before it was opened."""
