@@ -51,6 +51,7 @@ async def test_entries_are_read_as_they_were_written(store: Store) -> None:
     assert found == sorted(new, key=lambda one: (one.kind, one.name, one.seq))
     assert found[-2].body == body
     assert await store.component_heads() == {("tool", "b"): 2, ("prompt", "a"): 1, ("tool", "a"): 1}
+    assert await store.component_count() == 4
     await store.record_components([])
     assert await store.component_changes() == found
 
@@ -135,6 +136,7 @@ async def test_a_place_that_is_not_the_next(store: Store, batch: list[ComponentC
     assert kept is None
     assert isinstance(refused, ComponentConflictError) and isinstance(again, ComponentConflictError)
     assert await store.component_heads() == {("tool", "a"): 2, ("tool", "b"): 2, ("tool", "new"): 1}
+    assert await store.component_count() == 5
 
 
 async def test_beside_runs(store: Store) -> None:
