@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 import json
 import re
@@ -148,12 +149,16 @@ def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[s
             defaults that are not JSON.
     """
     found = list(inspect.signature(function).parameters.values())
+    bound = isinstance(function, functools.partial)
+    if isinstance(function, functools.partial):
+        # What is bound is settled: nobody is shown it, and no call replaces it.
+        found = [one for one in found if one.name not in function.keywords]
     is_method = bool(found) and found[0].name in ("self", "cls") and found[0].annotation is inspect.Parameter.empty
     if is_method:
         found = found[1:]
     hints = _hints(function, found, name, namespace)
     context = _context(found, hints, name)
-    description, described = read_docstring(inspect.getdoc(function) or "")
+    description, described = read_docstring(inspect.getdoc(_inner(function) if bound else function) or "")
     fields: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     shown: dict[str, Any] = {}
@@ -189,6 +194,14 @@ def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[s
     return Signature(description, parameters, context, positional, is_method, defaults, adapter)
 
 
+def _inner(function: Callable[..., Any]) -> Any:
+    """The function itself, without what was wrapped around it or bound to it."""
+    inner = inspect.unwrap(function)
+    while isinstance(inner, functools.partial):
+        inner = inspect.unwrap(inner.func)
+    return getattr(inner, "__func__", inner)
+
+
 def _adapter(fields: dict[str, Any], shown: dict[str, Any]) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
     # A TypedDict takes any parameter name and leaves out what was not given: the function's own defaults apply.
     make: Any = TypedDict  # a checker cannot follow fields that are known at run time only
@@ -210,8 +223,7 @@ def _hints(
     function: Callable[..., Any], found: list[inspect.Parameter], name: str, namespace: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The evaluated annotations; the return type is not looked at, it may need names that exist for checkers only."""
-    inner = inspect.unwrap(function)
-    inner = getattr(inner, "__func__", inner)
+    inner = _inner(function)
     home = getattr(inner, "__globals__", {})
     # RunContext is often imported for type checkers only.
     local = {"RunContext": RunContext, **namespace}
@@ -448,10 +460,10 @@ def source_of(function: Callable[..., Any]) -> str:
 
     The fallback is made of bytecode and constants, so it differs between Python versions.
     """
-    inner = inspect.unwrap(function)
-    inner = getattr(inner, "__func__", inner)
+    inner = _inner(function)
     try:
-        return textwrap.dedent(inspect.getsource(inner))
+        bound = f"\n# bound: {', '.join(sorted(function.keywords))}" if isinstance(function, functools.partial) else ""
+        return textwrap.dedent(inspect.getsource(inner)) + bound
     except (OSError, TypeError):
         code = getattr(inner, "__code__", None)
         return _bytecode(code) if code is not None else repr(type(inner))

@@ -132,6 +132,7 @@ class Tool(Generic[P, R]):
         content_hash: hex SHA-256 of the function's source (its decorators, docstring and comments too) and the schema.
         uses: names of tools and environments that its calls may use although its caller may not.
         carried: components that it needs in the workspace besides itself (tea/transformations).
+        of_class: whether it is a class method: bound to the class it is taken from.
     """
 
     def __init__(
@@ -143,6 +144,7 @@ class Tool(Generic[P, R]):
         self.content_hash = sha256_json([source or source_of(function), schema.digest])
         self.uses: frozenset[str] = frozenset()
         self.carried: Any = None
+        self.of_class = False
         self._function = function
         self._arguments = arguments
         self._source = source
@@ -224,9 +226,10 @@ class Tool(Generic[P, R]):
     def __get__(self: Tool[Concatenate[S, Q], R], instance: S, owner: type) -> Tool[Q, R]: ...
     def __get__(self, instance: Any, owner: type) -> Any:
         """A method's tool, bound to its object."""
-        if instance is None or not self._arguments.is_method:
+        subject = owner if self.of_class else instance
+        if subject is None or not self._arguments.is_method:
             return self
-        function = self._function.__get__(instance, owner)
+        function = self._function.__get__(subject, type(subject))
         return Tool(function, self.schema, self._arguments.bound(), self.traits, source=self._source)
 
     def backed_by(self, carried: Any, uses: Iterable[str] = ()) -> Tool[P, R]:
@@ -355,7 +358,7 @@ def tool(
     def make(function: Callable[..., Any], namespace: Mapping[str, Any]) -> Tool[..., Any]:
         if isinstance(function, Tool):
             return function
-        plain = function.__func__ if isinstance(function, staticmethod) else function
+        plain = function.__func__ if isinstance(function, staticmethod | classmethod) else function
         chosen = name if name is not None else getattr(plain, "__name__", None)
         usable = inspect.isroutine(plain) or isinstance(plain, functools.partial)
         if not usable or chosen is None:
@@ -381,7 +384,9 @@ def tool(
         signature = read_signature(plain, chosen, namespace)
         text = signature.description if description is None else inspect.cleandoc(description)
         schema = ToolSchema(name=chosen, description=text, parameters=signature.parameters)
-        return Tool(plain, schema, signature, traits)
+        made: Tool[..., Any] = Tool(plain, schema, signature, traits)
+        made.of_class = isinstance(function, classmethod)
+        return made
 
     if function is not None:
         return make(function, namespace)
