@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from agentorchestra.agents.agent import Agent
     from agentorchestra.agents.components import Components
     from agentorchestra.runtime.bundle.format import Exported, Imported
+    from agentorchestra.tea.memory.base import MemoryFactory
     from agentorchestra.tea.prompts import Prompt, PromptLibrary
     from agentorchestra.tea.servers import ACPServer, ECPServer, Server, TCPServer
     from agentorchestra.tea.tool import Tool
@@ -237,6 +238,7 @@ class Workspace(Generic[Deps]):
             return
         from agentorchestra.models.manager import ModelManager
         from agentorchestra.runtime.store.choose import store_for
+        from agentorchestra.tea.finding import Finding
         from agentorchestra.tea.interpreter import Interpreter, MontyInterpreter
         from agentorchestra.tea.prompts import PromptLibrary
         from agentorchestra.tea.threads import Threads
@@ -268,6 +270,9 @@ class Workspace(Generic[Deps]):
         check_agents(self._given_agents, self.agents, self.tools, self._environments)
         self._calls = DirectCalls(self.engine, self.store, self._create_calls, self._call_services)
         self._components = self._make_components()
+        vectors = self.folder / "vectors" if self._given_store is None or self.folder.exists() else None
+        self._finding = Finding(self.store, self._calls.perform, model=self.settings.embedding_model, folder=vectors)
+        self._components.find_with(self._finding)
         # One for all runs: it bounds the threads in which plain functions run.
         self._threads = Threads(MAX_THREADS)
         self._programs: tuple[Interpreter, ...] = (
@@ -358,6 +363,12 @@ class Workspace(Generic[Deps]):
         self._need_open()
         return self._components.prompt_components
 
+    @property
+    def memory_components(self) -> Server[MemoryFactory]:
+        """The memory systems, under the same operations (docs/memory.md)."""
+        self._need_open()
+        return self._components.memory_components
+
     def _make_components(self) -> Components:
         from agentorchestra.agents.components import Components
         from agentorchestra.tea.servers import Access
@@ -381,6 +392,7 @@ class Workspace(Generic[Deps]):
             environments=self._given_environments,
             agents={name: one for name, one in self.agents.items() if name not in self._agents_behind},
             prompts=self.prompts,
+            memories=self.memories,
             distribution=_distribution(),
             access=access,
         )
@@ -412,6 +424,7 @@ class Workspace(Generic[Deps]):
         kept = {name: one for name, one in self._environments.items() if name in self._behind}
         self._environments = {**components.environments.live(), **kept}
         self.prompts = components.library()
+        self.memories = components.memories.live()
 
     async def _invoke_tool(self, tool: Tool[..., Any], arguments: Mapping[str, JsonValue]) -> Outcome:
         from agentorchestra.tea.handlers import effect_for
@@ -427,9 +440,15 @@ class Workspace(Generic[Deps]):
 
     async def _invoke_action(self, name: str, action: str, arguments: Mapping[str, JsonValue]) -> Outcome:
         from agentorchestra.tea.actions import action_effect
+        from agentorchestra.tea.signatures import mistake, schema_problems
 
         one = self._environments[name]()
-        return await self._calls.perform(lambda root: action_effect(one, action, arguments, role="user"))
+        schema = next(schema for schema in one.actions() if schema.name == action)
+        problems = schema_problems(dict(arguments), schema.parameters)
+        invalid = mistake(f"{name}: {action}", problems, schema.parameters) if problems else None
+        return await self._calls.perform(
+            lambda root: action_effect(one, action, arguments, role="user", invalid=invalid, declared=schema)
+        )
 
     async def _state_of(self, name: str) -> tuple[Block, ...]:
         one = self._environments[name]()
@@ -476,6 +495,12 @@ class Workspace(Generic[Deps]):
     def _call_services(self) -> Services:
         tools = LiveMapping(lambda: self.tools)
         return self._services(None, replace(self._base_equipment(), tools=tools), called=self._called)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of its toolkits was left out or passed over, a sentence each; servers may have chosen the words."""
+        self._need_open()
+        return self._components.notes
 
     @property
     def runs_folder(self) -> Path:
@@ -762,6 +787,8 @@ class Workspace(Generic[Deps]):
                     return result
 
         result = await self.engine.submit(run_id, drive)
+        if result.status in FINAL:
+            self._finding.ended(run_id)
         if result.status is RunStatus.WAITING:
             # What came while the job ended found nobody who would hear it.
             asked = await requested(self.store, run_id)
@@ -1646,6 +1673,7 @@ class Workspace(Generic[Deps]):
             agents=known_agents,
             given=tuple(sorted(({*equipment.tools} - {*self._builtin.tools} | {*environments}) - self._behind)),
             choices=tuple(sorted(self.settings.models)),
+            finder=self._finding.finder,
             behind=self._agents_behind,
             memories=self.memories,
         )

@@ -32,7 +32,7 @@ from agentorchestra.tea.history import (
 )
 from agentorchestra.tea.kind import Kind, Made, Variable, check_variables, config_changes
 from agentorchestra.tea.registry import Entry, Registry, body_of
-from agentorchestra.tea.retrieval import Index
+from agentorchestra.tea.retriever import Group, Retriever
 from agentorchestra.tea.versions import level_of, next_version
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ class ContextManager(Generic[T]):
         self._loaded: dict[tuple[str, str], T] = {}
         self._failed: dict[tuple[str, str], str] = {}
         self._configs: dict[tuple[str, str, str], ComponentConfig] = {}
-        self._index: Index | None = None
+        self.retriever = Retriever()
         self._indexed: dict[str, str] = {}
         self._names: tuple[int, int, tuple[str, ...]] = (-1, -1, ())
         self._looked: tuple[int, int] = (-1, -1)
@@ -253,7 +253,8 @@ class ContextManager(Generic[T]):
             return written
         if history is None or not names:
             return _DEFAULT, False
-        before = history.version(history.current or last).config
+        # To the last one, whatever is current: whoever calls that must be told what changed since.
+        before = history.version(last).config
         level = level_of(config_changes(before, config))
         plain = ".".join(map(str, version_order(last)))
         return next_version(plain, "patch" if level == "none" else level), False
@@ -396,23 +397,34 @@ class ContextManager(Generic[T]):
         config = self.kind.describe(name, one, origin == "package")
         return config.model_copy(update={"origin": origin})
 
-    def retrieve(self, query: str, *, limit: int = 10) -> list[Found]:
-        """The components that fit a query, best first. One more component is added to the index, nothing is rebuilt."""
-        if self._index is None:
-            self._index = Index()
+    async def retrieve(self, query: str, *, limit: int = 10, under: str | None = None) -> list[Found]:
+        """The components that fit a query, best first. One more component is added to the index, nothing is rebuilt.
+
+        Args:
+            query: what is wanted, in any words; "" gives those of a branch in their order.
+            limit: at most so many.
+            under: only those of a branch of the tree: `mcp/github`.
+        """
+        fit = self._index()
+        found = await self.retriever.search(query, limit=limit, under=under, among=fit)
+        return [Found(config=self.info(match.key), score=round(match.score, 4)) for match in found]
+
+    def browse(self, under: str = "") -> list[Group]:
+        """The branches of the tree category -> toolkit -> component below one of them, with what is in each."""
+        return self.retriever.browse(under, among=self._index())
+
+    def _index(self) -> frozenset[str]:
+        """Bring the index up to date; the names that are to be found."""
         names = {name: self._current(name) for name in self.names()}
         for name in [one for one in self._indexed if self._indexed[one] != names.get(one)]:
-            self._index.remove(name)
+            self.retriever.remove(name)
             del self._indexed[name]
         for name, version in names.items():
             if name not in self._indexed:
-                self._index.add(name, self.info(name).described)
+                config = self.info(name)
+                self.retriever.add(name, config.described, path=config.origin.replace(":", "/", 1))
                 self._indexed[name] = version
-        fit = frozenset(name for name in names if self._history(name).version().state == "active")
-        return [
-            Found(config=self.info(match.key), score=round(match.score, 4))
-            for match in self._index.search(query, limit=limit, among=fit)
-        ]
+        return frozenset(name for name in names if self._history(name).version().state == "active")
 
     def contract(self) -> str:
         """One document that describes all of them (000, app. C.2)."""
@@ -453,7 +465,7 @@ class ContextManager(Generic[T]):
             needs: whether the component must be there already (`update`).
         """
         if invokers is not None and self.kind.limited is None:
-            raise NotAllowedError(f"who may invoke a {self.kind.name} cannot be limited; leave invokers out")
+            raise NotAllowedError(f"who may invoke {self.kind.plural} cannot be limited; leave invokers out")
         checked_component_name(self.kind.name, name)
         if state not in ("active", "candidate"):
             raise LifecycleError(f"a new version cannot be {state}; register it as active or candidate")

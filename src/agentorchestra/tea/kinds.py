@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from agentorchestra.core.conditions import conditions_of
 from agentorchestra.core.errors import SourceError, VersionError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
@@ -72,12 +73,12 @@ def _made_of_tool(tool: Tool[..., Any]) -> Made | None:
 def _make_tool(name: str, maker: Maker, text: str) -> Tool[..., Any]:
     if maker.how == "definition":
         return defined_tool(ToolSchema.model_validate({**maker.fields, "name": name}))
-    text = _definitions(text) if maker.script else text
+    text = definitions_of(text) if maker.script else text
     (found,) = tools_from_source(text, name=maker.symbol or name, package=maker.package)
     return found
 
 
-def _definitions(text: str) -> str:
+def definitions_of(text: str) -> str:
     """A program's text without the statements that only do something at its top: those started it once already."""
     lines = text.splitlines(keepends=True)
     for one in ast.parse(text).body:
@@ -96,20 +97,20 @@ async def _foreign(programs: Programs, name: str, maker: Maker, text: str) -> To
 def _variables_of_tool(tool: Tool[..., Any], made: Made | None) -> list[Variable]:
     if made is None or not made.text:
         return []
-    start, end = _lines_of(made.text, made.maker.symbol or tool.name)
+    start, end = lines_of(made.text, made.maker.symbol or tool.name)
     code = "".join(made.text.splitlines(keepends=True)[start:end])
     return [Variable("code", code, "tool code", tool.description)]
 
 
 def _rewrite_tool(tool: Tool[..., Any], made: Made, values: Mapping[str, str]) -> Made:
     lines = made.text.splitlines(keepends=True)
-    start, end = _lines_of(made.text, made.maker.symbol or tool.name)
+    start, end = lines_of(made.text, made.maker.symbol or tool.name)
     code = values.get("code", "".join(lines[start:end]))
     text = "".join([*lines[:start], code.rstrip("\n") + "\n", *lines[end:]])
     return Made(text, made.maker.model_copy(update={"how": "source", "symbol": made.maker.symbol or tool.name}))
 
 
-def _lines_of(text: str, name: str) -> tuple[int, int]:
+def lines_of(text: str, name: str) -> tuple[int, int]:
     """Where a function or class stands in a text, with its decorators: the first line and the one after the last.
 
     A tool may have another name than its function (`@tool(name=...)`): then the decorator says so.
@@ -193,19 +194,28 @@ class NamedFactory:
         made = self.make()
         if made.version != self.version:
             made.version = self.version
+        if made.name != self.name:
+            made.name = self.name
         return made
+
+
+def _action(environment: Environment, action: ToolSchema) -> Operation:
+    """An action with what must hold before and after it."""
+    found = operation(action)
+    conditions = conditions_of(environment, action.name).text
+    return found.model_copy(update={"description": f"{found.description}\n\n{conditions}"}) if conditions else found
 
 
 def _describe_environment(name: str, factory: EnvironmentFactory, builtin: bool) -> ComponentConfig:
     one = factory()
-    doc = inspect.cleandoc(type(one).__doc__ or "")
+    doc = inspect.cleandoc(getattr(one, "description", "") or type(one).__doc__ or "")
     return ComponentConfig(
         kind="environment",
         name=name,
         description=" ".join(doc.split()),
         version=one.version,
         content_hash=one.content_hash,
-        operations=tuple(operation(action) for action in one.actions()),
+        operations=tuple(_action(one, action) for action in one.actions()),
         rules=one.rules(),
         metadata={"branching": one.branching, "durable": one.durable},
         builtin=builtin,
@@ -226,7 +236,7 @@ _MEMBERS = ("actions", "mutates", "rules", "open", "close", "act", "state")
 
 
 def _make_environment(name: str, maker: Maker, text: str) -> EnvironmentFactory:
-    text = _definitions(text) if maker.script else text
+    text = definitions_of(text) if maker.script else text
     cls = class_from_source(text, maker.symbol or None, has=_MEMBERS, package=maker.package)
     try:
         cls()
@@ -237,7 +247,8 @@ def _make_environment(name: str, maker: Maker, text: str) -> EnvironmentFactory:
 
 
 def _renamed_environment(factory: EnvironmentFactory, name: str, version: str) -> EnvironmentFactory:
-    if (factory.version if isinstance(factory, NamedFactory) else factory().version) == version:
+    held = factory if isinstance(factory, NamedFactory) else factory()
+    if (held.name, held.version) == (name, version):
         return factory
     return NamedFactory(factory, name, version)
 
@@ -245,14 +256,14 @@ def _renamed_environment(factory: EnvironmentFactory, name: str, version: str) -
 def _variables_of_environment(factory: EnvironmentFactory, made: Made | None) -> list[Variable]:
     if made is None or not made.text:
         return []
-    start, end = _lines_of(made.text, made.maker.symbol)
+    start, end = lines_of(made.text, made.maker.symbol)
     code = "".join(made.text.splitlines(keepends=True)[start:end])
     return [Variable("code", code, "environment code", " ".join((factory().rules() or "").split())[:500])]
 
 
 def _rewrite_environment(factory: EnvironmentFactory, made: Made, values: Mapping[str, str]) -> Made:
     lines = made.text.splitlines(keepends=True)
-    start, end = _lines_of(made.text, made.maker.symbol)
+    start, end = lines_of(made.text, made.maker.symbol)
     code = values.get("code", "".join(lines[start:end]))
     text = "".join([*lines[:start], code.rstrip("\n") + "\n", *lines[end:]])
     return Made(text, made.maker.model_copy(update={"how": "source"}))

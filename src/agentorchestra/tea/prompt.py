@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +146,7 @@ def parse_prompt(text: str, *, where: str, modules: Modules | None = None) -> Pr
         raise PromptError(f"{where} has no front matter; begin it with the lines ---, name: ..., version: 1.0.0, ---")
     end = next(number for number, line in enumerate(lines) if number and line.rstrip() == _FENCE)
     try:
-        fields = yaml.safe_load("\n".join(lines[1:end]))
+        fields = copy(_read("\n".join(lines[1:end])))
     except yaml.YAMLError as exc:
         raise PromptError(f"the front matter of {where} is not YAML: {' '.join(str(exc).split())}") from None
     if not isinstance(fields, dict):
@@ -166,6 +167,15 @@ def parse_prompt(text: str, *, where: str, modules: Modules | None = None) -> Pr
     return Prompt(name, version, description, variables, template, sha256_text(text), text, trainable, named)
 
 
+@functools.lru_cache(maxsize=256)
+def _read(head: str) -> Any:
+    """Front matter; every workspace that is opened reads the packaged prompts."""
+    import yaml
+
+    return yaml.safe_load(head)
+
+
+@functools.lru_cache(maxsize=256)
 def _check_template(template: str, variables: tuple[str, ...], where: str, *, first: int) -> None:
     """Whether a template parses, stands alone, and uses declared variables only; `first` is the line above it."""
     import jinja2

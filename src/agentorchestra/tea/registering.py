@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import inspect
 import json
+import re
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,7 +111,9 @@ def entry_points(kind: Kind[Any]) -> list[Given]:
         SourceError: for one that cannot be loaded.
     """
     found: list[Given] = []
-    for point in importlib.metadata.entry_points(group=GROUP + kind.plural):
+    for point in _installed(tuple(sys.path)):
+        if point.group != GROUP + kind.plural:
+            continue
         try:
             loaded = point.load()
             found += objects_in(kind, loaded)
@@ -118,6 +123,13 @@ def entry_points(kind: Kind[Any]) -> list[Given]:
                 f"{type(exc).__name__}: {exc}; correct or uninstall {point.dist.name if point.dist else 'it'}"
             ) from None
     return found
+
+
+@functools.lru_cache(maxsize=1)
+def _installed(places: tuple[str, ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
+    """The entry points of all kinds: looking for them opens a file of every distribution."""
+    found = importlib.metadata.entry_points()
+    return tuple(point for group in found.groups if group.startswith(GROUP) for point in found.select(group=group))
 
 
 # -- texts -------------------------------------------------------------------------------------------------------------
@@ -149,7 +161,8 @@ def from_source(kind: Kind[Any], text: str, *, name: str | None = None) -> list[
         if not chosen:
             raise SourceError(f"the source defines no agent {name or ''}; make one with Agent(...)".replace("  ", " "))
         return [Given(one.name, one) for one in chosen]
-    maker = Maker(how="source", symbol=name or "")
+    # A class may be named by its own name, or be the only one and be given any name.
+    maker = Maker(how="source", symbol=name if name and re.search(rf"^class {re.escape(name)}\b", text, re.M) else "")
     one = kind.make(name or "", maker, text)
     return [Given(kind.named(one), one, Made(text, maker))]
 

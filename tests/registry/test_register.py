@@ -1,0 +1,237 @@
+"""Components from objects, classes, sources, files, folders, manifests, entry points; and what of it is refused."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra import Workspace, tool
+from agentorchestra.core.effects import Outcome
+from agentorchestra.core.errors import (
+    ComponentNameError,
+    ManifestError,
+    PromptError,
+    SourceError,
+    ToolDefinitionError,
+    UsageError,
+)
+from tests.registry.support import PRICE
+
+TWICE = "def twice(number: int) -> int:\n    return 2 * number\n"
+PROMPT = "---\nname: greeting\nversion: 1.0.0\ndescription: Says hello.\nvariables: [name]\n---\nHello {{ name }}.\n"
+ENVIRONMENT = (Path(__file__).parents[1] / "runtime" / "counter.py").read_text(encoding="utf-8")
+
+
+class Desk:
+    """An object with tools, which share what it holds."""
+
+    def __init__(self) -> None:
+        self.held: list[str] = []
+
+    @tool(effect="pure")
+    def put(self, thing: str) -> int:
+        """Put a thing on the desk."""
+        self.held.append(thing)
+        return len(self.held)
+
+
+@pytest.fixture
+async def ws(tmp_path: Path) -> Any:
+    async with Workspace(tmp_path / "ws") as ws:
+        yield ws
+
+
+async def _value(ws: Workspace, name: str, **arguments: Any) -> Any:
+    outcome: Outcome = await ws.tcp.invoke(name, arguments)
+    assert outcome.ok, outcome.error
+    return outcome.value
+
+
+async def test_objects_classes_and_functions(ws: Workspace) -> None:
+    def half(number: int) -> float:
+        """Half a number."""
+        return number / 2
+
+    await ws.tcp.register(half, name="halved")
+    assert await _value(ws, "halved", number=3) == 1.5
+    desk = Desk()
+    await ws.tcp.register(desk)
+    await _value(ws, "put", thing="pen")
+    assert desk.held == ["pen"]
+    await ws.tcp.register(Desk)  # another desk
+    assert await _value(ws, "put", thing="book") in (1, 2)
+
+
+async def test_sources_files_and_folders(ws: Workspace, tmp_path: Path) -> None:
+    (config,) = await ws.tcp.register(source=TWICE)
+    assert config.component == "twice@1.0.0" and config.evolvable
+    assert await _value(ws, "twice", number=4) == 8
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    (folder / "price.py").write_text(PRICE, encoding="utf-8")
+    (folder / "thrice.py").write_text("def thrice(number: int) -> int:\n    return 3 * number\n", encoding="utf-8")
+    assert {one.name for one in await ws.tcp.register(path=folder)} == {"price_of", "thrice"}
+    assert await _value(ws, "thrice", number=4) == 12
+    (tmp_path / "greeting.md").write_text(PROMPT, encoding="utf-8")
+    await ws.prompt_components.register(path=tmp_path / "greeting.md")
+    assert ws.prompts.get("greeting").render(name="Ann") == "Hello Ann."
+    await ws.ecp.register(source=ENVIRONMENT, name="Counter")
+    assert list(await ws.ecp.list()) == ["Counter"]
+
+
+async def test_what_was_registered_is_there_in_another_process(tmp_path: Path) -> None:
+    async with Workspace(tmp_path / "ws") as ws:
+        await ws.tcp.register(source=TWICE)
+        await ws.ecp.register(source=ENVIRONMENT, name="Counter")
+    async with Workspace(tmp_path / "ws") as ws:
+        assert await _value(ws, "twice", number=4) == 8
+        assert (await ws.ecp.invoke("Counter", "add", {"by": 2})).ok
+
+
+async def test_a_manifest_is_loaded_again_when_it_changes(ws: Workspace, tmp_path: Path) -> None:
+    manifest = tmp_path / "tools.json"
+    parts = {"agentorchestra_manifest": 1, "components": [{"kind": "tool", "name": "twice", "source": TWICE}]}
+    manifest.write_text(json.dumps(parts), encoding="utf-8")
+    await ws.tcp.register(path=manifest)
+    assert await _value(ws, "twice", number=4) == 8
+    parts["components"][0]["source"] = TWICE.replace("2 *", "20 *")  # type: ignore[index]
+    manifest.write_text(json.dumps(parts), encoding="utf-8")
+    assert await _value(ws, "twice", number=4) == 80
+    assert [one.version for one in await ws.tcp.versions("twice")] == ["1.0.0", "1.0.1"]
+
+
+async def test_definitions_and_agents_of_a_manifest(ws: Workspace, tmp_path: Path) -> None:
+    parameters = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    agent = {"kind": "agent", "name": "guide", "description": "Knows cities.", "fields": {"tools": ["weather"]}}
+    entries = [{"kind": "tool", "name": "weather", "description": "The weather.", "parameters": parameters}, agent]
+    (tmp_path / "inner.json").write_text(json.dumps({"agentorchestra_manifest": 1, "components": entries}))
+    outer = tmp_path / "outer.json"
+    outer.write_text(json.dumps({"agentorchestra_manifest": 1, "include": ["inner.json"]}))
+    await ws.tcp.register(path=outer)
+    await ws.acp.register(path=outer)
+    assert (await ws.acp.get("guide")).tools == ("weather",)
+    refused = await ws.tcp.invoke("weather", {"city": "Ulm"})
+    assert not refused.ok and "known by its definition only" in (refused.error or "")
+    assert (await ws.tcp.invoke("weather", {})).status == "mistake"
+
+
+async def test_entry_points_of_other_distributions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "plugin-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[agentorchestra.tools]\ndesk = plugin_desk:twice\n")
+    (tmp_path / "plugin_desk.py").write_text(TWICE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert [one.name for one in importlib.metadata.entry_points(group="agentorchestra.tools")] == ["desk"]
+    async with Workspace(tmp_path / "ws") as ws:
+        assert await _value(ws, "twice", number=2) == 4
+        assert (await ws.tcp.info("twice")).origin == "installed"
+    (tmp_path / "plugin_desk.py").write_text("raise ImportError('no desk here')\n")
+    monkeypatch.delitem(__import__("sys").modules, "plugin_desk")
+    async with Workspace(tmp_path / "other") as ws:
+        with pytest.raises(
+            SourceError, match=r"entry point desk = plugin_desk:twice .* no desk here; correct or uninstall"
+        ):
+            await ws.tcp.list()
+
+
+def _manifest(components: list[dict[str, Any]] | None = None, **fields: Any) -> str:
+    return json.dumps({"agentorchestra_manifest": 1, "components": components or [], **fields})
+
+
+BAD_MANIFESTS: dict[str, tuple[str, str]] = {
+    "not JSON": ("{", "cannot be read"),
+    "no manifest": ("{}", "is no manifest; it begins with"),
+    "newer": ('{"agentorchestra_manifest": 9}', "has the format 9.*install a later one"),
+    "cyclic": (_manifest(include=["m.json"]), "includes itself: m.json -> m.json"),
+    "unknown field": (_manifest([{"kind": "tool", "name": "a", "colour": 1}]), "does not fit at components.0.colour"),
+    "unknown kind": (_manifest([{"kind": "spoon", "name": "a"}]), "does not fit at components.0.kind"),
+    "twice": (_manifest([{"kind": "tool", "name": "a", "source": TWICE}] * 2), "names the tool 'a' twice"),
+    "nothing in it": (_manifest([{"kind": "tool", "name": "a"}]), "has neither file, source, parameters nor fields"),
+    "outside": (_manifest([{"kind": "tool", "name": "a", "file": "../a.py"}]), "is outside of"),
+    "missing file": (_manifest([{"kind": "tool", "name": "a", "file": "a.py"}]), "cannot be read"),
+    "missing environment": (
+        _manifest([{"kind": "tool", "name": "twice", "source": TWICE, "environments": ["sea"]}]),
+        "needs the environment 'sea', which is not there",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_MANIFESTS)
+async def test_bad_manifests(ws: Workspace, tmp_path: Path, case: str) -> None:
+    text, said = BAD_MANIFESTS[case]
+    (tmp_path / "m.json").write_text(text, encoding="utf-8")
+    await _refused(ws, lambda: ws.tcp.register(path=tmp_path / "m.json"), ManifestError, said)
+
+
+BAD_NAMES: dict[str, str] = {
+    "": "is ''; give letters",
+    "a" * 65: "has 65 characters; 64 are the most",
+    "done": "the name is reserved",
+    "../x": "use letters, digits",
+    "a/b": "use letters, digits",
+    "1a": "the first not a digit",
+}
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+async def test_bad_names(ws: Workspace, name: str) -> None:
+    await _refused(ws, lambda: ws.tcp.register(source=TWICE, name=name), UsageError, None)
+    await _refused(
+        ws,
+        lambda: ws.tcp.register_definition(name=name, description="", parameters={"type": "object"}),
+        ComponentNameError,
+        BAD_NAMES[name],
+    )
+
+
+BAD_SOURCES: dict[str, tuple[str, type[Exception], str | None]] = {
+    "empty": ("  ", SourceError, "is empty"),
+    "syntax": ("def twice(:\n", SourceError, "line 1"),
+    "raises": ("1 / 0\n", SourceError, "line 1: ZeroDivisionError"),
+    "no function": ("A = 1\n", SourceError, "defines no function"),
+    "no types that make a schema": ("def twice(number: object()) -> int:\n    return 1\n", UsageError, None),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SOURCES)
+async def test_bad_sources(ws: Workspace, case: str) -> None:
+    text, error, said = BAD_SOURCES[case]
+    await _refused(ws, lambda: ws.tcp.register(source=text), error, said)
+
+
+async def test_more_that_is_refused(ws: Workspace) -> None:
+    await _refused(ws, lambda: ws.tcp.register(3), ToolDefinitionError, "has no tools")
+    sea = "class Sea:\n    pass\n"
+    await _refused(ws, lambda: ws.ecp.register(source=sea, name="Sea"), SourceError, "lacks actions")
+    await _refused(ws, lambda: ws.prompt_components.register(source="no front matter"), PromptError, None)
+    await _refused(ws, lambda: ws.acp.register(source="A = 1\n"), SourceError, "defines no agent")
+    await _refused(ws, lambda: ws.tcp.update("nothing", source=TWICE), UsageError, "no tool 'nothing'")
+    bad = "import subprocess\n\ndef twice(number: int) -> int:\n    return 2\n"
+    await _refused(ws, lambda: ws.tcp.register(source=bad, name="twice", trusted=False), SourceError, "subprocess")
+
+
+async def _refused(ws: Workspace, work: Callable[[], Any], error: type[Exception], said: str | None) -> None:
+    """It is refused in a sentence, and nothing is registered, half or whole."""
+    before = await ws.store.component_count() if await ws.tcp.list() else 0
+    with pytest.raises(error, match=said):
+        await work()
+    assert await ws.store.component_count() == before
+
+
+async def test_what_fails_when_it_is_called_is_an_outcome(ws: Workspace) -> None:
+    await ws.tcp.register(source='def fails(number: int) -> int:\n    """Fail."""\n    raise ValueError("too small")\n')
+    outcome = await ws.tcp.invoke("fails", {"number": 1})
+    assert outcome.status == "error" and "too small" in (outcome.error or "")
+    slow = (
+        "import asyncio\n\n\n@tool(timeout_s=0.05)\nasync def slow() -> int:\n"
+        '    """Wait."""\n    await asyncio.sleep(60)\n    return 1\n'
+    )
+    await ws.tcp.register(source=slow)
+    outcome = await ws.tcp.invoke("slow")
+    assert outcome.status == "timeout" and "0.05 s" in (outcome.error or "")
