@@ -11,8 +11,12 @@ from agentorchestra.agents.registry import AGENT, builtin_agents
 from agentorchestra.core.clock import Clock
 from agentorchestra.core.protocols import Store
 from agentorchestra.tea.context import ContextManager
+from agentorchestra.tea.finding import Finding
 from agentorchestra.tea.foreign import Programs
 from agentorchestra.tea.kinds import ENVIRONMENT, PROMPT, EnvironmentFactory, tool_kind
+from agentorchestra.tea.memory.base import MemoryFactory
+from agentorchestra.tea.memory.kind import MEMORY
+from agentorchestra.tea.memory.systems import builtin_memories
 from agentorchestra.tea.prompts import Prompt, PromptLibrary
 from agentorchestra.tea.registering import entry_points
 from agentorchestra.tea.registry import Registry
@@ -24,6 +28,7 @@ ToolContextManager = ContextManager[Tool[..., Any]]
 EnvironmentContextManager = ContextManager[EnvironmentFactory]
 AgentContextManager = ContextManager[Agent]
 PromptManager = ContextManager[Prompt]
+MemoryManager = ContextManager[MemoryFactory]
 
 
 class Components:
@@ -38,6 +43,7 @@ class Components:
         toolkits: opened before they are first needed.
         environments, agents: at hand, by name.
         prompts: packaged, the application's and the workspace's own.
+        memories: packaged and the application's own, by name.
         distribution: the package's version.
         access: how components are called outside of a run.
     """
@@ -54,6 +60,7 @@ class Components:
         environments: Mapping[str, EnvironmentFactory],
         agents: Mapping[str, Agent],
         prompts: PromptLibrary,
+        memories: Mapping[str, MemoryFactory],
         distribution: str,
         access: Access,
     ) -> None:
@@ -82,20 +89,29 @@ class Components:
             builtin=prompts.packaged,
             distribution=distribution,
         )
+        self.memories: MemoryManager = ContextManager(
+            MEMORY, registry, memories, builtin=builtin_memories(), distribution=distribution
+        )
         self.tcp = TCPServer(self.tools, access)
         self.ecp = ECPServer(self.environments, access)
         self.acp = ACPServer(self.agents, access)
         self.prompt_components: Server[Prompt] = Server(self.prompts, access)
+        self.memory_components: Server[MemoryFactory] = Server(self.memories, access)
 
     @property
     def managers(self) -> tuple[ContextManager[Any], ...]:
         """One for each kind."""
-        return self.tools, self.environments, self.agents, self.prompts
+        return self.tools, self.environments, self.agents, self.prompts, self.memories
+
+    def find_with(self, finding: Finding) -> None:
+        """Retrieve with the workspace's embedder, and with what was of use before."""
+        for manager in self.managers:
+            manager.retriever = finding.retriever(manager.kind.name)
 
     @property
     def servers(self) -> tuple[Server[Any], ...]:
         """One for each kind."""
-        return self.tcp, self.ecp, self.acp, self.prompt_components
+        return self.tcp, self.ecp, self.acp, self.prompt_components, self.memory_components
 
     @property
     def count(self) -> int:
@@ -184,6 +200,7 @@ __all__ = [
     "AgentContextManager",
     "Components",
     "EnvironmentContextManager",
+    "MemoryManager",
     "PromptManager",
     "ToolContextManager",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -106,21 +107,32 @@ class Kit:
             trust = Trust.SYSTEM
             if agent.tools is None:
                 # What the user's tools are for nobody else can say: without it no planner would know when to ask.
-                agent = replace(agent, description=f"{agent.description} It can: {self._abilities(tools)}.")
-                trust = lowest(*(self.tools[name].schema.trust for name in tools if name in self.tools))
+                said, named = self._abilities(tools, session.manifest.prompt_tool_chars // 4)
+                agent = replace(agent, description=f"{agent.description} It can: {said}.")
+                trust = lowest(*(self.tools[name].schema.trust for name in named if name in self.tools))
             if agent.profile:
                 agent = replace(agent, description=f"{agent.description}\n{agent.profile}")
             found.append(Delegate(agent, tools, choices, agent_effect, trust))
         return found
 
-    def _abilities(self, tools: Sequence[str]) -> str:
-        """What tools and environments are for, a phrase each; never how they are called."""
-        said = []
+    def _abilities(self, tools: Sequence[str], room: int) -> tuple[str, Sequence[str]]:
+        """What tools and environments are for, a phrase each, never how they are called; and of which it is said.
+
+        Args:
+            tools: their names.
+            room: characters that are said of them, at most; 0 for any number.
+        """
+        said: list[str] = []
+        left = room or math.inf
         for name in tools:
             text = self.tools[name].description if name in self.tools else f"act on {name}"
             first = text.strip().splitlines()[0].strip() if text.strip() else name.replace("_", " ")
+            left -= len(first)
+            if left < 0:
+                said.append(f"and {len(tools) - len(said):,} further things, for which it finds the tool itself")
+                return "; ".join(said), tools[: len(said) - 1]
             said.append(first.rstrip("."))
-        return "; ".join(said)
+        return "; ".join(said), tools
 
 
 def tools_of(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:

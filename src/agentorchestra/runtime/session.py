@@ -868,14 +868,14 @@ class Session(Generic[Deps]):
         if own is None:
             return None
         if effect.kind in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION) and effect.name not in own:
-            return f"{effect.name!r} is not among the tools this agent may use: {', '.join(sorted(own))}"
+            return f"{effect.name!r} is not among the tools this agent may use: {first_names(sorted(own), 60)}"
         if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
             wanted = effect.arguments.get("tools")
             extra = sorted({str(t) for t in wanted} - own - self._granted(effect)) if isinstance(wanted, list) else []
             if extra:
                 return (
                     f"the sub-agent was to get {', '.join(extra)}, which its caller may not use itself; "
-                    f"choose from {', '.join(sorted(own))}"
+                    f"choose from {first_names(sorted(own), 60)}"
                 )
         return None
 

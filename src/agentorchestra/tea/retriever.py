@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -57,21 +57,31 @@ class Retriever:
     Args:
         embed: the embedder; without one words find.
         uses: how often each key was of use before; read at each search, so it may go on growing.
+        refresh: called before each search: brings `uses` up to date.
+        vectors: keeps those of components by the SHA-256 of their texts; in memory by default.
 
     Attributes:
         problem: why the last search had no vectors though there is an embedder, "" where it had.
     """
 
-    def __init__(self, embed: Embed | None = None, *, uses: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        embed: Embed | None = None,
+        *,
+        uses: Mapping[str, int] | None = None,
+        vectors: MutableMapping[str, Sequence[float]] | None = None,
+        refresh: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._index = Index()
         self._embed = embed
         self._uses = uses if uses is not None else {}
         self._hash: dict[str, str] = {}
         self._text: dict[str, str] = {}
         self._waiting: dict[str, None] = {}
-        self._vectors: dict[str, array[float]] = {}
+        self._vectors: MutableMapping[str, Sequence[float]] = {} if vectors is None else vectors
         self._queries: OrderedDict[str, Sequence[float]] = OrderedDict()
         self._path: dict[str, tuple[str, ...]] = {}
+        self._refresh = refresh
         self.problem = ""
 
     def __len__(self) -> int:
@@ -96,7 +106,7 @@ class Retriever:
         digest = sha256_text(one.text)
         self._index.add(key, one)
         self._hash[key], self._path[key] = digest, parts_of(path)
-        vector = self._vectors.get(digest)
+        vector = self._vectors.get(digest) if self._embed is not None else None
         if vector is not None:
             self._index.set_vector(key, vector)
         elif self._embed is not None:
@@ -135,6 +145,8 @@ class Retriever:
         if not query.strip():
             listed = self.keys(under) if under is not None else ()
             return [Match(key, 0.0) for key in listed if among is None or key in among][: max(0, limit)]
+        if self._refresh is not None:
+            await self._refresh()
         vector = await self._vector(query, embed) if vectors else None
         counted = self._uses if uses is None else uses
         return self._index.search(query, limit=limit, among=allowed, vector=vector, uses=counted)

@@ -26,6 +26,7 @@ from agentorchestra.tea.history import Version, checked_component_name
 from agentorchestra.tea.kind import Variable, config_changes
 from agentorchestra.tea.prompts import Prompt
 from agentorchestra.tea.registering import Given, check_environments, from_path, from_source, objects_in, read_manifest
+from agentorchestra.tea.retriever import Group
 from agentorchestra.tea.saving import read_saved, saved, taken_over
 from agentorchestra.tea.tool import Tool
 from agentorchestra.tea.versions import Level, level_of
@@ -129,10 +130,21 @@ class Server(Generic[T]):
         await self._access.ready()
         return self.manager.info(name, version)
 
-    async def retrieve(self, query: str, *, limit: int = 10) -> Sequence[Found]:
-        """The components that fit a query, best first (docs/retrieval.md)."""
+    async def retrieve(self, query: str, *, limit: int = 10, under: str | None = None) -> Sequence[Found]:
+        """The components that fit a query, best first (docs/retrieval.md).
+
+        Args:
+            query: what is wanted, in any words; "" gives those of a branch in their order.
+            limit: at most so many.
+            under: only those of a branch of the tree category -> toolkit -> component: `mcp/github`.
+        """
         await self._access.ready()
-        return self.manager.retrieve(query, limit=limit)
+        return await self.manager.retrieve(query, limit=limit, under=under)
+
+    async def browse(self, under: str = "") -> Sequence[Group]:
+        """The branches of the tree below one of them (the top ones by default), with how much is in each."""
+        await self._access.ready()
+        return self.manager.browse(under)
 
     async def contract(self) -> str:
         """One Markdown document that describes all components."""

@@ -1,0 +1,71 @@
+"""Memory systems as components: their configuration, and how one is made again from the text of its class's module."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import Any
+
+from agentorchestra.core.errors import SourceError
+from agentorchestra.tea.config import ComponentConfig
+from agentorchestra.tea.dynamic import class_from_source
+from agentorchestra.tea.history import Maker
+from agentorchestra.tea.kept import class_text
+from agentorchestra.tea.kind import Kind, Made, Variable
+from agentorchestra.tea.kinds import ENVIRONMENT, NamedFactory, class_name, definitions_of, lines_of
+from agentorchestra.tea.memory.base import MEMBERS, MemoryFactory, describe_memory
+
+_METHODS = ("begin", "step", "end")
+
+
+def _describe(name: str, factory: MemoryFactory, builtin: bool) -> ComponentConfig:
+    known = describe_memory(name, factory)
+    return ComponentConfig(
+        kind="memory",
+        name=name,
+        description=known.description,
+        version=known.version,
+        content_hash=known.content_hash,
+        metadata={key: value for key, value in known.settings.items() if key not in MEMBERS},
+        builtin=builtin,
+        evolvable=bool(class_text(factory)),
+    )
+
+
+def _fits(thing: Any) -> bool:
+    return all(hasattr(thing, part) for part in _METHODS) if inspect.isclass(thing) else callable(thing)
+
+
+def _make(name: str, maker: Maker, text: str) -> MemoryFactory:
+    text = definitions_of(text) if maker.script else text
+    cls = class_from_source(text, maker.symbol or None, has=_METHODS, package=maker.package)
+    try:
+        cls()
+    except Exception as exc:
+        raise SourceError(f"the memory system {cls.__name__} cannot be made: {type(exc).__name__}: {exc}") from None
+    factory: MemoryFactory = cls
+    return factory
+
+
+def _variables(factory: MemoryFactory, made: Made | None) -> list[Variable]:
+    if made is None or not made.text:
+        return []
+    lines = made.text.splitlines(keepends=True)
+    start, end = lines_of(made.text, made.maker.symbol or class_name(factory))
+    role = " ".join(factory().description.split())[:500]
+    return [Variable("code", "".join(lines[start:end]), "memory code", role)]
+
+
+_AS_ENVIRONMENTS: Any = ENVIRONMENT  # both are makers of objects with a name and a version
+
+MEMORY: Kind[MemoryFactory] = replace(
+    _AS_ENVIRONMENTS,
+    name="memory",
+    plural="memories",
+    describe=_describe,
+    fits=_fits,
+    make=_make,
+    variables=_variables,
+)
+
+__all__ = ["MEMORY", "NamedFactory"]
