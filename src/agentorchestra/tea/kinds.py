@@ -223,6 +223,12 @@ def _describe_environment(name: str, factory: EnvironmentFactory, builtin: bool)
     )
 
 
+def class_name(factory: Callable[[], Any]) -> str:
+    """The name of the class that a factory is, or makes objects of."""
+    made = factory.make if isinstance(factory, NamedFactory) else factory
+    return made.__name__ if isinstance(made, type) else type(factory()).__name__
+
+
 def _made_of_environment(factory: EnvironmentFactory) -> Made | None:
     cls = factory.make if isinstance(factory, NamedFactory) else factory
     text = class_text(cls)
@@ -256,14 +262,14 @@ def _renamed_environment(factory: EnvironmentFactory, name: str, version: str) -
 def _variables_of_environment(factory: EnvironmentFactory, made: Made | None) -> list[Variable]:
     if made is None or not made.text:
         return []
-    start, end = lines_of(made.text, made.maker.symbol)
+    start, end = lines_of(made.text, made.maker.symbol or class_name(factory))
     code = "".join(made.text.splitlines(keepends=True)[start:end])
     return [Variable("code", code, "environment code", " ".join((factory().rules() or "").split())[:500])]
 
 
 def _rewrite_environment(factory: EnvironmentFactory, made: Made, values: Mapping[str, str]) -> Made:
     lines = made.text.splitlines(keepends=True)
-    start, end = lines_of(made.text, made.maker.symbol)
+    start, end = lines_of(made.text, made.maker.symbol or class_name(factory))
     code = values.get("code", "".join(lines[start:end]))
     text = "".join([*lines[:start], code.rstrip("\n") + "\n", *lines[end:]])
     return Made(text, made.maker.model_copy(update={"how": "source"}))
