@@ -124,6 +124,33 @@ def unsafe_option(function: F) -> F:
     )(function)
 
 
+_MCP_FILES = "agentorchestra.mcp_files"
+
+
+def _keep_mcp_files(ctx: click.Context, param: click.Parameter, value: tuple[Path, ...]) -> None:
+    ctx.meta[_MCP_FILES] = value
+
+
+def mcp_option(function: F) -> F:
+    """`--mcp FILE`; `opened` gives the files to the workspace."""
+    return click.option(
+        "--mcp",
+        multiple=True,
+        metavar="FILE",
+        type=FilePath(),
+        expose_value=False,
+        callback=_keep_mcp_files,
+        help="A file of MCP servers whose tools may be used; may be repeated.  [default: from the settings]",
+    )(function)
+
+
+def mcp_files() -> tuple[Path, ...]:
+    """What `--mcp` said in the command that runs."""
+    context = click.get_current_context(silent=True)
+    files: tuple[Path, ...] = context.meta.get(_MCP_FILES, ()) if context is not None else ()
+    return files
+
+
 def pin_option(function: F) -> F:
     """`--pin`."""
     return click.option(
@@ -167,6 +194,8 @@ __all__ = [
     "Pair",
     "budget_options",
     "json_option",
+    "mcp_files",
+    "mcp_option",
     "pin_option",
     "run_argument",
     "unsafe_option",

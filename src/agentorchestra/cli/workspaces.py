@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from agentorchestra.cli.options import mcp_files
 from agentorchestra.core.errors import UnknownRunError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunStatus
@@ -40,6 +41,7 @@ async def opened(folder: Path, *, app: bool = True, unsafe_local: bool = False) 
     """
     workspace = open_workspace(folder, app=app)
     workspace.unsafe_local = unsafe_local
+    workspace.mcp_files = mcp_files()
     await workspace.open()
     try:
         yield workspace
@@ -78,6 +80,7 @@ async def opened_run(
     loaded = load_app(manifest.app, Path(manifest.app_folder or "."))
     loaded.folder = folder
     loaded.unsafe_local = unsafe_local
+    loaded.mcp_files = mcp_files()
     await loaded.open()
     try:
         yield loaded, record

@@ -11,7 +11,7 @@ import click
 
 from agentorchestra.cli.driving import Stop, drive, run_async
 from agentorchestra.cli.entry import Unfinished
-from agentorchestra.cli.options import WORDS, json_option, run_argument, workspace_option
+from agentorchestra.cli.options import WORDS, json_option, mcp_option, run_argument, workspace_option
 from agentorchestra.cli.output import command, print_result, say
 from agentorchestra.cli.workspaces import opened_run
 from agentorchestra.core.errors import FencedError
@@ -31,6 +31,7 @@ def _shared(function: F) -> F:
     """The options all three take."""
     for option in (
         workspace_option,
+        mcp_option,
         json_option("one object with the result"),
         click.option("--no-resume", is_flag=True, help="Only record it; `agentorchestra resume` goes on later."),
         click.option(

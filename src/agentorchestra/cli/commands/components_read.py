@@ -16,7 +16,7 @@ from agentorchestra.cli.commands.components_found import (
     servers,
 )
 from agentorchestra.cli.driving import Stop, run_async
-from agentorchestra.cli.options import WORDS, json_option, workspace_option
+from agentorchestra.cli.options import WORDS, json_option, mcp_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, local_time, one_line, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.tea.config import ComponentConfig
@@ -29,6 +29,7 @@ _OWN = ("", "package", "code", "register")
 @click.command("list", short_help="One line for each component.")
 @kind_option
 @json_option("a list of objects")
+@mcp_option
 @workspace_option
 def list_(kind: str | None, as_json: bool, folder: Path) -> int:
     """Print one line for each component: kind, name and version, and what it is for."""
@@ -72,6 +73,7 @@ def _marks(config: ComponentConfig, *, failed: bool) -> str:
 @name_argument()
 @kind_option
 @json_option("one object with the schemas of its operations, a list of them where several kinds have the name")
+@mcp_option
 @workspace_option
 def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
     """Print what the component NAME is for, its version, and the parameters of its operations."""
@@ -100,6 +102,7 @@ def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
     "--limit", metavar="N", type=click.IntRange(min=1), default=10, show_default=True, help="At most so many."
 )
 @json_option("a list of objects with their scores")
+@mcp_option
 @workspace_option
 def search(query: str, kind: str | None, limit: int, as_json: bool, folder: Path) -> int:
     """Print the components that fit QUERY, best first, by words and pieces of words.
@@ -203,6 +206,7 @@ def diff(named: Named, before: str, after: str | None, kind: str | None, as_json
 @click.command("contract", short_help="One document about all components of a kind.")
 @kind_option
 @json_option("a list with an object for each kind")
+@mcp_option
 @workspace_option
 def contract(kind: str | None, as_json: bool, folder: Path) -> int:
     """Print one Markdown document for each kind that describes all its components, with their parameters."""

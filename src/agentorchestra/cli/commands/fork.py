@@ -14,6 +14,7 @@ from agentorchestra.cli.options import (
     Pair,
     budget_options,
     json_option,
+    mcp_option,
     run_argument,
     unsafe_option,
     warn_unsafe,
@@ -62,6 +63,7 @@ Exit codes: as for `agentorchestra run`.""",
 @click.option("--no-resume", is_flag=True, help="Only make the fork; `agentorchestra resume` drives it later.")
 @unsafe_option
 @json_option("one object with the result")
+@mcp_option
 @workspace_option
 def fork(
     run: str,

@@ -13,6 +13,7 @@ from agentorchestra.cli.options import (
     WORDS,
     budget_options,
     json_option,
+    mcp_option,
     pin_option,
     unsafe_option,
     warn_unsafe,
@@ -48,6 +49,7 @@ Exit codes: as for `agentorchestra run`; with --due 0, or 1 if one of them could
 @pin_option
 @unsafe_option
 @json_option("one object with the result; a list of them with --due")
+@mcp_option
 @workspace_option
 def resume(
     run: str | None,

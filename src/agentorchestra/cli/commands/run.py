@@ -14,11 +14,12 @@ from agentorchestra.cli.options import (
     Pair,
     budget_options,
     json_option,
+    mcp_option,
     unsafe_option,
     warn_unsafe,
     workspace_option,
 )
-from agentorchestra.cli.output import plural, print_result, say
+from agentorchestra.cli.output import clean, plural, print_result, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.spec import RunManifest
@@ -48,6 +49,7 @@ Examples:
       --model openai:gpt-5 --budget-usd 0.5
   agentorchestra run "Who approved the tunnel?" --file minutes/
   agentorchestra run "How many rows have no date?" --file data.csv --json
+  agentorchestra run "Which issues are open?" --mcp mcp.json
   agentorchestra run "And in the second one?" --session offers \\
       --role planner=openai:gpt-5 --role analyzer=openai:gpt-5-mini
 
@@ -120,6 +122,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 )
 @unsafe_option
 @json_option("one object with the result")
+@mcp_option
 @workspace_option
 def run(
     task: str,
@@ -171,6 +174,8 @@ def run(
                 _say_session(manifest)
                 _say_folders(manifest)
             _warn_of_roles(roles, workspace)
+            for note in workspace.notes:
+                say(clean(f"warning: {note}"))
             if manifest is not None and budget_usd is None and workspace.settings.budget.cost_usd is None:
                 _name_default_budget(manifest)
             asks = (on_ask or workspace.settings.on_ask) != "deny"

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from agentorchestra.cli.driving import Stop, drive, run_async
-from agentorchestra.cli.options import WORDS, run_argument, workspace_option
+from agentorchestra.cli.options import WORDS, mcp_option, run_argument, workspace_option
 from agentorchestra.cli.output import command, emit, print_result
 from agentorchestra.cli.workspaces import abandoned, opened_run
 from agentorchestra.core.errors import UsageError
@@ -29,6 +29,7 @@ Exit codes: 0, or those of `agentorchestra run` if the run goes on here;
 @click.argument("text", metavar="TEXT", type=WORDS)
 @click.option("--to", metavar="AGENT", type=WORDS, default="", help="Mail for this agent, which waits for it.")
 @click.option("--no-resume", is_flag=True, help="Only record it; `agentorchestra resume` goes on later.")
+@mcp_option
 @workspace_option
 def tell(run: str, text: str, to: str, no_resume: bool, folder: Path) -> int:
     """Tell RUN something while it works: TEXT counts as your own words, like the task.
