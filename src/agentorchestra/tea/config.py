@@ -36,6 +36,24 @@ class Operation(BaseModel):
         called: dict[str, JsonValue] = {"name": self.name, "description": self.description}
         return {"type": "function", "function": {**called, "parameters": self.parameters}}
 
+    @property
+    def text(self) -> str:
+        """In words, as Markdown: what it does and what it takes."""
+        lines = [self.description, ""] if self.description else []
+        return "\n".join([f"### {self.name}", "", *lines, *(parameter_lines(self.parameters) or ["No parameters."])])
+
+    @property
+    def arguments_model(self) -> type[BaseModel]:
+        """The arguments as a pydantic model that accepts exactly the values of the schema.
+
+        Raises:
+            SourceError: for a schema that is none.
+        """
+        from agentorchestra.tea.schemas import model_of  # here: describing a component needs no models
+
+        words = re.sub(r"[^0-9a-zA-Z]+", " ", self.name).title().replace(" ", "")
+        return model_of(dict(self.parameters), f"{words}Arguments")
+
 
 class ComponentConfig(BaseModel):
     """What is known of a component (ToolConfig, EnvironmentConfig, AgentConfig; 000, definitions 3, 6, 9).

@@ -195,6 +195,14 @@ class Tool(Generic[P, R]):
         """Whether calls run in a thread: they cannot be stopped then."""
         return self.traits.thread and not _is_async(self._function)
 
+    @property
+    def arguments_model(self) -> Any:
+        """The arguments as a pydantic model that accepts exactly the values of the schema."""
+        from agentorchestra.tea.config import Operation
+
+        one = Operation(name=self.name, description=self.description, parameters=self.schema.parameters)
+        return one.arguments_model
+
     def renamed(self, name: str, version: str) -> Tool[P, R]:
         """The same tool under another name or version."""
         if (name, version) == (self.name, self.version):

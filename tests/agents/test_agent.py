@@ -1,0 +1,64 @@
+"""What an agent says of itself: checked where it is made, checked where it is taken in, a part of its identity."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra import Agent, Relationship, Workspace
+from agentorchestra.core.errors import ToolDefinitionError, UnknownComponentError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.runtime.store import MemoryStore
+
+
+def agent(**more: Any) -> Agent:
+    return Agent(name="clerk", description="Sells.", prompt="worker", **more)
+
+
+def test_fields_that_are_not_used_leave_the_hash_as_it_was() -> None:
+    old = sha256_json(["clerk", "Sells.", [], "worker", "agent", 10, "1.0.0"])
+    assert agent().content_hash == old
+    said: list[dict[str, Any]] = [
+        {"competencies": ("a",)},
+        {"objectives": ("a",)},
+        {"environments": ("a",)},
+        {"relationships": (Relationship("cooperative", "a"),)},
+        {"relationships": (Relationship("competitive", "a"),)},
+        {"remembers": True},
+    ]
+    assert len({old, *(agent(**one).content_hash for one in said)}) == len(said) + 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"competencies": "selling"}, "agent 'clerk' has competencies='selling'; give a tuple of texts"),
+        ({"objectives": ("",)}, "agent 'clerk' has objectives=('',); give a tuple of texts"),
+        ({"relationships": ("reporter",)}, "has the relationship 'reporter'; give Relationship(kind, agent)"),
+        ({"relationships": (Relationship("rival", "a"),)}, "one of hierarchical, cooperative, competitive"),  # type: ignore[arg-type]
+        ({"relationships": (Relationship("competitive", "clerk"),)}, "a relationship with itself; name another agent"),
+    ],
+)
+def test_what_cannot_be_is_refused_where_it_is_made(fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ToolDefinitionError) as caught:
+        agent(**fields)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"tools": ("read_fil",)}, "names the tool 'read_fil', which is not there; did you mean 'read_file'?"),
+        ({"environments": ("shelf",)}, "names the environment 'shelf', which is not there; give it to the workspace"),
+        ({"relationships": (Relationship("cooperative", "reportr"),)}, "the agent 'reportr', which is not there; did"),
+    ],
+)  # fmt: skip
+async def test_what_it_names_must_be_there_when_the_workspace_opens(
+    tmp_path: Path, fields: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UnknownComponentError) as caught:
+        async with Workspace(tmp_path, store=MemoryStore(), agents=[agent(**fields)]):
+            pass
+    assert sentence in str(caught.value)
