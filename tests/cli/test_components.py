@@ -49,10 +49,10 @@ def test_contracts(app: Folder) -> None:
     one = app.run("components", "contract", "--kind", "agent")
     assert one.out.startswith("# Agents\n")
     every = app.run("components", "contract", "--json").json
-    assert [each["kind"] for each in every][:4] == ["tool", "environment", "agent", "prompt"]
+    assert [each["kind"] for each in every] == ["tool", "environment", "agent", "prompt", "memory"]
     assert every[2]["contract"].strip() == one.out.strip()
     text = app.run("components", "contract").out
-    places = [text.index(f"# {kind}\n") for kind in ("Tools", "Environments", "Agents", "Prompts")]
+    places = [text.index(f"# {kind}\n") for kind in ("Tools", "Environments", "Agents", "Prompts", "Memories")]
     assert places == sorted(places)
 
 

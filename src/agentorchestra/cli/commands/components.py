@@ -80,10 +80,10 @@ def _fixed(command: click.Command, kind: str) -> click.Command:
 
 
 tools = _short_form("tool", "read_file")
-environments = _short_form("environment", "browser")
+environments = _short_form("environment", "garden")
 agents = _short_form("agent", "reporter")
 prompts = _short_form("prompt", "planner")
-memories = _short_form("memory", "session")
+memories = _short_form("memory", "summary")
 
 
 __all__ = ["agents", "components", "environments", "memories", "prompts", "tools"]

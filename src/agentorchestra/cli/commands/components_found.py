@@ -68,9 +68,8 @@ def reason_option(function: F) -> F:
 
 def servers(workspace: Workspace[Any], kind: str | None) -> dict[str, Any]:
     """The servers of a kind, or of all, by kind."""
-    memories = getattr(workspace, "memory_components", None)
-    every = (workspace.tcp, workspace.ecp, workspace.acp, workspace.prompt_components, memories)
-    return {name: one for name, one in zip(KINDS, every, strict=True) if kind in (None, name) and one is not None}
+    every = (workspace.tcp, workspace.ecp, workspace.acp, workspace.prompt_components, workspace.memory_components)
+    return {name: one for name, one in zip(KINDS, every, strict=True) if kind in (None, name)}
 
 
 async def holding(workspace: Workspace[Any], kind: str | None, name: str, *, hidden: bool = False) -> dict[str, Any]:
