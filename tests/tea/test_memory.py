@@ -16,6 +16,7 @@ from agentorchestra.core.errors import ModelRequestError, UnknownComponentError,
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.runtime.ledger import Ledger, Record
+from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.memory.base import Entry, Happening, Memory, describe_memory
 from agentorchestra.tea.memory.systems import Insights, Summary, Window
 from agentorchestra.tea.tool import tool
@@ -90,7 +91,7 @@ def written(found: list[Record]) -> list[Entry]:
 
 async def test_without_a_memory_nothing_is_read_written_or_told(tmp_path: Path) -> None:
     model = Forecaster()
-    async with Workspace(tmp_path / "ws", tools=[station], environ={}) as ws:
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), tools=[station], environ={}) as ws:
         for memory in (None, "none"):
             result = await ws.run("How warm is Oslo?", model=ScriptedModel(model), session="s", memory=memory, **REACT)
             found = await records(ws, result.run_id)
@@ -125,7 +126,7 @@ async def test_a_window_of_events_is_told_in_the_next_task_also_by_another_proce
 
 async def test_sessions_and_agents_do_not_see_each_others_memory(tmp_path: Path) -> None:
     model = Forecaster()
-    async with Workspace(tmp_path / "ws", tools=[station], environ={}) as ws:
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), tools=[station], environ={}) as ws:
         options: dict[str, Any] = {"model": ScriptedModel(model), "memory": "window", **REACT}
         cities = {"a": "Oslo", "b": "Rome", "c": "Lima"}
         # At the same time: none waits for another, each finds its own.
@@ -145,7 +146,7 @@ async def test_sessions_and_agents_do_not_see_each_others_memory(tmp_path: Path)
 async def test_a_summary_takes_the_place_of_many_events(tmp_path: Path) -> None:
     model = Forecaster()
     memories = {"short": lambda: Summary(most_chars=300, name="short")}
-    async with Workspace(tmp_path / "ws", tools=[station], memories=memories, environ={}) as ws:
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), tools=[station], memories=memories, environ={}) as ws:
         options: dict[str, Any] = {"model": ScriptedModel(model), "memory": "short", "session": "s", **REACT}
         for city in ("Oslo", "Rome", "Lima", "Bonn"):
             result = await ws.run(f"How warm is {city}?", **options)
@@ -172,7 +173,7 @@ async def test_insights_of_a_task_are_told_where_they_fit(tmp_path: Path) -> Non
             return say(f"Here it is: {json.dumps(said)}")
 
     model = Teacher()
-    async with Workspace(tmp_path / "ws", tools=[station], environ={}) as ws:
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), tools=[station], environ={}) as ws:
         options: dict[str, Any] = {"model": ScriptedModel(model), "memory": "insights", "session": "s", **REACT}
         for city in ("Oslo", "Rome"):
             await ws.run(f"How warm is {city}?", **options)
@@ -191,7 +192,7 @@ async def test_a_model_that_fails_beside_the_work_does_not_end_it(tmp_path: Path
             raise ModelRequestError("no more today")
 
     memories = {"summary": lambda: Summary(most_chars=1)} if memory == "summary" else {}
-    async with Workspace(tmp_path / "ws", tools=[station], memories=memories, environ={}) as ws:
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), tools=[station], memories=memories, environ={}) as ws:
         result = await ws.run("How warm is Oslo?", model=ScriptedModel(Refusing()), session="s", memory=memory, **REACT)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "4 degrees")
         kinds = [one.kind for one in written(await records(ws, result.run_id))]
@@ -201,12 +202,18 @@ async def test_a_model_that_fails_beside_the_work_does_not_end_it(tmp_path: Path
 
 async def test_the_offline_model_keeps_every_packaged_memory(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("The key of the cellar hangs in the hall.\n", encoding="utf-8")
-    async with Workspace(tmp_path / "ws", environ={}) as ws:
+    memories = {"summary": lambda: Summary(most_chars=1)}
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), memories=memories, environ={}) as ws:
         for memory in ("window", "summary", "insights"):
             for task in ("Where does the key of the cellar hang?", "Where does the key hang?"):
                 result = await ws.run(task, files=[tmp_path / "a.txt"], model="offline", session=memory, memory=memory)
                 assert "hall" in result.answer
                 assert (await ws.replay(result.run_id)).answer == result.answer
+            found = await records(ws, result.run_id)
+            (read,) = of_kind(found, EffectKind.READ_MEMORY)
+            assert read.outcome is not None and "key of the cellar" in str(read.outcome.value)
+            last = [one.text for one in written(found) if one.kind == "summary"][-1:]
+            assert all("Task: Where does the key hang?" in one and "hall" in one for one in last)
 
 
 class Ledgerbook:
@@ -231,7 +238,9 @@ class Ledgerbook:
 
 async def test_a_memory_system_of_the_user(tmp_path: Path) -> None:
     model = Forecaster()
-    async with Workspace(tmp_path / "ws", tools=[station], memories={"book": Ledgerbook}, environ={}) as ws:
+    async with Workspace(
+        tmp_path / "ws", store=MemoryStore(), tools=[station], memories={"book": Ledgerbook}, environ={}
+    ) as ws:
         options: dict[str, Any] = {"model": ScriptedModel(model), "memory": "book", "session": "s", **REACT}
         for _ in range(3):
             result = await ws.run("How warm is Oslo?", **options)
@@ -256,7 +265,7 @@ async def test_an_agent_with_a_memory_of_its_own(tmp_path: Path) -> None:
             return super().__call__(request)
 
     model = Team()
-    async with Workspace(tmp_path / "ws", tools=[station], agents=[clerk], environ={}) as ws:
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), tools=[station], agents=[clerk], environ={}) as ws:
         for _ in range(2):
             result = await ws.run("Pass it on.", model=ScriptedModel(model), session="s")
         entries = written(await records(ws, result.run_id))
@@ -269,7 +278,7 @@ async def test_an_agent_with_a_memory_of_its_own(tmp_path: Path) -> None:
 
 async def test_a_fork_reads_what_its_parent_could_and_writes_for_itself(tmp_path: Path) -> None:
     model = Forecaster()
-    async with Workspace(tmp_path / "ws", tools=[station], environ={}) as ws:
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), tools=[station], environ={}) as ws:
         options: dict[str, Any] = {"model": ScriptedModel(model), "memory": "window", "session": "s", **REACT}
         await ws.run("How warm is Oslo?", **options)
         second = await ws.run("How warm is Rome?", **options)

@@ -193,6 +193,9 @@ def single_reply(system: str, asked: str, note: str) -> str | None:
         return judged(_inside(asked, "task"), _inside(asked, "answer"), _inside(asked, "found_by_the_team"), note)
     if "<answer>" in asked and "<task>" in asked:
         return shortened(_inside(asked, "answer"), note)
+    if "<rules_of_memory>" in system:
+        limit = re.search(r"at most (\d+) words", system)
+        return kept(asked, int(limit[1])) if limit else learned(asked)
     if "<task_of_the_agent>" in system:
         limit = re.search(r"at most (\d+) words", system)
         return summarised(_inside(system, "task_of_the_agent"), asked, int(limit[1]) if limit else 300)
@@ -245,6 +248,28 @@ def summarised(task: str, asked: str, most: int) -> str:
     return "\n".join(kept or ["Nothing that was read holds a word of the task."]) + (
         f"\nCalled: {', '.join(called)}." if called else ""
     )
+
+
+_TOLD = re.compile(r"^(?:- )*(?P<what>Task|Answer \((?P<status>\w+)\)): (?P<text>.+)$", re.MULTILINE)
+_FAILED = re.compile(r"^- Step \d+: (?P<tool>\w+) .*? failed: (?P<text>[^;]+)", re.MULTILINE)
+
+
+def kept(asked: str, most: int) -> str:
+    """What stands in a memory, in fewer words: the newest tasks with their answers."""
+    lines = [f"- {match['what']}: {' '.join(match['text'].split())}" for match in _TOLD.finditer(asked)]
+    found: list[str] = []
+    for line in reversed(list(dict.fromkeys(lines))):
+        if sum(len(one.split()) for one in [*found, line]) > most:
+            break
+        found.insert(0, line)
+    return "\n".join(found) or "Nothing was asked yet."
+
+
+def learned(asked: str) -> str:
+    """What a task came to, and which of its calls failed, as JSON."""
+    said = [f"{match['what']}: {' '.join(match['text'].split())}" for match in _TOLD.finditer(asked)]
+    failed = dict.fromkeys(f"{one['tool']} failed: {one['text'].strip()}" for one in _FAILED.finditer(asked))
+    return json.dumps({"summary": "; ".join(said) or "Nothing was asked.", "insights": [*failed]}, ensure_ascii=False)
 
 
 _NOTED = re.compile(r"^- (?P<ref>[^()\n]+) \((?P<place>(?:p|pp|lines?|rows?)\.? [\d-]+|[A-Z]{1,3}\d+)\): (?P<text>.+)$")
