@@ -11,7 +11,9 @@ from tests.cli.reference import SHORT_FORMS
 from tests.cli.support import APP, Folder
 
 MAIL = 'async def send_mail(to: str, body: str) -> str:\n    """Send a mail.\n'
-LATER = 'async def send_mail(to: str, body: str, subject: str = "") -> str:\n    """Send a mail with a subject.\n'
+LATER = (
+    'async def send_mail(to: str, body: str, subject: str = "") -> str:\n    """Send a mail\\x1b[31m with a subject.\n'
+)
 OTHER = 'async def send_mail(body: str) -> str:\n    """Send a mail to everybody.\n'
 
 
@@ -78,7 +80,9 @@ def test_short_forms_are_the_same_commands(app: Folder) -> None:
 def test_a_tool_that_was_edited(app: Folder) -> None:
     assert app.run("tools", "list").code == 0
     edited(app, LATER)
-    assert "send_mail@1.1.0" in app.run("tools", "list").out
+    listed = app.run("tools", "list").out
+    assert "send_mail@1.1.0" in listed and "Send a mail[31m with a subject." in listed and "\x1b" not in listed
+    assert "\x1b" not in app.run("tools", "info", "send_mail").out + app.run("tools", "contract").out
     versions = app.run("components", "versions", "send_mail", "--json").json
     assert [(one["kind"], one["version"], one["current"], one["state"]) for one in versions] == [
         ("tool", "1.0.0", False, "active"),
@@ -147,4 +151,4 @@ def test_a_name_of_several_kinds(app: Folder) -> None:
     several = app.run("components", "versions", "reporter")
     assert several.code == 2
     assert several.error == "there is more than one component 'reporter' (agent and prompt); say which with --kind"
-    assert app.run("prompts", "versions", "reporter").code == 0
+    assert "came with agentorchestra " in app.run("prompts", "versions", "reporter").out

@@ -39,7 +39,7 @@ def test_a_folder_with_every_kind(app: Folder, other: Folder) -> None:
     done = app.run("components", "export", "all")
     written = {path.name for path in (app.path / "all").iterdir()}
     assert written == {"agents.json", "environments.json", "memories.json", "prompts.json", "tools.json"}
-    assert "agents in all/agents.json" in done.err.replace(str(app.path), "")
+    assert "memories in all/memories.json" in done.err.replace(str(app.path), "")
     taken = other.run("components", "import", app.path / "all", "--trust", "--json").json
     assert {Path(one["path"]).name for one in taken} == written
     assert other.run("components", "list").code == 0

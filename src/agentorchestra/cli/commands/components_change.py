@@ -18,7 +18,7 @@ from agentorchestra.cli.commands.components_found import (
 )
 from agentorchestra.cli.driving import Stop, run_async
 from agentorchestra.cli.options import FilePath, json_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, plural, say
+from agentorchestra.cli.output import clean, emit, emit_json, number, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import ManifestError
 
@@ -111,7 +111,7 @@ def export(path: Path, kind: str | None, form: str, as_json: bool, folder: Path)
         for one in done:
             emit(str(one["path"]))
         for one in done:
-            say(f"{plural(int(str(one['components'])), str(one['kind']))} in {one['path']}")
+            say(f"{number(one['components'])} {KINDS[one['kind']]} in {one['path']}")
         return 0
 
     return run_async(work)

@@ -167,6 +167,7 @@ def _lineage(version: Version) -> str:
         f"from {version.parent}" if version.parent else "",
         version.run,
         version.origin if version.origin not in _OWN else "",
+        f"came with agentorchestra {version.distribution}" if version.distribution else "",
         one_line(version.why, 80),
     ]
     return ", ".join(part for part in parts if part)
