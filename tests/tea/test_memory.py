@@ -143,6 +143,19 @@ async def test_sessions_and_agents_do_not_see_each_others_memory(tmp_path: Path)
         assert model.told(before) == []
 
 
+async def test_runs_of_one_session_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    model = Forecaster()
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), tools=[station], environ={}) as ws:
+        options: dict[str, Any] = {"model": ScriptedModel(model), "memory": "window", "session": "s", **REACT}
+        cities = ("Oslo", "Rome", "Lima", "Bonn")
+        await asyncio.gather(*(ws.run(f"How warm is {city}?", **options) for city in cities))
+        before = len(model.requests)
+        result = await ws.run("How warm is Kyiv?", **options)
+        told = "\n".join(model.told(before))
+        assert all(told.count(f"How warm is {city}?") == 1 for city in cities)
+        assert (await ws.replay(result.run_id)).answer == result.answer
+
+
 async def test_a_summary_takes_the_place_of_many_events(tmp_path: Path) -> None:
     model = Forecaster()
     memories = {"short": lambda: Summary(most_chars=300, name="short")}
