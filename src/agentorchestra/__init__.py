@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, Question, RunResult, RunStatus
     from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
     from agentorchestra.runtime.store import MemoryStore, PostgresStore, SqliteStore
+    from agentorchestra.tea.compound import Given, Result, Step, compound
     from agentorchestra.tea.environment import ActionEnvironment, action
     from agentorchestra.tea.tool import Tool, ToolResult, tool
     from agentorchestra.tea.transformations.base import Transformation, compose
@@ -52,6 +53,7 @@ _HOMES = {
     "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunResult", "RunStatus"),
     "runtime.policy": ("AllowAll", "DefaultPolicy"),
     "runtime.store": ("MemoryStore", "PostgresStore", "SqliteStore"),
+    "tea.compound": ("Given", "Result", "Step", "compound"),
     "tea.environment": ("ActionEnvironment", "action"),
     "tea.tool": ("Tool", "ToolResult", "tool"),
     "tea.transformations.base": ("Transformation", "compose"),
@@ -78,6 +80,7 @@ __all__ = [
     "EffectKind",
     "Engine",
     "Environment",
+    "Given",
     "Handler",
     "MediaBlock",
     "MemoryStore",
@@ -89,6 +92,7 @@ __all__ = [
     "Question",
     "Relationship",
     "ReplayReport",
+    "Result",
     "RoleSettings",
     "Rule",
     "RunContext",
@@ -97,6 +101,7 @@ __all__ = [
     "Settings",
     "Source",
     "SqliteStore",
+    "Step",
     "Store",
     "Tag",
     "TextBlock",
@@ -112,6 +117,7 @@ __all__ = [
     "a2t",
     "action",
     "compose",
+    "compound",
     "e2a",
     "e2t",
     "human",
