@@ -28,10 +28,17 @@ ENVIRONMENT = (Path(__file__).parents[1] / "runtime" / "counter.py").read_text(e
 
 
 class Desk:
-    """An object with tools, which share what it holds."""
+    """An object with tools, which share what it holds; it is opened and closed."""
 
     def __init__(self) -> None:
         self.held: list[str] = []
+        self.life: list[str] = []
+
+    async def open(self) -> None:
+        self.life.append("open")
+
+    async def close(self) -> None:
+        self.life.append("close")
 
     @tool(effect="pure")
     def put(self, thing: str) -> int:
@@ -65,6 +72,28 @@ async def test_objects_classes_and_functions(ws: Workspace) -> None:
     assert desk.held == ["pen"]
     await ws.tcp.register(Desk)  # another desk
     assert await _value(ws, "put", thing="book") in (1, 2)
+
+
+async def test_objects_are_opened_before_their_tools_are_used_and_closed_once(tmp_path: Path) -> None:
+    given, registered = Desk(), Desk()
+    async with Workspace(tmp_path / "ws", tools=[given]) as ws:
+        assert given.life == []  # nothing is opened before it is needed
+        await _value(ws, "put", thing="pen")
+        assert given.life == ["open"]
+        await ws.tcp.register(registered, name="put_there")
+        await _value(ws, "put_there", thing="pen")
+        assert registered.life == ["open"] and registered.held == ["pen"]
+    assert given.life == registered.life == ["open", "close"]
+
+
+async def test_an_object_that_does_not_open_is_refused(tmp_path: Path) -> None:
+    class Shut(Desk):
+        async def open(self) -> None:
+            raise OSError("no key")
+
+    async with Workspace(tmp_path / "ws", tools=[Shut()]) as ws:
+        with pytest.raises(ToolDefinitionError, match=r"Shut\.open\(\) failed: OSError: no key"):
+            await ws.create("anything", model="offline")
 
 
 async def test_sources_files_and_folders(ws: Workspace, tmp_path: Path) -> None:

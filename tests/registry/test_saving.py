@@ -52,7 +52,8 @@ async def test_in_another_process_it_is_the_same(tmp_path: Path) -> None:
             "price": 10.0,
             "twice": 8,
         }
-    command = [sys.executable, "-c", ELSEWHERE, tmp_path / "other", tmp_path / "tools.json", tmp_path / "again.json"]
+    paths = [str(tmp_path / name) for name in ("other", "tools.json", "again.json")]
+    command = [sys.executable, "-c", ELSEWHERE, *paths]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     out, _ = await process.communicate()
     assert process.returncode == 0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.registry import AGENT, builtin_agents
 from agentorchestra.core.clock import Clock
+from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.protocols import Store
 from agentorchestra.tea.context import ContextManager
 from agentorchestra.tea.finding import Finding
@@ -71,6 +73,7 @@ class Components:
         self._taken: dict[str, tuple[str, ...]] = {}
         self._takes = 0
         self._stale: set[str] = set()
+        self._owners: list[Any] = []
         self._started = False
         self._lock = asyncio.Lock()
         self._library = prompts
@@ -161,11 +164,21 @@ class Components:
             for toolkit in [one for one in self._opened if one.name in self._stale]:
                 self._stale.discard(toolkit.name)
                 self._take(toolkit, toolkit.tools())
+            await self._open_owners()
             await self.registry.refresh()
             for server in self.servers:
                 await server.reload()
             for manager in self.managers:
                 await manager.ready()
+
+    async def _open_owners(self) -> None:
+        """Open the objects whose methods are tools, where they have something to open."""
+        for one in self.tools.at_hand():
+            owner = one.owner
+            if owner is None or any(owner is held for held in self._owners):
+                continue
+            self._owners.append(owner)
+            await _call(owner, "open")
 
     def _changed(self, name: str) -> Callable[[], None]:
         return lambda: self._stale.add(name)
@@ -189,11 +202,27 @@ class Components:
         return self._library.with_prompts(self.prompts.live())
 
     async def close(self) -> None:
-        """Close the toolkits."""
+        """Close the toolkits, and the objects whose methods are tools."""
         opened, self._opened = self._opened, []
         for toolkit in reversed(opened):
             await toolkit.close()
+        owners, self._owners = self._owners, []
+        for owner in reversed(owners):
+            await _call(owner, "close")
         self._started = False
+
+
+async def _call(owner: Any, hook: str) -> None:
+    """Call a hook of a component's life, where it has one without arguments."""
+    found = getattr(type(owner), hook, None)
+    if not inspect.iscoroutinefunction(found):
+        return
+    try:
+        await found(owner)
+    except Exception as exc:
+        raise ToolDefinitionError(
+            f"{type(owner).__name__}.{hook}() failed: {type(exc).__name__}: {exc}; its tools cannot be used"
+        ) from exc
 
 
 __all__ = [

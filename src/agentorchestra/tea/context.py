@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -69,6 +69,22 @@ class By(BaseModel):
     run: str = ""
 
 
+class New(NamedTuple, Generic[T]):
+    """Something that is to be registered.
+
+    Attributes:
+        name: the component's.
+        one: itself.
+        made: what it is made of, where that is known better than it shows.
+        version: written down; None to have it computed.
+    """
+
+    name: str
+    one: T
+    made: Made | None = None
+    version: str | None = None
+
+
 class ContextManager(Generic[T]):
     """The components of one kind.
 
@@ -112,6 +128,10 @@ class ContextManager(Generic[T]):
         self._given.update(components)
         self._origins.update(dict.fromkeys(components, origin))
         self._handed += 1
+
+    def at_hand(self) -> Iterable[T]:
+        """What is at hand: given, or registered here as an object."""
+        return [*self._given.values(), *self._loaded.values()]
 
     def has(self, name: str) -> bool:
         """Whether a component of this name is at hand."""
@@ -464,46 +484,81 @@ class ContextManager(Generic[T]):
         Args:
             needs: whether the component must be there already (`update`).
         """
+        (config,) = await self.register_all(
+            [New(name, one, made, version)],
+            by,
+            state=state,
+            origin=origin,
+            trusted=trusted,
+            parent=parent,
+            invokers=invokers,
+            needs=needs,
+        )
+        return config
+
+    async def register_all(
+        self,
+        new: Sequence[New[T]],
+        by: By,
+        *,
+        state: LifeState = "active",
+        origin: str = "register",
+        trusted: bool = True,
+        parent: str = "",
+        invokers: Sequence[str] | None = None,
+        needs: bool = False,
+    ) -> list[ComponentConfig]:
+        """`register` for several: all of them or none."""
         if invokers is not None and self.kind.limited is None:
             raise NotAllowedError(f"who may invoke {self.kind.plural} cannot be limited; leave invokers out")
-        checked_component_name(self.kind.name, name)
         if state not in ("active", "candidate"):
             raise LifecycleError(f"a new version cannot be {state}; register it as active or candidate")
-        one = self.kind.renamed(one, name, version or self.kind.version_of(one))
-        identity, made = self._identify(one, made)
-        if made is not None and made.text:
-            await self.registry.keep([made.text])
+        named: dict[str, tuple[T, str, Made | None, str | None]] = {}
+        for name, given, made, version in new:
+            checked_component_name(self.kind.name, name)
+            if name in named:
+                raise VersionError(f"two of the {self.kind.plural} are called {name!r}; give one another name")
+            one = self.kind.renamed(given, name, version or self.kind.version_of(given))
+            identity, made = self._identify(one, made)
+            named[name] = one, identity, made, version
+        await self.registry.keep({made.text for _, _, made, _ in named.values() if made is not None and made.text})
         if needs:
             await self.registry.refresh()
-            self._history(name)
+            for name in named:
+                self._history(name)
 
         def plan() -> Iterable[Entry]:
-            history = self.registry.history(self.kind.name, name)
-            known = history.known_as(identity) if history is not None else None
-            if history is not None and known is not None and version in (None, known):
-                if state == "active" and not history.pinned and (history.current != known or history.hidden):
-                    yield from self._to_active(history, known, by)
-                return
-            yield from self._registered(
-                name,
-                one,
-                by,
-                made=made,
-                identity=identity,
-                origin=origin,
-                version=version,
-                state=state,
-                trusted=trusted,
-                parent=parent,
-                invokers=invokers,
-            )
+            for name, (one, identity, made, version) in named.items():
+                history = self.registry.history(self.kind.name, name)
+                known = history.known_as(identity) if history is not None else None
+                if history is not None and known is not None and version in (None, known):
+                    if state == "active" and not history.pinned and (history.current != known or history.hidden):
+                        yield from self._to_active(history, known, by)
+                    continue
+                yield from self._registered(
+                    name,
+                    one,
+                    by,
+                    made=made,
+                    identity=identity,
+                    origin=origin,
+                    version=version,
+                    state=state,
+                    trusted=trusted,
+                    parent=parent,
+                    invokers=invokers,
+                )
 
         await self.registry.write(plan)
-        history = self._history(name, hidden=True)
-        chosen = history.known_as(identity) or ""
-        if trusted:
-            self._loaded[name, chosen] = self._limited(self.kind.renamed(one, name, chosen), history.version(chosen))
-        return self.info(name, chosen)
+        done = []
+        for name, (one, identity, _, _) in named.items():
+            history = self._history(name, hidden=True)
+            chosen = history.known_as(identity) or ""
+            if trusted:
+                held = self._limited(self.kind.renamed(one, name, chosen), history.version(chosen))
+                self._loaded[name, chosen] = held
+            done.append(self.info(name, chosen))
+        return done
 
     def _to_active(self, history: History, version: str, by: By) -> Iterable[Entry]:
         state = history.version(version).state
@@ -657,6 +712,7 @@ __all__ = [
     "Found",
     "Kind",
     "KindName",
+    "New",
     "Operation",
     "first_sentence",
 ]

@@ -20,7 +20,7 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import RunResult
 from agentorchestra.tea.config import ComponentConfig
-from agentorchestra.tea.context import By, ContextManager, Found
+from agentorchestra.tea.context import By, ContextManager, Found, New
 from agentorchestra.tea.definitions import defined_tool
 from agentorchestra.tea.history import Version, checked_component_name
 from agentorchestra.tea.kind import Variable, config_changes
@@ -199,7 +199,8 @@ class Server(Generic[T]):
         """Make something a component. What is known already stays the version it is; other content is the next one.
 
         Args:
-            component: an object of the kind, for tools also a function, or a class or object with `@tool` methods; or
+            component: an object of the kind, for tools also a function, or a class or object with `@tool` methods; a list
+                of them; or
             source: its text (Python; for a prompt its file's text); or
             path: a file (`.py`, `.md`), a manifest (`.json`, loaded again when it changes), or a folder of them.
             name: another than its own; which function or class of a source.
@@ -218,21 +219,14 @@ class Server(Generic[T]):
         await self._access.ready()
         found = await self._found(component, name=name, source=source, path=path, trusted=trusted)
         by = By(author=author, reason=reason, run=run)
-        done = []
-        for one in self._checked(found, name, version):
-            done.append(
-                await self.manager.register(
-                    one.name,
-                    one.one,
-                    by,
-                    made=one.made,
-                    version=one.version,
-                    state=state,
-                    trusted=trusted,
-                    invokers=invokers,
-                    origin="file" if path is not None else "register",
-                )
-            )
+        done = await self.manager.register_all(
+            [New(*one) for one in self._checked(found, name, version)],
+            by,
+            state=state,
+            trusted=trusted,
+            invokers=invokers,
+            origin="file" if path is not None else "register",
+        )
         if path is not None and Path(path).suffix == ".json":
             self._watched[Path(path)] = _stamp(Path(path))
         await self._access.ready()
@@ -256,7 +250,8 @@ class Server(Generic[T]):
             if place.suffix == ".json" and place.is_file():
                 check_environments(place, read_manifest(place), self._access.environments())
             return from_path(kind, place)
-        return objects_in(kind, component)
+        several = component if isinstance(component, list | tuple) else [component]
+        return [given for one in several for given in objects_in(kind, one)]
 
     async def _foreign(self, source: str, name: str | None) -> Sequence[Given]:
         from agentorchestra.tea.history import Maker

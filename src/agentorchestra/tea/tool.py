@@ -186,6 +186,11 @@ class Tool(Generic[P, R]):
         return Bound(cost_usd=self.traits.max_cost_usd) if self.traits.max_cost_usd else NO_COST
 
     @property
+    def owner(self) -> Any:
+        """The object that a method's tool is bound to, None for a function's."""
+        return getattr(self._function, "__self__", None)
+
+    @property
     def source_text(self) -> str:
         """What its hash is made of besides its schema, where that is not the function's source."""
         return self._source
