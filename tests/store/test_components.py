@@ -296,7 +296,16 @@ asyncio.run(main())
 """
 
 
-async def test_fifty_writers_in_four_processes(place: str) -> None:
+async def test_fifty_writers_in_four_processes(tmp_path: Path) -> None:
+    await write_at_once(str(tmp_path / "ws"))
+
+
+@pytest.mark.long
+async def test_fifty_writers_in_four_processes_on_postgresql(server: Postgres, schema: str) -> None:
+    await write_at_once(f"{server.url}#{schema}")
+
+
+async def write_at_once(place: str) -> None:
     store = store_at(place)
     await store.open()
     shares = [" ".join(f"w{i}" for i in range(50) if i % 4 == part) for part in range(4)]
