@@ -51,7 +51,11 @@ def test_console_examples_run(place: Path, page: str, text: str) -> None:
         assert done.returncode == 0, f"{page}: {command}: {done.stderr}"
 
 
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [one if one.stem == "tool" else pytest.param(one, marks=pytest.mark.long) for one in TUTORIALS],
+    ids=lambda page: page.stem,
+)
 def test_tutorials_run(place: Path, page: Path) -> None:
     """A tutorial is one walk: its files are written, its commands run and say what stands below them."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENTORCHESTRA_")}

@@ -44,7 +44,7 @@ async def whole(case: Case, requests: int) -> None:
     await case.cli("replay", case.run)
 
 
-@pytest.mark.parametrize("seconds", [2, pytest.param(30, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seconds", [pytest.param(2, marks=pytest.mark.long), pytest.param(30, marks=pytest.mark.long)])
 async def test_a_run_waits_for_its_database(
     tmp_path: Path, server: team_model.Served, own: Postgres, seconds: float
 ) -> None:

@@ -66,6 +66,7 @@ SLICE = [
 ]
 
 
+@pytest.mark.long
 def test_mail_survives_being_killed(tmp_path: Path) -> None:
     _grid(tmp_path, SLICE[1::2])
 

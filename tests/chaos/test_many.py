@@ -111,7 +111,8 @@ async def _check(ws: Workspace[None], number: int, result: RunResult) -> None:
     assert set(MARK.findall(str([event.body for event in events]))) == {str(number)}
 
 
-@pytest.mark.parametrize("kind", [pytest.param("scripted", marks=pytest.mark.long), "loopback"])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["scripted", "loopback"])
 def test_two_hundred_runs_at_once(tmp_path: Path, kind: Literal["scripted", "loopback"]) -> None:
     before = threading.active_count()
     process = psutil.Process()

@@ -157,11 +157,13 @@ AROUND = [(f"{point}:{event}",) for event in RUN_EVENTS for point in MARK_POINTS
 """Before there is anything but the question, and after all is done but said."""
 
 
+@pytest.mark.long
 async def test_a_team_survives_being_killed(tmp_path: Path, server: team_model.Served) -> None:
     await grid(tmp_path, server, SHORT, replay=True)
 
 
-@pytest.mark.parametrize("points", [SLICE[7], pytest.param(SLICE, marks=pytest.mark.long)], ids=["twice", "slice"])
+@pytest.mark.long
+@pytest.mark.parametrize("points", [SLICE[7], SLICE], ids=["twice", "slice"])
 async def test_a_team_in_a_database_survives_being_killed(
     tmp_path: Path, server: team_model.Served, database_server: Postgres, points: Sequence[Any]
 ) -> None:

@@ -204,6 +204,7 @@ def start(
     return window.start([sys.executable, "-m", "agentorchestra", *words], prepare=prepare, cwd=app.path, env=env)
 
 
+@pytest.mark.long
 def test_what_is_typed_does_not_disturb_the_picture(app: Folder, window: ProcessScreen) -> None:
     with start(app, window, "run", "PLAN busy") as process:
         # The question is asked while the other call of the same decision is at work.

@@ -86,7 +86,7 @@ def use(folder: Folder, address: str, *, seconds: int = 30, more: str = "") -> N
         (http_error(500, "we are broken"), "ModelUnavailableError", 2),
         (garbage(), "ModelResponseError", 2),
         (html(), "ModelResponseError", 2),
-        (silence(), "ModelUnavailableError", 2),
+        pytest.param(silence(), "ModelUnavailableError", 2, marks=pytest.mark.long),
         (ServerReply(drop=True), "ModelUnavailableError", 2),
     ],
     ids=["401", "404", "429", "500", "garbage", "html", "silence", "drop"],

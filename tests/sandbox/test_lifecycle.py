@@ -107,6 +107,7 @@ async def many(sandbox: Sandbox, count: int) -> Seen:
     return seen
 
 
+@pytest.mark.long
 async def test_fifty_at_once_leave_nothing(safe: Sandbox, temporary: Path) -> None:
     await run(safe, "1")  # what is made once is made now
     with nothing_left(temporary):

@@ -91,7 +91,7 @@ async def play(store: Store, operations: list[tuple[Any, ...]]) -> list[Any]:
     return seen
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(OPERATION, max_size=15))
 def test_every_store_does_the_same(database: str, server: Postgres, operations: list[tuple[Any, ...]]) -> None:

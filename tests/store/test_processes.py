@@ -44,6 +44,7 @@ def go(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
+@pytest.mark.long
 async def test_processes_that_open_a_new_workspace_at_once(place: str) -> None:
     program = (
         COMMON

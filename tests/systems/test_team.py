@@ -463,6 +463,7 @@ KILLED_AT = [  # in both analyzers, and while the plan is marked and the report 
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.long
 async def test_a_killed_team_goes_on(tmp_path: Path) -> None:
     outputs = {}
     for number, point in enumerate(["", *KILLED_AT]):

@@ -499,6 +499,7 @@ def test_defining_a_tool_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.long
 def test_a_type_checker_keeps_the_types(tmp_path: Path) -> None:
     from mypy import api
 
