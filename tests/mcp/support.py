@@ -19,6 +19,7 @@ import psutil
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.tea.tool import Tool, ToolResult
 from agentorchestra.tools.mcp import McpToolkit
+from agentorchestra.tools.mcp.connection import CLOSE_S
 
 _LAUNCHED: set[int] = set()
 SERVER = Path(__file__).with_name("server.py")
@@ -52,7 +53,8 @@ async def opened(path: Path, **environ: str) -> AsyncIterator[McpToolkit]:
     try:
         yield toolkit
     finally:
-        await toolkit.close()
+        async with asyncio.timeout(CLOSE_S - 1):  # after which it would end the owner's task by force
+            await toolkit.close()
     assert not set(children()) - before
 
 

@@ -108,6 +108,7 @@ def test_one_broken_tool_costs_only_itself() -> None:
         {"name": "none"},
         {"name": "text", "inputSchema": {"type": "string"}},
         {"name": "wrong", "inputSchema": {"type": "object", "required": "n"}},
+        {"name": "large", "size": 200_000},
         {"name": "long", "inputSchema": {"type": "object"}, "description": "y" * 100_000},
     ]
     found, notes = definitions_of("srv", listed, trust=False)
@@ -119,6 +120,9 @@ def test_one_broken_tool_costs_only_itself() -> None:
         "a tool of the MCP server 'srv' is left out: it has no name"
     ] * 2
     assert "the tool 'good' of the MCP server 'srv' is listed twice: the first one holds" in notes
+    assert notes[-1].endswith(
+        "'large' of the MCP server 'srv' is left out: it has 200,000 characters; at most 100,000 are taken"
+    )
     assert "the tool 'none' of the MCP server 'srv' is left out: its inputSchema is NoneType, not an object" in notes
     assert any(
         "'text'" in note and "describes 'string'; the arguments of a tool are an object" in note for note in notes
@@ -146,7 +150,6 @@ def nested(levels: int) -> dict[str, Any]:
         ({"properties": {"n": {"pattern": "("}}}, "is no JSON schema"),
         (nested(40), "is nested more than 64 deep"),
         (nested(20_000), "is nested more than 64 deep"),
-        ({"description": "x" * 200_000}, "has 200,019 characters; at most 100,000 are taken"),
     ],
 )
 def test_schemas_that_cannot_be_used(schema: dict[str, Any], sentence: str) -> None:

@@ -14,6 +14,7 @@ from agentorchestra.core.effects import Mode
 from agentorchestra.core.errors import McpError, MissingExtraError, ToolError
 from agentorchestra.tea.toolkit import Toolkit
 from agentorchestra.tools.mcp import McpToolkit
+from agentorchestra.tools.mcp.connection import CLOSE_S
 from tests.mcp.support import called, calls, children, named, opened, stdio, words, written
 
 
@@ -108,8 +109,9 @@ async def test_tools_that_come_while_it_runs(tmp_path: Path) -> None:
         await asyncio.wait_for(changed.wait(), 30)
         assert words(await called(toolkit, "srv_grown12")) == "grown12 None"
     finally:
-        await toolkit.close()
-        await toolkit.close()
+        async with asyncio.timeout(CLOSE_S - 1):
+            await toolkit.close()
+            await toolkit.close()
 
 
 async def test_a_server_that_hangs_before_it_says_anything(tmp_path: Path) -> None:
@@ -186,6 +188,54 @@ async def test_pages_without_end_come_to_one(tmp_path: Path) -> None:
         assert "has more tools than" in toolkit.notes[-1]
 
 
+MODERN = """
+import json, sys
+VERSION = "2026-07-28"
+def answer(message, **fields):
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **fields}), flush=True)
+CACHED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get("method")
+    if method == "initialize":
+        data = {"supported": [VERSION], "requested": message["params"]["protocolVersion"]}
+        answer(message, error={"code": -32022, "message": "too old", "data": data})
+    elif method == "server/discover":
+        about = {"io.modelcontextprotocol/serverInfo": {"name": "modern", "version": "3"}}
+        answer(message, result={"supportedVersions": [VERSION], "capabilities": {"tools": {}}, "_meta": about, **CACHED})
+    elif method == "tools/list":
+        tools = [{"name": "t", "inputSchema": {"type": "object"}}, {"name": "b", "inputSchema": 7}]
+        answer(message, result={"tools": tools, **CACHED})
+    elif method == "tools/call":
+        if message["params"]["arguments"]:
+            answer(message, result={"resultType": "input_required", "inputRequests": {}, "requestState": "x"})
+        else:
+            answer(message, result={"resultType": "complete", "content": [{"type": "text", "text": "new"}]})
+"""  # noqa: E501
+
+
+async def test_a_server_that_speaks_only_the_newest_protocol(tmp_path: Path) -> None:
+    program = tmp_path / "modern.py"
+    program.write_text(MODERN, encoding="utf-8")
+    async with opened(written(tmp_path, srv={"command": sys.executable, "args": [str(program)]})) as toolkit:
+        (one,) = toolkit.tools()
+        assert one.traits.distribution == "modern 3 (protocol 2026-07-28)"
+        assert words(await called(toolkit, "srv_t")) == "new"
+        with pytest.raises(ToolError, match="t on the MCP server 'srv' gave no result: Server returned InputRequired"):
+            await called(toolkit, "srv_t", more=1)
+
+
+async def test_a_description_with_a_secret_in_it(tmp_path: Path) -> None:
+    listed = [
+        {"name": "t", "description": "uses swordfish-17", "inputSchema": {"type": "object", "title": "swordfish-17"}}
+    ]
+    entry = {**raw(tmp_path, repr({"tools": listed})), "env": {"KEY": "swordfish-17"}}
+    async with opened(written(tmp_path, srv=entry)) as toolkit:
+        (one,) = toolkit.tools()
+        assert one.description == "uses secret:srv.KEY"
+        assert "swordfish" not in str(one.schema)
+
+
 async def test_the_extra_is_named_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("agentorchestra.tools.mcp.")]:
         monkeypatch.delitem(sys.modules, name)
@@ -202,7 +252,8 @@ async def test_opening_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
     while not set(children()) - before:  # noqa: ASYNC110 - nobody says when a program has started
         await asyncio.sleep(0.01)
     opening.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await opening
-    await toolkit.close()
+    async with asyncio.timeout(CLOSE_S - 1):
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        await toolkit.close()
     assert not set(children()) - before

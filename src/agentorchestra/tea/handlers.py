@@ -150,7 +150,13 @@ class ToolHandler:
                 "cannot be stopped: it may still do its work. Check before calling it again",
             )
         except _Stopped:
-            return failed("timeout", f"{tool.name} was stopped after its time limit of {limit:g} s")
+            elsewhere = (
+                f". It runs on a server ({tool.traits.origin}), which was told to stop: it may have done its work all "
+                "the same. Check before calling it again"
+                if tool.traits.origin and tool.mode is Mode.ONCE
+                else ""
+            )
+            return failed("timeout", f"{tool.name} was stopped after its time limit of {limit:g} s{elsewhere}")
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():

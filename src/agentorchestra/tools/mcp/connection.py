@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from agentorchestra.core.errors import McpError, ToolError
 from agentorchestra.tools.mcp.config import Server
-from agentorchestra.tools.mcp.definitions import MAX_TOOLS
+from agentorchestra.tools.mcp.definitions import MAX_TOOL, MAX_TOOLS, size_of
 from agentorchestra.tools.mcp.transports import SENDING, LastWords, Sending, quiet, streams
 from mcp import ClientSession, MCPError, types
 
@@ -25,10 +25,14 @@ RECONNECT_S = 30.0
 
 CLOSE_S = 15.0
 MAX_PAGES = 200
+MAX_LISTED = 10_000_000
+"""Characters of all tools of a server, as JSON."""
+
 _FIRST_DELAY_S = 0.1
 _LONGEST_DELAY_S = 2.0
 _TRIES = 5
-_BETWEEN_LISTINGS_S = 0.5
+_FIRST_PAUSE_S = 0.25
+_LONGEST_PAUSE_S = 30.0
 _LONGEST = 500
 
 
@@ -306,7 +310,7 @@ class Connection:
         Raises:
             TimeoutError: it did not answer, or may no longer.
         """
-        with anyio.move_on_after(self.server.startup_s) as self._asking:
+        with anyio.move_on_after(0 if self._closing else self.server.startup_s) as self._asking:
             yield
         asked, self._asking = self._asking, None
         if asked.cancelled_caught:
@@ -319,15 +323,17 @@ class Connection:
             self.listed, self.cut = [], False
             return
         found: list[dict[str, Any]] = []
-        seen: set[str | None] = set()
+        seen: set[str] = set()
         cursor: str | None = None
-        while cursor not in seen and len(seen) < MAX_PAGES and len(found) <= MAX_TOOLS:
-            seen.add(cursor)
+        size = 0
+        for _ in range(MAX_PAGES):
             page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
-            found += dispatcher.page
             cursor = page.next_cursor
-            if cursor is None:
+            found += dispatcher.page
+            size += sum(size_of(one) for one in dispatcher.page)
+            if cursor is None or cursor in seen or len(found) > MAX_TOOLS or size > MAX_LISTED:
                 break
+            seen.add(cursor)
         self.cut = cursor is not None or len(found) > MAX_TOOLS
         self.listed = found[:MAX_TOOLS]
 
@@ -335,6 +341,7 @@ class Connection:
         """While the connection lasts: look at the tools again when the server says that they changed."""
         self._stale.clear()
         self._compare()
+        pause = _FIRST_PAUSE_S
         while await self._goes_on(link):
             if not self._stale.is_set():
                 continue
@@ -345,11 +352,16 @@ class Connection:
             except (MCPError, ValidationError, TimeoutError):
                 continue  # those that were listed stay, until it says something again
             self._compare()
-            await asyncio.sleep(_BETWEEN_LISTINGS_S)  # however often it says so
+            # However often it says so: what comes in between is looked at once, and each time later.
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+            with anyio.move_on_after(pause):
+                while await self._goes_on(link):
+                    pass
 
     async def _goes_on(self, link: _Link) -> bool:
         """Wait until there is something to do; whether it is to be done on this connection."""
-        await self._rung()
+        if not (link.ended or self._closing):
+            await self._rung()
         return not (link.ended or self._closing)
 
     def _compare(self) -> None:
@@ -425,7 +437,7 @@ class _Dispatcher(JSONRPCDispatcher):
         listed = raw.get("tools")
         tools = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         # What tools give is checked by nobody here: it is untrusted whatever its schema says.
-        self.page = [{key: one.get(key) for key in _USED if key in one} for one in tools[: MAX_TOOLS + 1]]
+        self.page = [_bounded({key: one[key] for key in _USED if key in one}) for one in tools[: MAX_TOOLS + 1]]
         cursor = raw.get("nextCursor")
         named = [one for one in self.page if isinstance(one.get("name"), str)]
         return {
@@ -436,6 +448,15 @@ class _Dispatcher(JSONRPCDispatcher):
 
 
 _USED = ("name", "title", "description", "inputSchema", "annotations")
+
+
+def _bounded(tool: dict[str, Any]) -> dict[str, Any]:
+    """A tool as it came; of one that is too large only what names it."""
+    size = size_of(tool)
+    if size <= MAX_TOOL:
+        return tool
+    name = tool.get("name")
+    return {"name": name[:_LONGEST] if isinstance(name, str) else "", "size": size}
 
 
 def _acceptable(tool: dict[str, Any]) -> dict[str, Any]:

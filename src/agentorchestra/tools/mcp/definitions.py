@@ -13,8 +13,8 @@ from agentorchestra.tea.signatures import schema_problems
 
 MAX_TOOLS = 2_000
 MAX_DESCRIPTION = 4_000
-MAX_SCHEMA = 100_000
-"""Characters of one schema as JSON."""
+MAX_TOOL = 100_000
+"""Characters of one tool as JSON."""
 
 _DEEPEST = 64
 _MOST_NODES = 5_000
@@ -67,7 +67,7 @@ def definitions_of(
 
     Args:
         server: its name in the file.
-        listed: the tools as they came.
+        listed: the tools as they came; of those that are too large the name and the `size`.
         trust: whether the server's hints may loosen what its tools are taken to do.
     """
     found: dict[str, Definition] = {}
@@ -80,7 +80,10 @@ def definitions_of(
         if remote in found:
             notes.append(f"the tool {remote[:80]!r} of the MCP server {server!r} is listed twice: the first one holds")
             continue
-        problem = schema_problem(one.get("inputSchema"))
+        if "size" in one:
+            problem = f"it has {one['size']:,} characters; at most {MAX_TOOL:,} are taken"
+        else:
+            problem = schema_problem(one.get("inputSchema"))
         if problem:
             notes.append(f"the tool {remote[:80]!r} of the MCP server {server!r} is left out: {problem}")
             continue
@@ -163,9 +166,6 @@ def schema_problem(schema: Any) -> str:
         return f"its inputSchema describes {str(schema['type'])[:60]!r}; the arguments of a tool are an object"
     if _depth_exceeds(schema, _DEEPEST):
         return f"its inputSchema is nested more than {_DEEPEST} deep"
-    size = len(json.dumps(schema, ensure_ascii=False))
-    if size > MAX_SCHEMA:
-        return f"its inputSchema has {size:,} characters; at most {MAX_SCHEMA:,} are taken"
     import jsonschema
 
     try:
@@ -179,6 +179,14 @@ def schema_problem(schema: Any) -> str:
     except RecursionError:
         return "its inputSchema is nested too deep"
     return ""
+
+
+def size_of(value: Any) -> int:
+    """Characters as JSON."""
+    try:
+        return len(json.dumps(value, ensure_ascii=False))
+    except RecursionError:
+        return MAX_TOOL + 1
 
 
 def _depth_exceeds(value: Any, most: int) -> bool:
@@ -264,11 +272,13 @@ class _Inlining:
 
 
 __all__ = [
+    "MAX_TOOL",
     "MAX_TOOLS",
     "Definition",
     "definitions_of",
     "effects_of",
     "schema_problem",
+    "size_of",
     "tool_name",
     "unique",
 ]

@@ -109,17 +109,19 @@ class McpToolkit:
     def _take_over(self) -> None:
         """The servers' tools as they are listed now."""
         notes = list(self._file_notes)
+        redactor = Redactor(self._secrets)
         found: list[tuple[Connection, list[Definition]]] = []
         for one in self._connections:
-            definitions, left_out = definitions_of(one.server.name, one.listed, trust=one.server.trust)
+            # A server may say in its descriptions what it was given to keep.
+            listed = redactor.json(one.listed)
+            definitions, left_out = definitions_of(one.server.name, listed, trust=one.server.trust)
             found.append((one, definitions))
             notes += left_out
             if one.cut:
                 notes.append(f"the MCP server {one.server.name!r} has more tools than the {MAX_TOOLS:,} that are taken")
         connections = {one.server.name: one for one, _ in found}
         definitions = unique(definition for _, several in found for definition in several)
-        hide = Redactor(self._secrets).text
-        self.notes = tuple(hide(note) for note in notes)
+        self.notes = tuple(redactor.text(note) for note in notes)
         self._tools = tuple(_tool(connections[one.server], one) for one in definitions)
 
 
