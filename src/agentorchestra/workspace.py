@@ -779,6 +779,8 @@ class Workspace(Generic[Deps]):
                     driving.cancel()
                 for change in await self._changed_since(record.manifest, equipment):
                     run.note(change, level="warning")
+                for failure in self._components.failures():
+                    run.note(failure, level="warning")
                 result = await run.drive(partial(self._top, record.manifest), owner=self.engine.owner)
                 # The answer or the time may have come while the siblings of what waits were still at work.
                 if result.status is not RunStatus.WAITING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,21 @@ async def test_give_one_thing(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws") as ws:
         with pytest.raises(UsageError, match="give a tool, its source= or its path=, one of them"):
             await ws.tcp.register()
+
+
+async def test_what_cannot_be_made_again_is_noted_in_the_runs(tmp_path: Path) -> None:
+    text = "import shop_of_that_day\n\n\ndef sell(item: str) -> int:\n    return 1\n"
+    (tmp_path / "shop_of_that_day.py").write_text("", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(tmp_path))
+        async with Workspace(tmp_path / "ws") as ws:
+            await ws.tcp.register(source=text)
+    for name in [name for name in sys.modules if name.startswith(("shop_of", "agentorchestra_source_"))]:
+        del sys.modules[name]
+    (tmp_path / "shop_of_that_day.py").unlink()
+    async with Workspace(tmp_path / "ws") as ws:
+        result = await ws.run("What is 2 + 2?", model="offline")
+        notes = [e.body["message"] for e in await ws.events(result.run_id) if e.type == "noted" and e.body]
+        assert any("No module named 'shop_of_that_day'" in str(note) for note in notes), notes
+        with pytest.raises(VersionError, match="No module named 'shop_of_that_day'"):
+            await ws.tcp.invoke("sell", {"item": "a"})

@@ -197,6 +197,10 @@ class Components:
                 self.tools.give({name: one}, origin=one.traits.origin or toolkit.name)
         self._offered[toolkit.name] = tuple(name for name in named if name not in taken)
 
+    def failures(self) -> list[str]:
+        """What is registered and cannot be used here, and why, a sentence each."""
+        return [why for manager in self.managers for _, why in sorted(manager.failures().items())]
+
     def library(self) -> PromptLibrary:
         """The prompts as runs use them."""
         return self._library.with_prompts(self.prompts.live())
