@@ -167,6 +167,7 @@ class WebApp:
                     on_ask=body.on_ask,
                     finish=body.finish,
                     action=body.action,
+                    memory=body.memory,
                     temporary_files=True,
                 )
             except FileInputError as exc:

@@ -65,6 +65,7 @@ class Submission(_Body):
     on_ask: Literal["wait", "deny"] | None = None
     finish: Literal["done", "text"] | None = None
     action: Literal["tools", "code"] | None = None
+    memory: str | None = None
     files: tuple[SentFile, ...] = ()
 
     @field_validator("files")

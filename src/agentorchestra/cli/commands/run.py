@@ -89,6 +89,13 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     type=WORDS,
     help="The session the task belongs to: the agent is told the session's earlier tasks and answers.",
 )
+@click.option(
+    "--memory",
+    metavar="NAME",
+    type=WORDS,
+    help="What the top agent remembers within the session: none, window, summary, insights, or one of your own.  "
+    "[default: from the settings]",
+)
 @budget_options
 @click.option(
     "--max-steps", metavar="N", type=click.IntRange(min=1), help="Decisions of the top agent; the last one must answer."
@@ -131,6 +138,7 @@ def run(
     model: str | None,
     roles: tuple[tuple[str, str], ...],
     session: str | None,
+    memory: str | None,
     budget_usd: float | None,
     timeout_s: float | None,
     max_steps: int | None,
@@ -166,6 +174,7 @@ def run(
                 labels=dict(labels),
                 session=session,
                 roles=dict(roles),
+                memory=memory,
             )
             (record,) = await workspace.runs(limit=1) or (None,)
             manifest = record.manifest if record is not None and record.id == run_id else None
