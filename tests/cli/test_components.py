@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from pathlib import Path
 
 import pytest
 
+from agentorchestra import Workspace
 from agentorchestra.cli.group import COMMANDS
 from tests.cli.reference import SHORT_FORMS
 from tests.cli.support import APP, Folder
@@ -152,3 +155,23 @@ def test_a_name_of_several_kinds(app: Folder) -> None:
     assert several.code == 2
     assert several.error == "there is more than one component 'reporter' (agent and prompt); say which with --kind"
     assert "came with agentorchestra " in app.run("prompts", "versions", "reporter").out
+
+
+async def _unregister(folder: Path, name: str) -> None:
+    async with Workspace(folder) as workspace:
+        await workspace.tcp.unregister(name, reason="not wanted")
+
+
+def test_a_name_that_was_unregistered_comes_back(folder: Folder) -> None:
+    asyncio.run(_unregister(folder.workspace, "read_file"))
+    assert "read_file" not in folder.run("tools", "list").out
+    gone = folder.run("tools", "info", "read_file")
+    assert gone.code == 2 and gone.error.startswith("there is no tool 'read_file'; ")
+    versions = folder.run("components", "versions", "read_file")
+    assert versions.out.startswith("  1.0.0")
+    assert (
+        "tool read_file is not registered any more; `agentorchestra components restore` brings it back" in versions.err
+    )
+    assert folder.run("tools", "info", "read_file@1.0.0").code == 0
+    assert folder.run("components", "restore", "read_file").out.endswith("is what its name means now\n")
+    assert "read_file@1.0.0" in folder.run("tools", "list").out
