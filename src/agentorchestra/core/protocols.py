@@ -543,7 +543,8 @@ class Environment(Protocol):
 
     An action that reaches further than the environment's own state (it sends, spends, reads from the network) has to
     say so, or policy cannot ask: by a method `tags(action) -> frozenset[Tag]`, which may be left out where there is
-    none.
+    none. So may `conditions(action) -> Conditions` (core/conditions.py), and `composite = True`: its actions do nothing
+    but perform effects through `ctx`, and are entered again by a resume or replay.
 
     Attributes:
         name, version, content_hash: the component.

@@ -341,8 +341,6 @@ class EnvironmentHandler(BaseHandler):
 
     async def _keep(self, live: LiveEnvironment, name: str, ctx: Session[Any]) -> None:
         data = await live.environment.snapshot()
-        if live.ref is not None:
-            live.passed.add(live.ref)
         # A replay writes nothing: what it would keep was kept when the run was recorded.
         live.ref = (
             hashlib.sha256(data).hexdigest() if ctx.run.replaying else await ctx.run.services.store.put_blob(data)
@@ -369,8 +367,7 @@ class EnvironmentHandler(BaseHandler):
                     f"the state of {instance} was lost with the process that held it; it was opened anew, "
                     "look at its state before going on"
                 )
-        # Where it has been it went on from: others of this world acted since; rivals have worlds of their own.
-        if ref is not None and live.ref != ref and ref != _ACTED and ref not in live.passed:
+        if ref is not None and live.ref != ref and ref != _ACTED:
             await live.environment.restore(await ctx.blob(ref))
             live.ref = ref
         return live, None

@@ -95,11 +95,10 @@ class Services:
 
 @dataclass
 class LiveEnvironment:
-    """An open environment instance, the snapshot it stands at, and those it stood at before."""
+    """An open environment instance and the snapshot it stands at."""
 
     environment: Environment
     ref: str | None = None
-    passed: set[str] = field(default_factory=set)
 
 
 class Run:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -226,26 +225,6 @@ async def test_an_environment_cannot_act_on_itself(tmp_path: Path) -> None:
 
     result = await probed(tmp_path, probe, environments={"outer": outer})
     assert "outer is in the middle of an action of its own" in result.answer
-
-
-async def test_two_that_act_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
-    """Each branch knows another last snapshot; the instance has gone on from both."""
-
-    async def probe(session: Session[Any]) -> Any:
-        await session.perform(action_effect(Counter(), "add", {"by": 100}))
-        rivals = session.candidates(2)
-        for one in rivals:
-            one.world = session.world  # not rivals: parts of one world
-
-        async def acts(one: Session[Any]) -> None:
-            await one.perform(action_effect(Counter(), "add", {"by": 1}))
-            await one.perform(action_effect(Counter(), "add", {"by": 1}))
-
-        await session.rivals([partial(acts, one) for one in rivals])
-        return said(await rivals[0].perform(action_effect(Counter(), "look", {})))
-
-    result = await probed(tmp_path, probe, environments={"counter": Counter})
-    assert result.answer == "104"
 
 
 async def test_what_a_workspace_cannot_take_in_is_refused(tmp_path: Path) -> None:
