@@ -14,6 +14,7 @@ from agentorchestra import Workspace, tool
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import (
     ComponentNameError,
+    InvocationError,
     ManifestError,
     PromptError,
     SourceError,
@@ -264,3 +265,8 @@ async def test_what_fails_when_it_is_called_is_an_outcome(ws: Workspace) -> None
     await ws.tcp.register(source=slow)
     outcome = await ws.tcp.invoke("slow")
     assert outcome.status == "timeout" and "0.05 s" in (outcome.error or "")
+    with pytest.raises(InvocationError, match=r"slow was stopped after its time limit of 0\.05 s") as raised:
+        outcome.result()
+    assert raised.value.status == "timeout"
+    with pytest.raises(InvocationError, match=r"fails: number .* its arguments: number \(integer, required\)|number"):
+        (await ws.tcp.invoke("fails", {"number": "many"})).result()

@@ -101,5 +101,6 @@ async def test_a_workspaces_own_prompt_is_its_own(tmp_path: Path) -> None:
 def test_first_sentences() -> None:
     assert first_sentence("One. Two.") == "One."
     assert first_sentence("See sec. 3 and (app. e). Then\nmore.") == "See sec. 3 and (app. e)."
+    assert first_sentence("As in (000, app. H). Then more.") == "As in (000, app. H)."
     assert first_sentence("no end") == "no end"
     assert first_sentence("") == ""

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from agentorchestra.core.budget import Bound, Usage
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.errors import InvocationError
 from agentorchestra.core.frozen import Frozen
 from agentorchestra.core.ids import canonical_json, sha256_json
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolSchema
@@ -213,6 +214,16 @@ class Outcome(BaseModel):
     def ok(self) -> bool:
         """Whether the effect did what was asked."""
         return self.status == "ok"
+
+    def result(self) -> JsonValue:
+        """The value, for whoever made the call by itself.
+
+        Raises:
+            InvocationError: with the sentence, if it is not ok.
+        """
+        if not self.ok:
+            raise InvocationError(self.error or f"the call ended as {self.status}", status=self.status)
+        return self.value
 
     @property
     def response(self) -> ModelResponse:

@@ -54,6 +54,7 @@
     │   │   └── ModelContextError      the prompt is longer than the model's window
     │   └── ScriptError                the scripted model met an unexpected or unused step
     ├── ToolError                      raised by a tool: becomes an observation
+    ├── InvocationError                a call outside of a run that gave no value
     ├── ProgramEndedError              a program made too many calls or printed too much
     ├── AgentFailedError               the top agent ended without a result
     ├── OutputError                    the answer does not fit the type that was asked for
@@ -347,6 +348,18 @@ class ScriptError(ModelError):
 
 class ToolError(AgentOrchestraError):
     """Raise it in a tool to show the model a sentence without a traceback."""
+
+
+class InvocationError(AgentOrchestraError):
+    """A call that gave no value: a mistake, denied, failed, or past its time (`Outcome.result`).
+
+    Attributes:
+        status: of the outcome.
+    """
+
+    def __init__(self, message: str, *, status: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class ProgramEndedError(AgentOrchestraError):

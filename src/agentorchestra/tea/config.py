@@ -120,12 +120,15 @@ class ComponentConfig(BaseModel):
 def first_sentence(text: str) -> str:
     """The first sentence of a text, in one line."""
     line = " ".join(text.split())
-    end = _SENTENCE_END.search(line)
-    return line if end is None else line[: end.start() + 1]
+    for end in _SENTENCE_END.finditer(line):
+        sentence = line[: end.start() + 1]
+        if sentence.count("(") <= sentence.count(")"):
+            return sentence
+    return line
 
 
 _SENTENCE_END = re.compile(r"[.!?] (?=[^a-z\d])")
-"""Not after an abbreviation, which a small letter or a number follows."""
+"""Not after an abbreviation, which a small letter or a number follows, and not within brackets ("app. H")."""
 
 
 def parameter_lines(schema: Mapping[str, Any]) -> list[str]:
