@@ -332,6 +332,7 @@ class Half:
     ("name", "factory", "said"),
     [
         ("half", Half, "the memory system 'half' lacks step, end; give a class with name, version"),
+        ("w", Window(), r"the memory system 'w' is Window\(size=30.*; give its class, or a function"),
         ("none", Window, "a memory system cannot be named 'none'"),
         ("a b", Window, "a memory system cannot be named 'a b'"),
         ("w", lambda: Window(version="one"), "has the version 'one'; versions look like 1.2.0"),

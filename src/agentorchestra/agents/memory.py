@@ -250,7 +250,7 @@ def memory_of(spec: AgentSpec, session: Session[Any], kit: Any, *, top: bool, tr
     if factory is None:
         known = ", ".join(sorted(kit.memories)) or "none"
         raise UnknownComponentError(f"no memory system {name!r} is registered; registered: {known}")
-    asked = Happening(f"Task: {_cut(spec.instruction, _ANSWER_CHARS)}", trust)
+    asked = Happening(_cut(spec.instruction, _ANSWER_CHARS), trust)
     memory = SessionMemory(session, kit, spec.name, asked, describe_memory(name, factory))
     return Remembering(memory, factory(), kit.prompts.get("memory"))
 

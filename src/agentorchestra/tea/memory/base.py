@@ -167,7 +167,11 @@ def describe_memory(name: str, factory: MemoryFactory) -> MemoryDescription:
             f"a memory system cannot be named {name!r}: use 1 to 64 letters, digits, '_' and '-', and not {NONE!r}, "
             "which stands for no memory"
         )
-    one: Any = factory() if callable(factory) else factory  # type: ignore[redundant-expr]  # what a user gave
+    if not callable(factory):
+        raise UsageError(
+            f"the memory system {name!r} is {factory!r}; give its class, or a function without arguments that makes one"
+        )
+    one: Any = factory()
     lacking = [part for part in MEMBERS if not hasattr(one, part)]
     if lacking:
         raise UsageError(

@@ -12,7 +12,7 @@ from agentorchestra.tea.dynamic import class_from_source
 from agentorchestra.tea.history import Maker
 from agentorchestra.tea.kept import class_text
 from agentorchestra.tea.kind import Kind, Made, Variable
-from agentorchestra.tea.kinds import ENVIRONMENT, NamedFactory, class_name, definitions_of, lines_of
+from agentorchestra.tea.kinds import ENVIRONMENT, class_name, definitions_of, lines_of
 from agentorchestra.tea.memory.base import MEMBERS, MemoryFactory, describe_memory
 
 _METHODS = ("begin", "step", "end")
@@ -68,4 +68,4 @@ MEMORY: Kind[MemoryFactory] = replace(
     variables=_variables,
 )
 
-__all__ = ["MEMORY", "NamedFactory"]
+__all__ = ["MEMORY"]

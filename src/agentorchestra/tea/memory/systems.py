@@ -11,6 +11,11 @@ from agentorchestra.tea.memory.base import Entry, Happening, Memory, MemoryFacto
 from agentorchestra.tea.structured import read_output
 
 
+def _task(memory: Memory) -> Happening:
+    """The task as an event."""
+    return memory.task._replace(text=f"Task: {memory.task.text}")
+
+
 @dataclass
 class Window:
     """The last events, as they were.
@@ -27,7 +32,7 @@ class Window:
     async def begin(self, memory: Memory) -> Sequence[Entry]:
         """The last events."""
         told = await memory.read(kinds=("event",), limit=self.size)
-        await memory.write("event", memory.task.text, of=[memory.task])
+        await memory.write("event", _task(memory).text, of=[memory.task])
         return told
 
     async def step(self, memory: Memory, event: Happening) -> None:
@@ -66,7 +71,7 @@ class Summary:
         covered = {ref for one in held if one.kind == "summary" for ref in one.covers}
         self._open = [one for one in held if one.kind == "event" and one.ref not in covered]
         told = [*([self._summary] if self._summary else []), *self._open]
-        await self._keep(memory, memory.task)
+        await self._keep(memory, _task(memory))
         return told
 
     async def step(self, memory: Memory, event: Happening) -> None:
@@ -123,7 +128,7 @@ class Insights:
     async def begin(self, memory: Memory) -> Sequence[Entry]:
         """What fits the task."""
         told = await memory.read(memory.task.text, kinds=("summary", "insight"), limit=self.most_told)
-        await self.step(memory, memory.task)
+        await self.step(memory, _task(memory))
         return told
 
     async def step(self, memory: Memory, event: Happening) -> None:
