@@ -266,24 +266,26 @@ class Index:
             parts = [((1 - VECTORS) * share, scores) for share, scores in parts]
             known = {place for _, scores in parts for place in scores}
             parts.append((VECTORS, self._vectors.likeness(vector, known)))
-        score: dict[int, float] = {}
-        for share, scores in parts:
-            best = max(scores.values(), default=0.0)
-            for place, one in scores.items() if best > 0 else ():
-                score[place] = score.get(place, 0.0) + share * one / best
+        score = self._among(_added(parts), among)
         most = math.log1p(max((uses or {}).values(), default=0)) or 1.0
-        found: list[tuple[float, int, str]] = []
-        for place, one in score.items():
-            key = self._keys[place]
-            if key is None or one <= 0 or (among is not None and key not in among):
-                continue
-            if uses and key in uses:
-                one *= 1 + _USED * math.log1p(uses[key]) / most
-            # Equal scores in the order in which they were added, whatever the limit.
-            found.append((-one, place, key))
-        first = heapq.nsmallest(limit, found)
+        for key, used in (uses or {}).items():
+            place = self._place.get(key)
+            if place in score and used > 0:
+                score[place] *= 1 + _USED * math.log1p(used) / most
+        # Thousands may fit a little: they are only counted past, and equal ones come in the order of their adding.
+        least = min(heapq.nlargest(limit, score.values()), default=0.0)
+        first = sorted((-one, place) for place, one in score.items() if one >= least and one > 0)[:limit]
         best = max(1.0, -first[0][0]) if first else 1.0
-        return [Match(key, -one / best) for one, _, key in first]
+        return [Match(found, -one / best) for one, place in first if (found := self._keys[place]) is not None]
+
+    def _among(self, score: dict[int, float], among: frozenset[str] | None) -> dict[int, float]:
+        """Without what was removed, and what is not asked for."""
+        for place in self._gone:
+            score.pop(place, None)
+        if among is None:
+            return score
+        keys = self._keys
+        return {place: one for place, one in score.items() if keys[place] in among}
 
     def _by_words(self, query: str) -> dict[int, float]:
         score: dict[int, float] = {}
@@ -322,6 +324,20 @@ class Index:
 
 _USED = 0.1
 """How much more what was of use most often counts than what never was."""
+
+
+def _added(parts: Iterable[tuple[float, dict[int, float]]]) -> dict[int, float]:
+    """The scores of the parts, each by its share; the best of a part counts 1 in it."""
+    total: dict[int, float] = {}
+    for share, scores in parts:
+        best = max(scores.values(), default=0.0)
+        factor = share / best if best > 0 else 0.0
+        if not total:
+            total = {place: factor * one for place, one in scores.items()}
+            continue
+        for place, one in scores.items():
+            total[place] = total.get(place, 0.0) + factor * one
+    return total
 
 
 class Vectors:
