@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
@@ -774,13 +774,15 @@ class Session(Generic[Deps]):
 
     async def _executed(self, handler: Any, effect: Effect, child: Session[Any]) -> Outcome:
         try:
-            async with asyncio.timeout(effect.timeout_s) as limit:
+            # Most effects have no limit of their own: their handlers have theirs.
+            limited = asyncio.timeout(effect.timeout_s) if effect.timeout_s is not None else nullcontext()
+            async with limited as limit:
                 outcome: Outcome = await handler.execute(effect, child)
                 if child.raised is not None and not isinstance(child.raised, BudgetExhaustedError):
                     # Code in between caught what was not meant for it: a run that waits or failed must say so.
                     raise child.raised
         except TimeoutError as exc:
-            if not limit.expired():
+            if limit is None or not limit.expired():
                 if self._is_top(effect):
                     raise
                 return failed("error", f"{effect.name} failed: {type(exc).__name__}: {exc}", trust=effect.lowest_trust)

@@ -146,6 +146,7 @@ class Tool(Generic[P, R]):
         self.carried: Any = None
         self.of_class = False
         self._function = function
+        self._async = _is_async(function)
         self._arguments = arguments
         self._source = source
         functools.update_wrapper(self, function, updated=())
@@ -198,7 +199,7 @@ class Tool(Generic[P, R]):
     @property
     def threaded(self) -> bool:
         """Whether calls run in a thread: they cannot be stopped then."""
-        return self.traits.thread and not _is_async(self._function)
+        return self.traits.thread and not self._async
 
     @property
     def arguments_model(self) -> Any:
