@@ -13,10 +13,14 @@ import pytest
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Mode, Tag
 from agentorchestra.core.errors import SourceError
+from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.runtime.sandbox import SandboxLimits
 from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
+from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.foreign import foreign_tool, read_schema
+from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.workbench import INTERPRETER, Workbench
+from agentorchestra.workspace import Workspace
 from tests.tea.support import ToolBench
 
 COUNT = '''
@@ -183,3 +187,26 @@ async def test_a_call_that_does_not_end_is_stopped(bench: Workbench, tmp_path: P
     tools = ToolBench([found], tmp_path, interpreters={INTERPRETER: bench})
     outcome = await tools.one(found)
     assert outcome.status == "timeout" and "1 s" in (outcome.error or "")
+
+
+async def test_an_agent_uses_a_tool_from_elsewhere_and_a_replay_runs_nothing(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no_sandbox(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a replay ran a program")
+
+    def counts(request: ModelRequest) -> ModelResponse:
+        results = [one for one in request.messages if one.role == "tool"]
+        if not results:
+            return decide(calls=[call("count", text="a bee", kind="letters")])
+        assert [block.trust for block in results[0].content] == [Trust.UNTRUSTED]
+        return decide(calls=[call("done", answer=results[0].text)])
+
+    model = ScriptedModel(counts)
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), environ={}) as ws:
+        (config,) = await ws.tcp.register(source=COUNT, name="count", trusted=False)
+        assert config.metadata["tags"] == ["execute"]
+        result = await ws.run("Count.", model=model, system="react")
+        assert '"letters":2' in result.answer
+        monkeypatch.setattr(Bubblewrap, "run", no_sandbox)
+        assert (await ws.replay(result.run_id)).answer == result.answer
