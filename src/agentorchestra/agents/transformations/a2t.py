@@ -66,7 +66,7 @@ def _a2t(agent: Agent, *, name: str = "", instance: str = "") -> tuple[Tool[...,
         takes_context=True,
         source=sha256_json(["a2t", agent.content_hash, instance]),
         # One individual is asked one thing after the other.
-        traits=Traits(version=agent.version, sequential=True),
+        traits=Traits(version=agent.version, sequential=True, origin=f"agent:{agent.name}"),
         trust=Trust.SYSTEM,
     )
     return (tool.backed_by(Carried(agents=(agent,)), agent.reach()),)

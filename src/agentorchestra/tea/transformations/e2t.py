@@ -74,7 +74,9 @@ def _made(
     factory: Factory, environment: Environment, schema: ToolSchema, action: str, touched: list[str]
 ) -> Tool[..., Any]:
     async def act(ctx: Any, **arguments: Any) -> ToolResult:
-        effect = action_effect(environment, action, arguments, role=ctx.role, provenance=ctx.provenance)
+        effect = action_effect(
+            environment, action, arguments, role=ctx.role, provenance=ctx.provenance, declared=schema
+        )
         return tool_result(await ctx.perform(effect))
 
     tool = tool_from_schema(
@@ -84,7 +86,12 @@ def _made(
         takes_context=True,
         source=sha256_json(["e2t", environment.content_hash, action, *touched]),
         # The calls of one decision on one environment run in listed order: each sees what the one before it did.
-        traits=Traits(version=environment.version, sequential=True, group=environment.name),
+        traits=Traits(
+            version=environment.version,
+            sequential=True,
+            group=environment.name,
+            origin=f"environment:{environment.name}",
+        ),
         trust=Trust.SYSTEM,
     )
     return tool.backed_by(Carried(environments={environment.name: factory}, action=action), {environment.name})

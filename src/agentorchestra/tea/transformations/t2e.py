@@ -93,7 +93,7 @@ class ToolsEnvironment:
         self._kind = kind
         self.name = kind.name
         self.version = kind.version
-        self.__doc__ = kind.description
+        self.description = kind.description or f"{'; '.join(_summary(one) for one in kind.tools.values())}."
         self.content_hash = _content_hash(kind)
         self.branching: Branching = _branching(list(kind.tools.values()))
         self._state: dict[str, JsonValue] = copy.deepcopy(dict(kind.state))
@@ -219,6 +219,10 @@ def _actions(tools: Sequence[Tool[..., Any]]) -> dict[str, Tool[..., Any]]:
     if first_twice(names) is not None or "state" in names:
         names = [one.name for one in tools]
     return dict(zip(names, tools, strict=True))
+
+
+def _summary(tool: Tool[..., Any]) -> str:
+    return (tool.description.strip().splitlines() or [tool.name])[0].rstrip(".")
 
 
 def _branching(tools: Sequence[Tool[..., Any]]) -> Branching:
