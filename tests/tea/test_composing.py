@@ -88,10 +88,18 @@ def test_what_cannot_be_composed_is_a_sentence(tmp_path: Path, files: dict[str, 
 def test_modules_cannot_grow_without_end(tmp_path: Path) -> None:
     files = {"m0": "|" + "x" * 1000}
     files |= {f"m{n}": f'|{{% include "m{n - 1}" %}}' * 1 + f'\n{{% include "m{n - 1}" %}}\n' * 9 for n in range(1, 6)}
-    with pytest.raises(PromptError, match="characters with its modules; at most 1,000,000"):
+    with pytest.raises(PromptError, match="more than 1,000,000 characters with its modules"):
         library(tmp_path, **files)
     with pytest.raises(PromptError, match="a prompt includes 'x', and no other prompts are at hand"):
         composed('{% include "x" %}', None, where="a prompt")
+
+
+@pytest.mark.parametrize(
+    "line", ["{# part: " + " " * 200_000, " " * 200_000 + "{#", "{% include " * 20_000, '{% include "' + "a" * 200_000]
+)
+def test_hostile_marks_take_no_time(line: str) -> None:
+    with pytest.raises(PromptError):
+        parse_prompt(f"---\nname: p\nversion: 1.0.0\ntrainable: [x]\n---\n{line}\n", where="p.md")
 
 
 RULES = """---

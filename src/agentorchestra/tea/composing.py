@@ -30,7 +30,11 @@ _INCLUDE = re.compile(
     r"""(?P<line>^[ \t]*)?\{%[-+]?\s*include\s+["'](?P<name>[^"'{}%]*)["']\s*[-+]?%\}(?P<end>[ \t]*(?:\n|\Z))?""",
     re.MULTILINE,
 )
-_MARK = re.compile(r"^[ \t]*\{#-?\s*(?:part:\s*(?P<part>[^#\n]*?)|(?P<end>end))\s*-?#\}[ \t]*\n?", re.M)
+# Bounded everywhere: a line without an end must not be tried in a thousand ways.
+_MARK = re.compile(
+    r"^[ \t]{0,99}\{#-?[ \t]{0,9}(?:part:(?P<part>[^#\n]{0,99})|(?P<end>end)[ \t]{0,9}-?)#\}[ \t]{0,99}\n?",
+    re.MULTILINE,
+)
 _PART = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
 LONGEST = 1_000_000
@@ -75,6 +79,7 @@ def composed(template: str, modules: Modules | None, *, where: str) -> tuple[str
         PromptError: for a module that is not there.
     """
     found: dict[str, Module] = {}
+    left = LONGEST - len(template)
 
     def put(match: re.Match[str]) -> str:
         name = match["name"]
@@ -82,13 +87,16 @@ def composed(template: str, modules: Modules | None, *, where: str) -> tuple[str
             raise PromptError(f"{where} includes {name!r}, and no other prompts are at hand here")
         module = found[name] = modules(name)
         body = module.template.strip("\n")
+        nonlocal left
+        left -= len(body)
+        if left < 0:
+            raise PromptError(f"{where} has more than {LONGEST:,} characters with its modules; include less")
         alone = match["line"] is not None and match["end"] is not None
         return f"{body}\n" if alone else f"{match['line'] or ''}{body}{match['end'] or ''}"
 
-    text = _INCLUDE.sub(put, template)
-    if len(text) > LONGEST:
-        raise PromptError(f"{where} has {len(text):,} characters with its modules; at most {LONGEST:,} are allowed")
-    return text, tuple(found.values())
+    if left < 0:
+        raise PromptError(f"{where} has {len(template):,} characters; at most {LONGEST:,} are allowed")
+    return _INCLUDE.sub(put, template), tuple(found.values())
 
 
 def parts_of(template: str, trainable: Iterable[str], *, where: str) -> dict[str, str]:
@@ -138,7 +146,7 @@ def _spans(template: str, where: str) -> dict[str, tuple[int, int]]:
             spans[open_[0]] = (open_[1], match.start())
             open_ = None
             continue
-        name = match["part"].strip()
+        name = match["part"].strip().removesuffix("-").strip()
         if not _PART.fullmatch(name):
             raise PromptError(f"{where} has a part named {name!r}; use letters, digits, '_' and '-'")
         if open_ is not None or name in spans:

@@ -30,6 +30,9 @@ TIMEOUT_S = 60.0
 LONGEST_RESULT = 500_000
 """Characters of JSON that one call may return."""
 
+LONGEST_WORDS = 8_000
+"""Characters of a docstring that are read."""
+
 _GIVE = "_give"
 
 
@@ -134,7 +137,7 @@ def read_schema(text: str, name: str) -> ToolSchema:
     where = f"the source of {name!r}"
     function = _function(text, name, where)
     described: dict[str, str]
-    description, described = read_docstring(ast.get_docstring(function) or "")
+    description, described = read_docstring((ast.get_docstring(function) or "")[:LONGEST_WORDS])
     given = function.args
     if given.posonlyargs or given.vararg is not None or given.kwarg is not None:
         raise SourceError(
@@ -233,9 +236,9 @@ def _sides(node: ast.expr) -> list[ast.expr]:
     """The types of a union written with |, in order."""
     found: list[ast.expr] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        found.insert(0, node.right)
+        found.append(node.right)
         node = node.left
-    return [node, *found]
+    return [node, *reversed(found)]
 
 
 def _any_of(nodes: list[ast.expr], parameter: str, line: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ found is its outcome, which a resume, a replay and a fork give again.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,6 +23,9 @@ from agentorchestra.tea.retrieval import Described, Index
 MOST_READ = 200
 MOST_CHARS = 40_000
 """Entries and characters that one reading gives."""
+
+MOST_SEARCHED = 200_000
+"""Characters of entries that are searched for a query, the newest: building their index takes about a second."""
 
 MOST_WRITTEN = 50
 """Entries that one writing takes."""
@@ -86,7 +90,7 @@ class MemoryHandler:
         limit = asked.get("limit")
         most = min(limit if isinstance(limit, int) and limit > 0 else 20, MOST_READ)
         query = str(asked.get("query") or "")
-        found = _fitting(held, query, most) if query else _newest(held, most)
+        found = await asyncio.to_thread(_fitting, held, query, most) if query else _newest(held, most)
         value: list[JsonValue] = [one.model_dump(mode="json", exclude_defaults=True) for one in found]
         # What is remembered is trusted as what it was made of; to have nothing is the framework's word.
         return Outcome(value={"entries": value}, trust=lowest(*(one.trust for one in found)))
@@ -139,24 +143,26 @@ def _entries(effect: Any, outcome: Any, run: str, at: Any, *, foreign: bool = Fa
             continue  # of an imported log, which may hold anything
         covers = tuple(f"{run}{ref}" if ref.startswith(":") else ref for ref in entry.covers)
         trust = Trust.UNTRUSTED if foreign else entry.trust
-        yield entry.model_copy(update={"task": run, "at": at, "covers": covers, "trust": trust})
+        text = entry.text[:LONGEST_ENTRY]
+        yield entry.model_copy(update={"text": text, "task": run, "at": at, "covers": covers, "trust": trust})
 
 
-def _newest(entries: Sequence[Entry], most: int) -> list[Entry]:
+def _newest(entries: Sequence[Entry], most: int, *, most_chars: int = MOST_CHARS) -> list[Entry]:
     """The last ones that have room, in their order."""
     found: list[Entry] = []
     chars = 0
     for one in reversed(entries):
         chars += len(one.text)
-        if len(found) == most or chars > MOST_CHARS:
+        if len(found) == most or chars > most_chars:
             break
-        found.insert(0, one)
-    return found
+        found.append(one)
+    return found[::-1]
 
 
 def _fitting(entries: Sequence[Entry], query: str, most: int) -> list[Entry]:
     """Those that share words with a query, best first."""
     index = Index()
+    entries = _newest(entries, MOST_EARLIER, most_chars=MOST_SEARCHED)
     for number, one in enumerate(entries):
         index.add(str(number), Described("", one.text))
     found: list[Entry] = []
