@@ -184,7 +184,10 @@ class ContextManager(Generic[T]):
                 yield self._entry(name, "activated", version=known, by_code=True, reason=reason)
             return
         by = By(author="", reason="")
-        origin = self._origins.get(name) or ("package" if name in self._builtin else "code")
+        traits = getattr(one, "traits", None)
+        own = str(getattr(traits, "origin", "")) or "code"  # what was made of another component says of which
+        given = self._origins.get(name, "code")
+        origin = "package" if name in self._builtin else own if given == "code" else given
         yield from self._registered(name, one, by, made=made, identity=identity, origin=origin, by_code=True)
 
     def _identity(self, one: T) -> tuple[str, Made | None]:
