@@ -399,12 +399,14 @@ class Workspace(Generic[Deps]):
 
     def _mcp_toolkits(self) -> list[Any]:
         """Those of the files of MCP servers that the command line or the settings name."""
-        from agentorchestra.tools.mcp import mcp
-
         files = self.mcp_files
         if not files and self.settings.mcp:
             beside = settings_path(self.folder)
             files = ((beside.parent if beside is not None else Path()) / self.settings.mcp,)
+        if not files:
+            return []
+        from agentorchestra.tools.mcp import mcp
+
         return [mcp(one, environ=self._environ) for one in files]
 
     async def _ready(self, *, toolkits: bool = True) -> None:

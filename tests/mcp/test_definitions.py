@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentorchestra.core.effects import Mode, Tag
@@ -121,7 +121,7 @@ def test_one_broken_tool_costs_only_itself() -> None:
     ] * 2
     assert "the tool 'good' of the MCP server 'srv' is listed twice: the first one holds" in notes
     assert notes[-1].endswith(
-        "'large' of the MCP server 'srv' is left out: it has 200,000 characters; at most 100,000 are taken"
+        "'large' of the MCP server 'srv' is left out: it has 200,000 characters; at most 50,000 are taken"
     )
     assert "the tool 'none' of the MCP server 'srv' is left out: its inputSchema is NoneType, not an object" in notes
     assert any(
@@ -158,7 +158,7 @@ def test_schemas_that_cannot_be_used(schema: dict[str, Any], sentence: str) -> N
 
 def check(schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:
     assert schema_problem(schema) == ""
-    return Definition("s", "t", "s_t", "", {**schema, "type": "object"}, ("write",), False).check(arguments)
+    return Definition("s", "t", "s_t", "", {**schema, "type": "object"}, ("write",), False).problems(arguments)
 
 
 def test_arguments_are_checked_through_references() -> None:
@@ -239,3 +239,41 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 def test_the_check_says_what_the_schema_says(inner: Any, value: Any) -> None:
     schema = {"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "$defs": {"N": inner}}
     assert (check(schema, {"n": value}) == []) == jsonschema.Draft202012Validator(schema).is_valid({"n": value})
+
+
+KEYWORDS = [
+    "type", "properties", "required", "items", "anyOf", "oneOf", "allOf", "not", "$ref", "$defs", "definitions",
+    "$schema", "$id", "pattern", "patternProperties", "additionalProperties", "enum", "const", "minimum",
+    "exclusiveMinimum", "format", "default", "description", "if", "then", "else", "n",
+]  # fmt: skip
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.sampled_from([f"http://json-schema.org/draft-0{number}/schema#" for number in (3, 4, 7)]),
+        st.sampled_from(
+            ["object", "string", "array", "#", "#/$defs/n", "#/properties/n", "http://x/y", "http://[", "(", "n", ""]
+        ),
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(KEYWORDS), inner, max_size=4)),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200)
+@given(JSON, JSON, JSON, JSON)
+def test_whatever_is_listed_gives_tools_or_notes(schema: Any, annotations: Any, name: Any, value: Any) -> None:
+    listed = [
+        {"name": "t", "description": name, "inputSchema": schema, "annotations": annotations, "title": value},
+        {"name": name, "inputSchema": {"properties": {"n": schema}}},
+    ]
+    found, notes = definitions_of("srv", listed, trust=True)
+    assert len(found) + len(notes) == 2
+    for one in found:
+        assert isinstance(one.problems({"n": value}), list)
+
+
+def test_an_older_drafts_words_are_left_to_the_server() -> None:
+    schema = {"$schema": "http://json-schema.org/draft-03/schema#", "properties": {"n": {"required": True}}}
+    assert check(schema, {"n": 1}) == check(schema, {}) == []

@@ -57,11 +57,11 @@ class Server:
     timeout_s: float | None = None
     startup_s: float = STARTUP_S
     command: str = ""
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: Path | None = None
-    url: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    url: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ RECONNECT_S = 30.0
 
 CLOSE_S = 15.0
 MAX_PAGES = 200
-MAX_LISTED = 10_000_000
+MAX_LISTED = 2_000_000
 """Characters of all tools of a server, as JSON."""
 
 _FIRST_DELAY_S = 0.1

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from agentorchestra.core.ids import sha256_text
@@ -13,7 +14,7 @@ from agentorchestra.tea.signatures import schema_problems
 
 MAX_TOOLS = 2_000
 MAX_DESCRIPTION = 4_000
-MAX_TOOL = 100_000
+MAX_TOOL = 50_000
 """Characters of one tool as JSON."""
 
 _DEEPEST = 64
@@ -53,11 +54,25 @@ class Definition:
     effect: Effects
     idempotent: bool
 
-    @property
-    def check(self) -> Callable[[dict[str, Any]], list[str]]:
+    def problems(self, arguments: dict[str, Any]) -> list[str]:
         """What is wrong with arguments, a phrase each."""
+        inner = self._checked
+        return [] if inner is None else schema_problems(arguments, inner)
+
+    @cached_property
+    def _checked(self) -> dict[str, Any] | None:
+        """The schema that arguments are measured by; None where that is left to the server."""
+        import jsonschema
+
         inner = _Inlining(self.parameters).schema()
-        return lambda arguments: schema_problems(arguments, inner)
+        newest = jsonschema.Draft202012Validator
+        if jsonschema.validators.validator_for(self.parameters, default=newest) is newest:
+            return inner
+        try:
+            newest.check_schema(inner)
+        except jsonschema.SchemaError:
+            return None  # in an older draft's words
+        return inner
 
 
 def definitions_of(
@@ -138,12 +153,8 @@ def unique(definitions: Iterable[Definition]) -> list[Definition]:
     for one in definitions:
         name = one.name if one.name not in taken else _marked(one.name, f"{one.server}\0{one.remote}")
         if name not in taken:  # the mark is a hash of 32 bits: the same one twice is not worth more than leaving it out
-            taken[name] = one if name == one.name else _renamed(one, name)
+            taken[name] = one if name == one.name else replace(one, name=name)
     return list(taken.values())
-
-
-def _renamed(one: Definition, name: str) -> Definition:
-    return Definition(**{**vars(one), "name": name})
 
 
 def _marked(name: str, written: str) -> str:
@@ -166,8 +177,17 @@ def schema_problem(schema: Any) -> str:
         return f"its inputSchema describes {str(schema['type'])[:60]!r}; the arguments of a tool are an object"
     if _depth_exceeds(schema, _DEEPEST):
         return f"its inputSchema is nested more than {_DEEPEST} deep"
+    return _schema_problem(json.dumps(schema))
+
+
+@lru_cache(maxsize=4096)
+def _schema_problem(text: str) -> str:
+    """The same for a schema as JSON. It takes time, and servers list the same tools again."""
     import jsonschema
 
+    schema = json.loads(text)
+    if not isinstance(schema.get("$schema", ""), str):
+        return "its inputSchema has a $schema that is no address"
     try:
         kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
         kind.check_schema(schema)
@@ -176,6 +196,8 @@ def schema_problem(schema: Any) -> str:
         return f"its inputSchema is no JSON schema: {exc.message[:200]}"
     except _NowhereError as exc:
         return f"its inputSchema refers to {str(exc)[:80]!r}, which is not in it"
+    except ValueError as exc:  # an address that is none
+        return f"its inputSchema cannot be read: {str(exc)[:80]}"
     except RecursionError:
         return "its inputSchema is nested too deep"
     return ""

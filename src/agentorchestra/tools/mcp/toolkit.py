@@ -38,7 +38,7 @@ class McpToolkit:
         self.path = Path(path)
         self.notes: tuple[str, ...] = ()
         self._environ = os.environ if environ is None else environ
-        self._secrets: dict[str, str] = {}
+        self._secrets: dict[str, str] | None = None
         self._file_notes: tuple[str, ...] = ()
         self._connections: tuple[Connection, ...] = ()
         self._tools: tuple[Tool[..., Any], ...] = ()
@@ -53,7 +53,12 @@ class McpToolkit:
         return str(self.path)
 
     def secrets(self) -> dict[str, str]:
-        """The secrets in the file by name; none before it was opened."""
+        """The secrets in the file by name; none of a file that cannot be used."""
+        if self._secrets is None:
+            try:
+                self._secrets = dict(read_mcp_file(self.path, self._environ).secrets)
+            except McpError:  # whoever opens it is told
+                self._secrets = {}
         return dict(self._secrets)
 
     async def open(self, changed: Callable[[], None]) -> Sequence[Tool[..., Any]]:
@@ -109,7 +114,7 @@ class McpToolkit:
     def _take_over(self) -> None:
         """The servers' tools as they are listed now."""
         notes = list(self._file_notes)
-        redactor = Redactor(self._secrets)
+        redactor = Redactor(self.secrets())
         found: list[tuple[Connection, list[Definition]]] = []
         for one in self._connections:
             # A server may say in its descriptions what it was given to keep.
@@ -164,7 +169,7 @@ def _tool(connection: Connection, one: Definition) -> Tool[..., Any]:
         ToolSchema(name=one.name, description=one.description, parameters=one.parameters),
         effect=one.effect,
         idempotent=one.idempotent,
-        check=one.check,
+        check=one.problems,
         takes_context=True,
         # Another version of the server is another component, though it describes its tool in the same words.
         source=json.dumps([about.name, about.version, one.remote, one.effect, one.idempotent]),
