@@ -266,8 +266,12 @@ class Workspace(Generic[Deps]):
         self.systems = systems() | self._given_systems
         self.memories = _memories(self._given_memories)
         self.agents = _agents(self._given_agents, self.tools, self.systems, self.prompts)
-        self._take_brought()
-        check_agents(self._given_agents, self.agents, self.tools, self._environments)
+        try:
+            self._take_brought()
+            await self._check_agents()
+        except UsageError:
+            await self.store.close()
+            raise
         self._calls = DirectCalls(self.engine, self.store, self._create_calls, self._call_services)
         self._components = self._make_components()
         vectors = self.folder / "vectors" if self._given_store is None or self.folder.exists() else None
@@ -296,6 +300,24 @@ class Workspace(Generic[Deps]):
         self.agents |= found.agents
         self._behind = frozenset({*found.tools, *found.environments})
         self._agents_behind = frozenset(found.agents)
+
+    async def _check_agents(self) -> None:
+        """Refuse agents that name what is not there; tools of a toolkit are known when it is opened only."""
+        from agentorchestra.agents.registry import check_named
+
+        if not self._given_agents:
+            return
+        names: dict[str, set[str]] = {"tool": set(), "environment": set(), "agent": set()}
+        for kind, name in await self.store.component_heads():
+            names.setdefault(kind, set()).add(name)
+        environments = {*self._environments, *names["environment"]}
+        closed = not self._mcp_toolkits() and not any(_is_toolkit(one) for one in self._given_tools)
+        check_named(
+            self._given_agents,
+            tools={*self.tools, *names["tool"], *environments} if closed else None,
+            environments=environments,
+            agents={*self.agents, *names["agent"]},
+        )
 
     async def close(self, *, verify: bool = True) -> None:
         """Stop what is driven here, drain the log, release everything; idempotent.
@@ -1863,26 +1885,6 @@ def _agents(given: Sequence[Any], tools: Mapping[str, Any], systems: Mapping[str
         if one.drive is None:
             prompts.get(one.prompt)
     return found
-
-
-def check_agents(
-    given: Sequence[Any], agents: Mapping[str, Any], tools: Mapping[str, Any], environments: Mapping[str, Any]
-) -> None:
-    """Refuse agents that name tools, environments or agents that are not there."""
-    for one in given:
-        for kind, names, known in (
-            ("tool", one.tools or (), {*tools, *environments}),
-            ("environment", one.environments, {*environments}),
-            ("agent", [other.agent for other in one.relationships], {*agents}),
-        ):
-            for name in names:
-                if name in known or name == "done":
-                    continue
-                close = difflib.get_close_matches(name, known, n=1)
-                guess = f"did you mean {close[0]!r}?" if close else f"give it to the workspace ({kind}s=[...])"
-                raise UnknownComponentError(
-                    f"agent {one.name!r} names the {kind} {name!r}, which is not there; {guess}"
-                )
 
 
 def packaged_prompts() -> list[Any]:

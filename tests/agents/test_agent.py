@@ -10,7 +10,6 @@ import pytest
 from agentorchestra import Agent, Relationship, Workspace
 from agentorchestra.core.errors import ToolDefinitionError, UnknownComponentError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.runtime.store import MemoryStore
 
 
 def agent(**more: Any) -> Agent:
@@ -59,6 +58,28 @@ async def test_what_it_names_must_be_there_when_the_workspace_opens(
     tmp_path: Path, fields: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(UnknownComponentError) as caught:
-        async with Workspace(tmp_path, store=MemoryStore(), agents=[agent(**fields)]):
+        async with Workspace(tmp_path, agents=[agent(**fields)]):
             pass
     assert sentence in str(caught.value)
+
+
+class Later:
+    """A toolkit whose tools nobody knows before it is opened."""
+
+    name = "later"
+
+    async def open(self, changed: Any) -> list[Any]:
+        """None."""
+        return []
+
+    def tools(self) -> list[Any]:
+        """None."""
+        return []
+
+    async def close(self) -> None:
+        """Nothing."""
+
+
+async def test_tools_may_come_from_a_toolkit_that_is_opened_later(tmp_path: Path) -> None:
+    async with Workspace(tmp_path, tools=[Later()], agents=[agent(tools=("later_search",))]) as ws:
+        assert "clerk" in ws.agents

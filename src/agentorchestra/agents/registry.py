@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from functools import cache
 from typing import Any, get_type_hints
@@ -14,7 +15,7 @@ from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.deep_analyzer import DEEP_ANALYZER
 from agentorchestra.agents.reporter import REPORTER
 from agentorchestra.agents.worker import WORKER
-from agentorchestra.core.errors import SourceError
+from agentorchestra.core.errors import SourceError, UnknownComponentError
 from agentorchestra.tea.config import ComponentConfig, Operation
 from agentorchestra.tea.history import Maker
 from agentorchestra.tea.kind import Kind, Made, Variable
@@ -51,6 +52,33 @@ def _describe(name: str, agent: Agent, builtin: bool) -> ComponentConfig:
         builtin=builtin,
         evolvable=agent.drive is None,
     )
+
+
+def check_named(given: Iterable[Agent], *, tools: set[str] | None, environments: set[str], agents: set[str]) -> None:
+    """Refuse agents that name what is not there.
+
+    Args:
+        given: the agents.
+        tools, environments, agents: the names there are; None where more tools may come later.
+
+    Raises:
+        UnknownComponentError: with the nearest name.
+    """
+    for one in given:
+        related = [other.agent for other in one.relationships]
+        for kind, names, known in (
+            ("tool", one.tools or (), tools),
+            ("environment", one.environments, environments),
+            ("agent", related, agents),
+        ):
+            for name in names:
+                if known is None or name in known or name == "done":
+                    continue
+                close = difflib.get_close_matches(name, known, n=1)
+                guess = f"did you mean {close[0]!r}?" if close else f"give it to the workspace ({kind}s=...)"
+                raise UnknownComponentError(
+                    f"agent {one.name!r} names the {kind} {name!r}, which is not there; {guess}"
+                )
 
 
 def _profile(agent: Agent) -> dict[str, JsonValue]:
@@ -130,4 +158,4 @@ AGENT: Kind[Agent] = Kind(
     rewritten=_rewritten,
 )
 
-__all__ = ["AGENT", "builtin_agents"]
+__all__ = ["AGENT", "builtin_agents", "check_named"]
