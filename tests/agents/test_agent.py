@@ -67,6 +67,11 @@ class Later:
     """A toolkit whose tools nobody knows before it is opened."""
 
     name = "later"
+    notes = ()
+
+    def secrets(self) -> dict[str, str]:
+        """None."""
+        return {}
 
     async def open(self, changed: Any) -> list[Any]:
         """None."""
