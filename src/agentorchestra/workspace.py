@@ -1610,8 +1610,8 @@ class Workspace(Generic[Deps]):
         changed = []
         for one, was in recorded.items():
             now = pins.get(one, was)
-            # The file around a tool may change without the tool.
-            if (now.version, now.content_hash) != (was.version, was.content_hash):
+            # The file around a tool may change without the tool: it has another version then, and is the same.
+            if now.content_hash != was.content_hash:
                 kind, name = one
                 how = await self._schema_change(name, manifest, equipment) if kind == "tool" else ""
                 changed.append(
