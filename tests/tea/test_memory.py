@@ -17,7 +17,7 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.runtime.ledger import Ledger, Record
 from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.memory.base import Entry, Happening, Memory, describe_memory
+from agentorchestra.tea.memory.base import Entry, Happening, Memory, Scope, describe_memory
 from agentorchestra.tea.memory.systems import Insights, Summary, Window
 from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
@@ -263,6 +263,51 @@ async def test_a_memory_system_of_the_user(tmp_path: Path) -> None:
         assert {one.effect["content_hash"] for one in of_kind(found, EffectKind.READ_MEMORY)} == {
             describe_memory("book", Ledgerbook).content_hash
         }
+
+
+class Scopes:
+    """Looks at each scope, keeps what it saw."""
+
+    name, version, description = "scopes", "1.0.0", "Looks at each scope."
+
+    def __init__(self, seen: list[dict[str, list[str]]]) -> None:
+        self.seen = seen
+
+    async def begin(self, memory: Memory) -> list[Entry]:
+        scopes: tuple[Scope, ...] = ("task", "agent", "session")
+        await memory.write("event", f"{memory.agent} began", of=[])
+        self.seen.append({one: [entry.text for entry in await memory.read(scope=one)] for one in scopes})
+        return []
+
+    async def step(self, memory: Memory, event: Happening) -> None:
+        return
+
+    async def end(self, memory: Memory, event: Happening) -> None:
+        return
+
+
+async def test_a_reading_has_a_scope(tmp_path: Path) -> None:
+    clerk = Agent("clerk", "Does it.", tools=(), memory="scopes")
+
+    def team(request: ModelRequest) -> ModelResponse:
+        delegated = [m for m in request.messages if m.role == "tool"]
+        if not delegated and any(one.name == "clerk" for one in request.tools):
+            return decide(calls=[call("clerk", task="Do it.")])
+        return decide(calls=[call("done", answer="done")])
+
+    seen: list[dict[str, list[str]]] = []
+    memories = {"scopes": lambda: Scopes(seen)}
+    store = MemoryStore()
+    async with Workspace(tmp_path / "ws", store=store, agents=[clerk], memories=memories, environ={}) as ws:
+        for _ in range(2):
+            await ws.run("Do it.", model=ScriptedModel(team), session="s", memory="scopes")
+    lead, help_ = "agentorchestra began", "clerk began"
+    assert seen == [
+        {"task": [lead], "agent": [lead], "session": [lead]},
+        {"task": [help_], "agent": [help_], "session": [lead, help_]},
+        {"task": [lead], "agent": [lead, lead], "session": [lead, help_, lead]},
+        {"task": [help_], "agent": [help_, help_], "session": [lead, help_, lead, help_]},
+    ]
 
 
 async def test_an_agent_with_a_memory_of_its_own(tmp_path: Path) -> None:
