@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agentorchestra.core.errors import PromptError
+from agentorchestra.core.errors import PromptError, VersionError
+from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.composing import composed
 from agentorchestra.tea.prompts import Prompt, PromptLibrary, parse_prompt
-from agentorchestra.workspace import packaged_prompts
+from agentorchestra.testing import ScriptedModel, call, decide
+from agentorchestra.workspace import Workspace, packaged_prompts
 
 
 def written(folder: Path, **files: str) -> Path:
@@ -194,3 +198,29 @@ def test_the_packaged_prompts_have_parts_that_can_be_rewritten() -> None:
 
 
 LEARNED = ("react", "planner", "deep_analyzer", "worker", "reporter", "summary", "memory_summary", "memory_insights")
+
+
+async def test_a_rewritten_part_is_a_version_that_agents_speak_with(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def model(request: ModelRequest) -> ModelResponse:
+        asked.append(request.messages[0].text)
+        return decide(calls=[call("done", answer="yes")])
+
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), environ={}) as ws:
+        options: dict[str, Any] = {"model": ScriptedModel(model), "system": "react"}
+        names = [one.name for one in await ws.prompt_components.vars("react")]
+        assert names == ["profile", "task_rules", "reasoning_rules"]
+        first = await ws.run("Is it?", **options)
+        changed = await ws.prompt_components.setvars("react", {"reasoning_rules": "- Think of the sea."})
+        second = await ws.run("Is it?", **options)
+        assert (
+            "Think of the sea" not in asked[0]
+            and "<reasoning_rules>\n- Think of the sea.\n</reasoning_rules>" in asked[1]
+        )
+        versions = {record.id: record.manifest.prompts["react"].version for record in await ws.runs()}
+        assert versions[second.run_id] == changed.version != versions[first.run_id]
+        with pytest.raises(PromptError, match="uses budget, which it does not declare"):
+            await ws.prompt_components.setvars("react", {"profile": "{{ budget }}"})
+        with pytest.raises(VersionError, match="has no variable 'rules'; its variables: profile, task_rules"):
+            await ws.prompt_components.setvars("react", {"rules": "x"})
