@@ -38,6 +38,7 @@ def test_the_tools_of_a_file_and_of_the_setting(folder: Folder) -> None:
 
     folder.write("agentorchestra.toml", 'mcp = "mcp.json"\n')
     listed = folder.run("tools", "list", "--json")
+    assert listed.err.endswith("mcp.json has 'autoApprove', which nothing here reads\n")
     assert {"name": "srv_count", "origin": "mcp:srv"}.items() <= next(
         one for one in json.loads(listed.out) if one["name"] == "srv_count"
     ).items()

@@ -261,7 +261,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(JSON, JSON, JSON, JSON)
 def test_whatever_is_listed_gives_tools_or_notes(schema: Any, annotations: Any, name: Any, value: Any) -> None:
     listed = [

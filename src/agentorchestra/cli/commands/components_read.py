@@ -41,6 +41,8 @@ def list_(kind: str | None, as_json: bool, folder: Path) -> int:
             for what, server in servers(workspace, kind).items():
                 found += [await server.info(name) for name in await server.list()]
                 failures |= {(what, name): why for name, why in server.manager.failures().items()}
+            for note in workspace.notes:
+                say(clean(f"warning: {note}"))
         if as_json:
             emit_json(
                 [
