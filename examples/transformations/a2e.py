@@ -53,14 +53,15 @@ def model(request: ModelRequest) -> ModelResponse:
 
 
 async def main() -> None:
-    async with Workspace(tempfile.mkdtemp(), environments={"market": MARKET, "editor": EDITOR}) as ws:
-        result = await ws.run("Trade, then ask the editor.", system="react", model=ScriptedModel(model))
-        (question,) = result.questions
-        print(f"{result.status}: {question.question}")
-        await ws.answer(result.run_id, "Yes.", question=question.key)
-        result = await ws.resume(result.run_id, model=ScriptedModel(model))
-        print(f"{result.status}: {result.answer}")
-        await ws.replay(result.run_id, model=ScriptedModel(model))  # nothing is asked again
+    with tempfile.TemporaryDirectory() as folder:
+        async with Workspace(folder, environments={"market": MARKET, "editor": EDITOR}) as ws:
+            result = await ws.run("Trade, then ask the editor.", system="react", model=ScriptedModel(model))
+            (question,) = result.questions
+            print(f"{result.status}: {question.question}")
+            await ws.answer(result.run_id, "Yes.", question=question.key)
+            result = await ws.resume(result.run_id, model=ScriptedModel(model))
+            print(f"{result.status}: {result.answer}")
+            await ws.replay(result.run_id, model=ScriptedModel(model))  # nothing is asked again
 
 
 if __name__ == "__main__":

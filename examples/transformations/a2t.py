@@ -42,11 +42,12 @@ def model(request: ModelRequest) -> ModelResponse:
 
 
 async def main() -> None:
-    async with Workspace(tempfile.mkdtemp(), tools=a2t(CLERK)) as ws:
-        for _ in range(2):
-            result = await ws.run("Ask the clerks.", system="react", model=ScriptedModel(model), session="office")
-            print(result.answer)
-            await ws.replay(result.run_id, model=ScriptedModel(model))  # nothing is asked again
+    with tempfile.TemporaryDirectory() as folder:
+        async with Workspace(folder, tools=a2t(CLERK)) as ws:
+            for _ in range(2):
+                result = await ws.run("Ask the clerks.", system="react", model=ScriptedModel(model), session="office")
+                print(result.answer)
+                await ws.replay(result.run_id, model=ScriptedModel(model))  # nothing is asked again
 
 
 if __name__ == "__main__":

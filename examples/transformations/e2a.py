@@ -64,9 +64,10 @@ def model(request: ModelRequest) -> ModelResponse:
 
 
 async def main() -> None:
-    async with Workspace(tempfile.mkdtemp(), environments={"table": TABLE}) as ws:
-        result = await ws.run("Play.", system="react", model=ScriptedModel(model))
-        print(result.answer)
+    with tempfile.TemporaryDirectory() as folder:
+        async with Workspace(folder, environments={"table": TABLE}) as ws:
+            result = await ws.run("Play.", system="react", model=ScriptedModel(model))
+            print(result.answer)
 
 
 if __name__ == "__main__":

@@ -56,10 +56,11 @@ def model(request: ModelRequest) -> ModelResponse:
 
 
 async def main() -> None:
-    async with Workspace(tempfile.mkdtemp(), tools=keeper([in_stock, reserve])) as ws:
-        for task in ("Put aside 5 pear.", "Put aside 5 apple."):
-            result = await ws.run(task, system="react", model=ScriptedModel(model))
-            print(f"{task} -> {result.answer}; left: {STOCK}")
+    with tempfile.TemporaryDirectory() as folder:
+        async with Workspace(folder, tools=keeper([in_stock, reserve])) as ws:
+            for task in ("Put aside 5 pear.", "Put aside 5 apple."):
+                result = await ws.run(task, system="react", model=ScriptedModel(model))
+                print(f"{task} -> {result.answer}; left: {STOCK}")
 
 
 if __name__ == "__main__":

@@ -61,10 +61,11 @@ TASKS = (
 
 
 async def main() -> None:
-    async with Workspace(tempfile.mkdtemp(), environments={"workshop": WORKSHOP}) as ws:
-        for task in TASKS:
-            result = await ws.run(task, system="react", model="offline")
-            print(f"{task}\n  -> {result.status}: {result.answer}")
+    with tempfile.TemporaryDirectory() as folder:
+        async with Workspace(folder, environments={"workshop": WORKSHOP}) as ws:
+            for task in TASKS:
+                result = await ws.run(task, system="react", model="offline")
+                print(f"{task}\n  -> {result.status}: {result.answer}")
 
 
 if __name__ == "__main__":

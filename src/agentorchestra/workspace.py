@@ -266,6 +266,7 @@ class Workspace(Generic[Deps]):
         self.systems = systems() | self._given_systems
         self.memories = _memories(self._given_memories)
         self.agents = _agents(self._given_agents, self.tools, self.systems, self.prompts)
+        self._environments = dict(self._given_environments)
         try:
             self._take_brought()
             await self._check_agents()
@@ -289,15 +290,14 @@ class Workspace(Generic[Deps]):
             self._temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-")
         self._open = True
 
-    def _take_brought(self) -> None:
-        """Take in what stands behind the components that were given; nobody is offered it (tea/transformations)."""
+    def _take_brought(self, *, refuse: bool = True) -> None:
+        """Take in what stands behind the components that are here; nobody is offered it (tea/transformations)."""
         from agentorchestra.tea.transformations.brought import brought
 
-        self._environments = dict(self._given_environments)
-        found = brought(self.tools, self._environments, self.agents)
-        self.tools |= found.tools
-        self._environments |= found.environments
-        self.agents |= found.agents
+        found = brought(self.tools, self._environments, self.agents, refuse=refuse)
+        self.tools = {**self.tools, **found.tools}
+        self._environments = {**self._environments, **found.environments}
+        self.agents = {**self.agents, **found.agents}
         self._behind = frozenset({*found.tools, *found.environments})
         self._agents_behind = frozenset(found.agents)
 
@@ -441,12 +441,10 @@ class Workspace(Generic[Deps]):
         if self._taken == components.count:
             return
         self._taken = components.count
-        behind = {name: one for name, one in self.tools.items() if name in self._behind}
-        self.tools = {**components.tools.live(), **behind}
-        hidden = {name: one for name, one in self.agents.items() if name in self._agents_behind}
-        self.agents = {**components.agents.live(), **hidden}
-        kept = {name: one for name, one in self._environments.items() if name in self._behind}
-        self._environments = {**components.environments.live(), **kept}
+        self.tools = components.tools.live()
+        self.agents = components.agents.live()
+        self._environments = components.environments.live()
+        self._take_brought(refuse=False)  # what is registered has its versions: it is another object by now
         self.prompts = components.library()
         self.memories = components.memories.live()
 

@@ -126,6 +126,8 @@ class Agent:
             "environments": self.environments,
             "remembers": self.remembers,
             "memory": self.memory,
+            "made_of": [one.content_hash for one in carried_by(self).tools],
+            "drive": getattr(self.drive, "content_hash", ""),
         }
         # What is left out has no part in it: agents from before there were these are the same agents.
         said = {name: value for name, value in further.items() if value}

@@ -6,7 +6,7 @@ wherever the action is performed, and shown where it is offered as a tool.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,23 @@ class Conditions:
 NO_CONDITIONS = Conditions()
 
 
+def untrue(conditions: Iterable[Condition], *args: Any) -> list[str]:
+    """What does not hold, in words; what cannot be told does not either.
+
+    Args:
+        conditions: of one kind.
+        args: what `holds` is called with.
+    """
+    found = []
+    for one in conditions:
+        try:
+            if not one.holds(*args):
+                found.append(one.text)
+        except Exception as exc:  # somebody else's function: whatever it raises, the action has its answer
+            found.append(f"{one.text} (which cannot be told: {type(exc).__name__}: {exc})")
+    return found
+
+
 def conditions_of(environment: Any, action: str) -> Conditions:
     """The conditions of an action; none for an environment that does not say."""
     declared = getattr(environment, "conditions", None)
@@ -54,4 +71,4 @@ def conditions_of(environment: Any, action: str) -> Conditions:
     return found
 
 
-__all__ = ["NO_CONDITIONS", "Condition", "Conditions", "conditions_of"]
+__all__ = ["NO_CONDITIONS", "Condition", "Conditions", "conditions_of", "untrue"]

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.core.budget import NO_COST, Bound
-from agentorchestra.core.conditions import conditions_of
+from agentorchestra.core.conditions import conditions_of, untrue
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
 from agentorchestra.core.errors import DoorError, SuspendedError, UnknownComponentError
@@ -318,7 +318,7 @@ class EnvironmentHandler(BaseHandler):
         given = effect.arguments.get("arguments")
         arguments = dict(given) if isinstance(given, dict) else {}
         conditions = conditions_of(environment, action)
-        missing = [one.text for one in conditions.before if not one.holds(arguments)]
+        missing = untrue(conditions.before, arguments)
         if missing:
             return failed("mistake", f"{instance} does not allow {action} now: not true that {' and '.join(missing)}")
         try:
@@ -329,7 +329,7 @@ class EnvironmentHandler(BaseHandler):
                 await self._keep(live, name, ctx)
         if environment.mutates(action) and not environment.durable and environment.branching == "none":
             ctx.vars[name] = live.ref = _ACTED
-        broken = [one.text for one in conditions.after if not one.holds(arguments, value)]
+        broken = untrue(conditions.after, arguments, value)
         if broken:
             return failed(
                 "error", f"{action} was done on {instance}, but then it was not true that {' and '.join(broken)}"

@@ -7,7 +7,20 @@ from typing import Any
 
 import pytest
 
-from agentorchestra import ActionEnvironment, Agent, Condition, RunContext, Workspace, a2t, action, e2t, t2e, tool
+from agentorchestra import (
+    ActionEnvironment,
+    Agent,
+    Condition,
+    RunContext,
+    Workspace,
+    a2t,
+    action,
+    e2a,
+    e2t,
+    t2a,
+    t2e,
+    tool,
+)
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.runtime.store import MemoryStore
 
@@ -79,3 +92,43 @@ async def test_an_imported_run_executes_nothing_of_an_environment_made_of_tools(
         report = await ws.replay(result.run_id)
         assert report.answer == result.answer
     assert CALLED == []
+
+
+async def test_what_is_registered_later_brings_its_parts_too(tmp_path: Path) -> None:
+    async with Workspace(tmp_path, store=MemoryStore()) as ws:
+        await ws.tcp.register([*e2t(Lamp)])
+        assert (await ws.tcp.invoke("lamp_switch", {})).value is True
+        result = await ws.run("lamp_switch(), then lamp_read(page=2)", system="react", model="offline")
+        assert result.status == "completed" and "page 2" in result.answer
+
+
+async def test_a_condition_that_cannot_be_told_does_not_hold(tmp_path: Path) -> None:
+    class Odd(ActionEnvironment):
+        """Odd."""
+
+        @action(before=[Condition("it makes sense", lambda self, given: given["missing"])])
+        def go(self) -> None:
+            """Go."""
+
+    odd = t2e(e2t(Odd), name="strange")
+    async with Workspace(tmp_path, store=MemoryStore(), tools=e2t(Odd), environments={"strange": odd}) as ws:
+        outcome = await ws.tcp.invoke("odd_go", {})
+        assert (
+            outcome.error == "odd does not allow go now: not true that it makes sense (which cannot be told: "
+            "KeyError: 'missing')"
+        )
+
+
+def test_identity_follows_from_what_stands_behind() -> None:
+    @tool(effect="pure", name="press")
+    def other() -> int:
+        """Press a button."""
+        return 1
+
+    class Dark(Lamp):
+        """A lamp."""
+
+    assert t2a([press], name="hand").content_hash != t2a([other], name="hand").content_hash
+    assert e2a(Lamp, name="x").content_hash != e2a(Dark, name="x").content_hash
+    assert t2e([press], name="x")().content_hash != t2e([other], name="x")().content_hash
+    assert e2t(Lamp)[0].content_hash != e2t(Dark)[0].content_hash

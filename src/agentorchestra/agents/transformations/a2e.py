@@ -121,7 +121,7 @@ class AgentEnvironment:
         before = ctx.vars.get(memory)
         # Whoever acts may not know what others did here; the environment does.
         ctx.vars[memory] = json.loads(json.dumps(self._kept))
-        spec = spec_of(agent, self._message(action, arguments), ctx, instance=instance)
+        spec = spec_of(agent, self._message(action, arguments), ctx, instance=instance, by=self.name)
         outcome = await ctx.perform(agent_effect(spec, ctx, provenance=ctx.provenance))
         self._kept = json.loads(json.dumps(ctx.vars.get(memory, [])))
         ctx.vars[memory] = before

@@ -56,7 +56,7 @@ def _a2t(agent: Agent, *, name: str = "", instance: str = "") -> tuple[Tool[...,
     fixed = instance
 
     async def ask(ctx: Any, task: str, context: str = "", instance: str = "") -> ToolResult:
-        spec = spec_of(agent, task, ctx, context=context, instance=_checked(fixed or instance))
+        spec = spec_of(agent, task, ctx, context=context, instance=_checked(fixed or instance), by=schema.name)
         return answer_of(await ctx.perform(agent_effect(spec, ctx, provenance=ctx.provenance)))
 
     tool = tool_from_schema(
@@ -82,7 +82,7 @@ def _checked(instance: str) -> str:
     return instance
 
 
-def spec_of(agent: Agent, task: str, ctx: Any, *, context: str = "", instance: str = "") -> AgentSpec:
+def spec_of(agent: Agent, task: str, ctx: Any, *, context: str = "", instance: str = "", by: str = "") -> AgentSpec:
     """What an agent is asked to do on behalf of a tool or an environment.
 
     Args:
@@ -90,9 +90,10 @@ def spec_of(agent: Agent, task: str, ctx: Any, *, context: str = "", instance: s
         task, context: what it is told.
         ctx: the RunContext of who asks.
         instance: the identity it works under.
+        by: the tool or environment that asks: an agent that holds what its caller holds does not get that too.
     """
     held = ctx.capabilities or frozenset()
-    tools = agent.reach(tuple(sorted(held - {"done", ctx.actor})))
+    tools = agent.reach(tuple(sorted(held - {"done", by})))
     told: tuple[Block, ...] = ()
     if context.strip():
         trust = lowest(Trust.AGENT, ctx.seen_trust, *(one.trust for one in ctx.provenance))

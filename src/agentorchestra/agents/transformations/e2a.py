@@ -28,11 +28,13 @@ class Acting:
         environment: its name.
         accepts: actions that others may ask for.
         prompt: what it speaks with.
+        content_hash: of the environment.
     """
 
     environment: str
     accepts: tuple[str, ...]
     prompt: str
+    content_hash: str
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         """A move that was asked for, then the agent's own turn."""
@@ -120,7 +122,7 @@ def _e2a(
         prompt=prompt,
         role=role,
         max_steps=max_steps,
-        drive=Acting(environment.name, tuple(accepted), prompt),
+        drive=Acting(environment.name, tuple(accepted), prompt, environment.content_hash),
         version=environment.version,
         objectives=objectives,
         relationships=relationships,

@@ -23,8 +23,14 @@ class Brought:
     agents: Mapping[str, Any] = field(default_factory=dict)
 
 
-def brought(tools: Mapping[str, Any], environments: Mapping[str, Any], agents: Mapping[str, Any]) -> Brought:
+def brought(
+    tools: Mapping[str, Any], environments: Mapping[str, Any], agents: Mapping[str, Any], *, refuse: bool = True
+) -> Brought:
     """Everything behind the given components, and behind that.
+
+    Args:
+        tools, environments, agents: by name.
+        refuse: whether two different components of one name are an error; else the given one, or the first, holds.
 
     Raises:
         TransformationError: if two different components of a kind have one name.
@@ -42,7 +48,7 @@ def brought(tools: Mapping[str, Any], environments: Mapping[str, Any], agents: M
             if name not in known[kind]:
                 known[kind][name] = one
                 waiting.append(one)
-            elif known[kind][name] is not one and known[kind][name] != one:
+            elif refuse and not _same(known[kind][name], one):
                 raise TransformationError(
                     f"two different {kind}s are called {name!r}: one was given, another one stands behind a "
                     "transformed component; give one of them another name"
@@ -50,6 +56,12 @@ def brought(tools: Mapping[str, Any], environments: Mapping[str, Any], agents: M
     given = {"tool": tools, "environment": environments, "agent": agents}
     new = {kind: {name: one for name, one in all_.items() if name not in given[kind]} for kind, all_ in known.items()}
     return Brought(new["tool"], new["environment"], new["agent"])
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two components do the same: one object, or made of the same."""
+    hashes = [getattr(each, "content_hash", None) for each in (one, other)]
+    return one is other or one == other or (hashes[0] is not None and hashes[0] == hashes[1])
 
 
 def need_nothing(given: Mapping[str, Any], tools: set[str], environments: set[str], agents: set[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from agentorchestra.core.conditions import Condition, Conditions
+from agentorchestra.core.conditions import Condition, Conditions, untrue
 from agentorchestra.core.content import Block, Source, TextBlock
 from agentorchestra.core.effects import Mode, Tag
 from agentorchestra.core.errors import TransformationError
@@ -158,7 +158,7 @@ class ToolsEnvironment:
     async def state(self) -> tuple[Block, ...]:
         """The shared state, and what may be done now."""
         lines = [f"{name}: {canonical_json(value)}" for name, value in self._state.items()]
-        allowed = [name for name in self._kind.tools if all(one.holds({}) for one in self.conditions(name).before)]
+        allowed = [name for name in self._kind.tools if not untrue(self.conditions(name).before, {})]
         lines += [f"allowed now: {', '.join(allowed) or 'nothing'}"] if self._kind.rules else []
         return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),) if lines else ()
 
