@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agentorchestra import Workspace
+from agentorchestra.agents.agent import Agent
 from agentorchestra.core.content import TextBlock, Trust
 from agentorchestra.core.errors import ScriptError
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolSchema
@@ -312,3 +313,45 @@ async def test_nothing_is_found_that_the_agent_may_not_use(tmp_path: Path) -> No
 def test_a_limit_below_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="prompt_tool_chars"):
         Settings(prompt_tool_chars=-1)
+
+
+async def test_a_planner_finds_agents_and_the_worker_its_tools(tmp_path: Path) -> None:
+    """60 agents and 150 tools: the planner's prompt names a few of both, and both are found."""
+    agents = [
+        Agent(f"{act}_{thing}_expert", f"Knows how to {act} a {thing}. " + "Say which one and where. " * 20)
+        for thing in THINGS
+        for act in (*ACTS, "repair")
+    ]
+    planner: list[ModelRequest] = []
+    done = decide(calls=[call("done", answer="4711")])
+
+    def reply(request: ModelRequest) -> ModelResponse:
+        if "You lead a team" not in request.messages[0].text:
+            return done
+        planner.append(request)
+        steps = [call("find_agents", query="repair the violin"), call("repair_violin_expert", task="Repair it.")]
+        return decide(calls=[steps[len(planner) - 1]]) if len(planner) <= len(steps) else done
+
+    settings = Settings(model="scripted", system="agentorchestra")
+    models = {"scripted": ScriptedModel(reply)}
+    async with Workspace(tmp_path, tools=many(), agents=agents, settings=settings, models=models) as ws:
+        result = await ws.run(TASK)
+        report = await ws.replay(result.run_id)
+    assert result.answer == report.answer == "4711"
+    first, second = planner[:2]
+    assert "measure_glacier_expert" in _names(first)
+    assert {"deep_analyzer", "worker", "reporter", "find_agents"} <= set(_names(first))
+    assert "repair_violin_expert" not in _names(first)
+    assert "repair_violin_expert" in _names(second)
+    assert "find_tools" not in _names(first)
+    worker = next(one for one in first.tools if one.name == "worker")
+    assert "further things, for which it finds the tool itself" in worker.description
+    assert len(worker.description) < 7_000
+    assert sum(one.chars for one in first.tools) < 24_000
+
+
+async def test_the_offline_model_opens_what_the_task_spells_out(tmp_path: Path) -> None:
+    task = 'Measure glaciers. Then call count_violin_islands(place="Thun") and book_meadow_east(place="Bern").'
+    async with Workspace(tmp_path, tools=many(), settings=Settings(system="react")) as ws:
+        result = await ws.run(task)
+    assert "count_violin_islands at Thun: 4711\nbook_meadow_east at Bern: 4711" in result.answer

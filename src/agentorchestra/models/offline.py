@@ -25,7 +25,7 @@ from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models import offline_code as code
 from agentorchestra.models import offline_rules as rules
 from agentorchestra.models import offline_team as team
-from agentorchestra.models.offline_calls import agent_result, spelled_calls
+from agentorchestra.models.offline_calls import agent_result, spelled_calls, unknown_calls
 from agentorchestra.models.render import RenderedContent, parse_contents, render_message
 
 NOTE = "(offline model: rules, no language model)"
@@ -309,6 +309,15 @@ class _Decision:
 
 def _decide(view: _View) -> _Decision:
     """The whole course: arithmetic, a place that is named, facts in files, two facts and an operation."""
+    hidden = unknown_calls(view.task, view.tools) if "open_tools" in view.tools and not view.last else []
+    if hidden and not view.made("open_tools"):
+        return _Decision(
+            thinking=f"The task spells out calls of tools that are not open: {', '.join(hidden)}.",
+            evaluation=_judged(view),
+            memory="",
+            next_goal="Open them.",
+            calls=(("open_tools", {"names": [*hidden]}),),
+        )
     spelled = spelled_calls(view.task, {name: schema for name, schema in view.tools.items() if name != "done"})
     if spelled and (decision := _spelled(view, spelled)) is not None:
         return decision

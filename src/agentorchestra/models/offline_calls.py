@@ -36,6 +36,18 @@ def spelled_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[tup
     return found
 
 
+def unknown_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The names in calls that a task spells out with arguments by name, of tools that are not offered."""
+    found: dict[str, None] = {}
+    for match in _BEGINNING.finditer(task):
+        for closing in re.finditer(r"\)", task[match.end() : match.end() + _LONGEST]):
+            text = task[match.start() : match.end() + closing.end()]
+            if match["name"] not in tools and _arguments(text, []):
+                found[match["name"]] = None
+                break
+    return [*found]
+
+
 def agent_result(text: str) -> dict[str, Any] | None:
     """The answer, status and sources of an agent's result as a caller sees it; None for the result of a tool."""
     try:
@@ -62,4 +74,4 @@ def _arguments(text: str, names: list[str]) -> dict[str, JsonValue] | None:
     return given
 
 
-__all__ = ["agent_result", "spelled_calls"]
+__all__ = ["agent_result", "spelled_calls", "unknown_calls"]

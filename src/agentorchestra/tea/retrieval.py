@@ -348,6 +348,7 @@ class Vectors:
 
     def __init__(self) -> None:
         self._matrix: Any = None
+        self._mask: Any = None
         self._used = 0
         self._there: set[int] = set()
 
@@ -365,13 +366,15 @@ class Vectors:
         one = _unit(vector)
         if self._matrix is None:
             self._matrix = numpy.zeros((64, len(one)), dtype=numpy.float32)
+            self._mask = numpy.zeros(64, dtype=numpy.float32)
         if len(one) != self._matrix.shape[1]:
             raise ValueError(f"a vector of {len(one)} numbers among those of {self._matrix.shape[1]}")
         if place >= len(self._matrix):
             grown = numpy.zeros((max(place + 1, 2 * len(self._matrix)), len(one)), dtype=numpy.float32)
             grown[: self._used] = self._matrix[: self._used]
             self._matrix = grown
-        self._matrix[place] = one
+            self._mask = numpy.concatenate([self._mask, numpy.zeros(len(grown) - len(self._mask), numpy.float32)])
+        self._matrix[place], self._mask[place] = one, 1.0
         self._used = max(self._used, place + 1)
         self._there.add(place)
 
@@ -379,7 +382,7 @@ class Vectors:
         """Forget a vector; nothing happens where there is none."""
         if place in self._there:
             self._there.remove(place)
-            self._matrix[place] = 0.0
+            self._matrix[place], self._mask[place] = 0.0, 0.0
 
     def get(self, place: int) -> Any:
         """A vector, None where there is none."""
@@ -398,12 +401,12 @@ class Vectors:
             return {}
         found = self._matrix[: self._used] @ one
         if len(self._there) > 1:
-            found -= found.sum() / len(self._there)
+            found = (found - found.sum() / len(self._there)) * self._mask[: self._used]
         nearest: Iterable[int] = range(len(found))
         if len(found) > NEAREST:
             nearest = numpy.argpartition(found, -NEAREST)[-NEAREST:].tolist()
-        wanted = self._there.intersection(places).union(self._there.intersection(nearest))
-        return {place: score for place in sorted(wanted) if (score := float(found[place])) > 0}
+        wanted = [place for place in {*places, *nearest} if place < self._used]
+        return {place: score for place, score in zip(wanted, found[wanted].tolist(), strict=True) if score > 0}
 
 
 def _unit(vector: Sequence[float]) -> Any:
