@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentorchestra import Workspace
-from agentorchestra.core.errors import ManifestError
+from agentorchestra.core.errors import ManifestError, VersionError
+from agentorchestra.core.ids import sha256_text
 from agentorchestra.runtime.store import MemoryStore
 from tests.registry.support import PRICE, shop
 
@@ -219,3 +220,51 @@ async def _do(ws: Workspace, step: str, name: str, number: int) -> None:
                 await getattr(ws.tcp, step)(name, known[number % len(known)])
     except UsageError:
         pass  # what is refused writes nothing, which is what the comparison shows
+
+
+def _as_if_packaged(raw: dict[str, Any], identity: str) -> None:
+    raw["changes"]["twice"][0]["body"]["identity"] = identity
+
+
+def _as_if_no_code(raw: dict[str, Any], how: str) -> None:
+    raw["changes"]["twice"][0]["body"]["maker"]["how"] = how
+
+
+@pytest.mark.parametrize("how", ["prompt", "fields", "module"])
+async def test_what_a_file_says_of_its_code_does_not_get_it_executed(tmp_path: Path, how: str) -> None:
+    told = tmp_path / "executed"
+    text = f"open({str(told)!r}, 'w').close()\n\n\ndef twice(number: int) -> int:\n    return 2 * number\n"
+    async with Workspace(tmp_path / "ws") as ws:
+        await ws.tcp.register(source=text)
+        raw = json.loads((await ws.tcp.save(tmp_path / "tools.json")).read_text())
+        packaged = (await ws.tcp.versions("python"))[0].identity
+    told.unlink()
+    raw["changes"] = {"twice": raw["changes"]["twice"]}
+    raw["texts"] = {sha256_text(text): text}
+    _as_if_no_code(raw, how)
+    (tmp_path / "no_code.json").write_text(json.dumps(raw))
+    _as_if_packaged(raw, packaged)
+    (tmp_path / "packaged.json").write_text(json.dumps(raw))
+    async with Workspace(tmp_path / "other") as ws:
+        with pytest.raises(ManifestError, match=r"the identity of twice@1\.0\.0 is not that of its text"):
+            await ws.tcp.load(tmp_path / "packaged.json")
+        await ws.tcp.load(tmp_path / "no_code.json")
+        assert (await ws.tcp.versions("twice"))[0].foreign
+        assert not (await ws.tcp.invoke("twice", {"number": 4})).ok
+        assert not told.exists()
+
+
+async def test_environments_from_a_file_are_not_executed(tmp_path: Path) -> None:
+    told = tmp_path / "executed"
+    counter = (Path(__file__).parents[1] / "runtime" / "counter.py").read_text(encoding="utf-8")
+    async with Workspace(tmp_path / "ws") as ws:
+        await ws.ecp.register(source=f"{counter}\n\nopen({str(told)!r}, 'w').close()\n", name="Counter")
+        raw = json.loads((await ws.ecp.save(tmp_path / "environments.json")).read_text())
+    told.unlink()
+    raw["changes"]["Counter"][0]["body"]["maker"]["how"] = "prompt"
+    (tmp_path / "environments.json").write_text(json.dumps(raw))
+    async with Workspace(tmp_path / "other") as ws:
+        await ws.ecp.load(tmp_path / "environments.json")
+        with pytest.raises(VersionError, match="came from elsewhere"):
+            await ws.ecp.get("Counter")
+        assert not told.exists()

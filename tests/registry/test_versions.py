@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentorchestra import Workspace
 from agentorchestra.core.errors import UnknownComponentError, VersionError
 from agentorchestra.tea.versions import changes_of, level_of, next_version
-from tests.registry.support import PRICE, shop
+from tests.registry.support import PRICE, imported, shop
 
 DEARER = PRICE.replace("12.5", "13.5")
 OPTIONAL = PRICE.replace("item: str)", 'item: str, currency: str = "EUR")')
@@ -172,3 +172,32 @@ def test_the_level_is_what_a_caller_of_the_old_schema_meets(
         assert level == "minor"
     order = next_version("1.2.3", level)
     assert order == {"major": "2.0.0", "minor": "1.3.0", "none": "1.2.3", "patch": "1.2.4"}[level]
+
+
+TWO = '''from agentorchestra import tool
+
+
+@tool(effect="pure")
+def first(number: int) -> int:
+    """The first."""
+    return number + 1
+
+
+@tool(effect="pure")
+def second(number: int) -> int:
+    """The second."""
+    return number + 2
+'''
+
+
+async def test_of_two_tools_in_one_module_each_is_other_content(tmp_path: Path) -> None:
+    shop_module = imported(tmp_path, TWO, "two")
+    async with Workspace(tmp_path / "ws") as ws:
+        await ws.tcp.register(shop_module.first, name="count")
+        await ws.tcp.register(shop_module.second, name="count")
+        assert (await ws.tcp.invoke("count", {"number": 1})).value == 3
+    async with Workspace(tmp_path / "ws") as ws:  # where the module is not at hand
+        assert [one.version for one in await ws.tcp.versions("count")] == ["1.0.0", "1.0.1"]
+        assert (await ws.tcp.invoke("count", {"number": 1})).value == 3
+        await ws.tcp.restore("count", "1.0.0")
+        assert (await ws.tcp.invoke("count", {"number": 1})).value == 2

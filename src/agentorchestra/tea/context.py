@@ -25,9 +25,11 @@ from agentorchestra.tea.config import ComponentConfig, KindName, Operation, firs
 from agentorchestra.tea.history import (
     History,
     LifeState,
+    Maker,
     Version,
     checked_component_name,
     checked_component_version,
+    identity_of,
     version_order,
 )
 from agentorchestra.tea.kind import Kind, Made, Variable, check_variables, config_changes
@@ -38,6 +40,8 @@ from agentorchestra.tea.versions import level_of, next_version
 T = TypeVar("T")
 
 _DEFAULT = "1.0.0"
+_OF_RUNS = 1000
+"""So many components of runs are remembered as what they are."""
 
 
 class Found(BaseModel):
@@ -111,7 +115,7 @@ class ContextManager(Generic[T]):
         self._builtin = frozenset(builtin)
         self._distribution = distribution
         self._origins: dict[str, str] = {}
-        self._identities: dict[int, tuple[T, str, Made | None]] = {}
+        self._identities: dict[tuple[str, int], tuple[T, str, Made | None]] = {}
         self._loaded: dict[tuple[str, str], T] = {}
         self._failed: dict[tuple[str, str], str] = {}
         self._configs: dict[tuple[str, str, str], ComponentConfig] = {}
@@ -144,9 +148,10 @@ class ContextManager(Generic[T]):
             self._origins.pop(name, None)
         self._handed += 1
 
-    def identities(self) -> frozenset[str]:
-        """What is at hand, by identity."""
-        return frozenset(self._identity(one)[0] for one in self._given.values())
+    def texts(self) -> list[tuple[str, Maker | None]]:
+        """SHA-256 of the texts of what is at hand, with how it is made of them."""
+        made = [self._identity(name, one)[1] for name, one in self._given.items()]
+        return [(sha256_text(one.text), one.maker) for one in made if one is not None and one.text]
 
     @property
     def is_ready(self) -> bool:
@@ -162,8 +167,8 @@ class ContextManager(Generic[T]):
         if self.is_ready:
             return
         if next(iter(self._plan()), None) is not None:
-            texts = [made.text for one in self._given.values() if (made := self._made(one)) is not None and made.text]
-            await self.registry.keep(texts)
+            made = [self._identity(name, one)[1] for name, one in self._given.items()]
+            await self.registry.keep({one.text for one in made if one is not None and one.text})
             await self.registry.write(self._plan)
         for name in self.names():
             await self._load(name, self._history(name).version())
@@ -174,7 +179,7 @@ class ContextManager(Generic[T]):
             yield from self._plan_one(name, one)
 
     def _plan_one(self, name: str, one: T) -> Iterable[Entry]:
-        identity, made = self._identity(one)
+        identity, made = self._identity(name, one)
         history = self.registry.history(self.kind.name, name)
         known = history.known_as(identity) if history is not None else None
         if history is not None and known is not None:
@@ -190,21 +195,20 @@ class ContextManager(Generic[T]):
         origin = "package" if name in self._builtin else own if given == "code" else given
         yield from self._registered(name, one, by, made=made, identity=identity, origin=origin, by_code=True)
 
-    def _identity(self, one: T) -> tuple[str, Made | None]:
+    def _identity(self, name: str, one: T) -> tuple[str, Made | None]:
         """What is at hand, once it was looked at."""
-        held = self._identities.get(id(one))
+        held = self._identities.get((name, id(one)))
         if held is None or held[0] is not one:
-            held = self._identities[id(one)] = (one, *self._identify(one))
+            if len(self._identities) > len(self._given) + _OF_RUNS:
+                self._identities.clear()  # what was at hand for one run only is not held for ever
+            held = self._identities[name, id(one)] = (one, *self._identify(name, one))
         return held[1], held[2]
 
-    def _identify(self, one: T, made: Made | None = None) -> tuple[str, Made | None]:
+    def _identify(self, name: str, one: T, made: Made | None = None) -> tuple[str, Made | None]:
         made = made if made is not None else self.kind.made(one)
         if made is not None and made.text:
-            return sha256_text(made.text), made
+            return identity_of(sha256_text(made.text), made.maker, name), made
         return self.kind.describe(self.kind.named(one), one, False).content_hash, made
-
-    def _made(self, one: T) -> Made | None:
-        return self._identity(one)[1]
 
     def _entry(self, name: str, type_: str, **fields: Any) -> Entry:
         return Entry(self.kind.name, name, type_, body_of(**fields))
@@ -291,21 +295,21 @@ class ContextManager(Generic[T]):
 
         def plan() -> Iterable[Entry]:
             for name, one in components.items():
-                identity, made = self._identity(one)
+                identity, made = self._identity(name, one)
                 history = self.registry.history(self.kind.name, name)
                 if history is None or history.known_as(identity) is None:
                     yield from self._registered(
                         name, one, By(author=""), made=made, identity=identity, origin="run", alone=True
                     )
 
-        texts = [made.text for one in components.values() if (made := self._identity(one)[1]) is not None and made.text]
         await self.registry.refresh()
         if next(iter(plan()), None) is not None:
-            await self.registry.keep(texts)
+            of = [self._identity(name, one)[1] for name, one in components.items()]
+            await self.registry.keep({one.text for one in of if one is not None and one.text})
             await self.registry.write(plan)
         admitted = {}
         for name, one in components.items():
-            version = self._history(name, hidden=True).known_as(self._identity(one)[0])
+            version = self._history(name, hidden=True).known_as(self._identity(name, one)[0])
             admitted[name] = self.kind.renamed(one, name, version or self.kind.version_of(one))
         return admitted
 
@@ -371,7 +375,7 @@ class ContextManager(Generic[T]):
         at_hand = self._given.get(name)
         if at_hand is not None:
             history = self._history(name, hidden=True)
-            if history.known_as(self._identity(at_hand)[0]) == wanted.version:
+            if history.known_as(self._identity(name, at_hand)[0]) == wanted.version:
                 self._loaded[key] = self._limited(self.kind.renamed(at_hand, name, wanted.version), wanted)
                 return self._loaded[key]
         try:
@@ -522,7 +526,7 @@ class ContextManager(Generic[T]):
             if name in named:
                 raise VersionError(f"two of the {self.kind.plural} are called {name!r}; give one another name")
             one = self.kind.renamed(given, name, version or self.kind.version_of(given))
-            identity, made = self._identify(one, made)
+            identity, made = self._identify(name, one, made)
             named[name] = one, identity, made, version
         await self.registry.keep({made.text for _, _, made, _ in named.values() if made is not None and made.text})
         if needs:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import ComponentNameError, LifecycleError, VersionError
+from agentorchestra.core.ids import sha256_text
 from agentorchestra.tea.config import ComponentConfig
 
 LifeState = Literal["candidate", "active", "deprecated", "archived"]
@@ -56,13 +57,25 @@ class Maker(BaseModel):
     script: bool = False
 
 
+def identity_of(source: str, maker: Maker | None, name: str) -> str:
+    """The hash by which content is known, for what is made of a text.
+
+    Args:
+        source: SHA-256 of the text.
+        maker: how it is made of that: of two things in one text each is another component's content.
+        name: the component's.
+    """
+    symbol = maker.symbol if maker is not None else ""
+    return source if symbol in ("", name) else sha256_text(f"{source} {symbol}")
+
+
 class Version(BaseModel):
     """One version of a component (000, definitions 3, 6, 9: the configuration with its version and source).
 
     Attributes:
         version: `1.2.0`.
-        identity: hash of the module's text it is made of, of the component itself where there is none: a component of
-            this kind and name with this hash is this version.
+        identity: hash of the text it is made of (`identity_of`), of the component itself where there is none: a
+            component of this kind and name with this hash is this version.
         config: what is known of it.
         source: SHA-256 of the blob with its text, "" where no text is kept.
         maker: how it is made again from that, None where it cannot be.
@@ -275,5 +288,6 @@ __all__ = [
     "Version",
     "checked_component_name",
     "checked_component_version",
+    "identity_of",
     "version_order",
 ]

@@ -63,9 +63,20 @@ def module_text(one: Tool[..., Any]) -> str:
     """
     function = inspect.unwrap(one)
     module = sys.modules.get(getattr(function, "__module__", "") or "")
-    if module is None or not any(_is(value, function) for value in vars(module).values()):
+    if module is None or not symbol_of(one):
         return ""
     return _text_of(getattr(getattr(function, "__code__", None), "co_filename", ""), module.__name__)
+
+
+def symbol_of(one: Tool[..., Any]) -> str:
+    """The name by which a tool is found in its module, whatever it is called now; "" where it is not."""
+    function = inspect.unwrap(one)
+    module = sys.modules.get(getattr(function, "__module__", "") or "")
+    names = {key: value for key, value in vars(module).items() if _is(value, function)} if module is not None else {}
+    if one.name in names or not names:
+        return one.name if names else ""
+    said = [value.name for value in names.values() if isinstance(value, Tool)]
+    return one.name if one.name in said else next(iter(names))
 
 
 def _is(value: object, function: object) -> bool:
@@ -138,4 +149,4 @@ def _found(module: types.ModuleType, name: str) -> Tool[..., Any] | None:
     return tool(function) if inspect.isfunction(function) else None
 
 
-__all__ = ["class_text", "module_text", "package_of", "pin_of", "pinned_tool", "schemas_text", "texts_of"]
+__all__ = ["class_text", "module_text", "package_of", "pin_of", "pinned_tool", "schemas_text", "symbol_of", "texts_of"]

@@ -56,7 +56,7 @@ class Kind(Generic[T]):
         make: a component from that, for text that the workspace's user stands for.
         make_foreign: the same for code that nobody here stands for, with its configuration where that is known: nothing
             of it runs in this process. None where a kind has no such way.
-        is_code: whether its text is a program.
+        is_code: whether `make` executes its text, whatever its maker says of itself: it may have come from elsewhere.
         written: the version that the author of a component wrote down, and whether another content under it is refused
             (else the next version is computed); None where it is computed in any case.
         version_of: the version that an object says it has.

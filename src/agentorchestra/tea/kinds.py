@@ -20,7 +20,7 @@ from agentorchestra.tea.definitions import defined_tool, is_definition
 from agentorchestra.tea.dynamic import class_from_source, tools_from_source
 from agentorchestra.tea.foreign import Programs, foreign_tool
 from agentorchestra.tea.history import Maker
-from agentorchestra.tea.kept import class_text, module_text, package_of
+from agentorchestra.tea.kept import class_text, module_text, package_of, symbol_of
 from agentorchestra.tea.kind import Kind, Made, Variable
 from agentorchestra.tea.prompts import Prompt, parse_prompt
 from agentorchestra.tea.tool import Tool
@@ -66,7 +66,7 @@ def _made_of_tool(tool: Tool[..., Any]) -> Made | None:
     text = module_text(tool)
     if not text:
         return None
-    maker = Maker(how="module", symbol=tool.name, package=package_of(tool), script=tool.__module__ == "__main__")
+    maker = Maker(how="module", symbol=symbol_of(tool), package=package_of(tool), script=tool.__module__ == "__main__")
     return Made(text, maker)
 
 
@@ -156,7 +156,7 @@ def tool_kind(programs: Programs) -> Kind[Tool[..., Any]]:
         made=_made_of_tool,
         make=_make_tool,
         make_foreign=foreign,
-        is_code=_is_code,
+        is_code=lambda maker: maker.how != "definition",
         written=lambda one: (one.version, True) if one.traits.explicit else None,
         version_of=lambda one: one.version,
         copied=_copied,
@@ -165,10 +165,6 @@ def tool_kind(programs: Programs) -> Kind[Tool[..., Any]]:
         rewritten=_rewrite_tool,
         limited=lambda one, invokers: one.limited(invokers),
     )
-
-
-def _is_code(maker: Maker) -> bool:
-    return maker.how in ("module", "source")
 
 
 def _copied(made: Made, name: str, new_name: str) -> Made:
@@ -284,7 +280,7 @@ ENVIRONMENT: Kind[EnvironmentFactory] = Kind(
     made=_made_of_environment,
     make=_make_environment,
     make_foreign=None,
-    is_code=_is_code,
+    is_code=lambda maker: True,
     written=lambda factory: (v, True) if (v := factory().version) != _DEFAULT else None,
     version_of=lambda factory: factory().version,
     copied=_copied,
@@ -357,7 +353,7 @@ PROMPT: Kind[Prompt] = Kind(
     made=lambda one: Made(one.text, Maker(how="prompt")) if one.text else None,
     make=_make_prompt,
     make_foreign=None,
-    is_code=_is_code,
+    is_code=lambda maker: False,
     written=lambda one: (one.version, False),
     version_of=lambda one: one.version,
     copied=_copied_prompt,

@@ -164,6 +164,8 @@ def from_source(kind: Kind[Any], text: str, *, name: str | None = None) -> list[
     # A class may be named by its own name, or be the only one and be given any name.
     maker = Maker(how="source", symbol=name if name and re.search(rf"^class {re.escape(name)}\b", text, re.M) else "")
     one = kind.make(name or "", maker, text)
+    if inspect.isclass(one):
+        maker = Maker(how="source", symbol=one.__name__)
     return [Given(kind.named(one), one, Made(text, maker))]
 
 

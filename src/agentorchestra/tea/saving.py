@@ -8,7 +8,7 @@ a file runs in the sandbox only, unless whoever loads it says that it is theirs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,7 +18,7 @@ from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import ComponentNameError, LifecycleError, ManifestError, VersionError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.tea.config import KindName
-from agentorchestra.tea.history import History, Version, checked_component_name
+from agentorchestra.tea.history import History, Maker, Version, checked_component_name, identity_of
 from agentorchestra.tea.registry import Entry, Registry, body_of
 
 FORMAT = 1
@@ -131,6 +131,8 @@ def _check_history(path: Path, kind: str, name: str, changes: list[ComponentChan
         for one in history.all():
             if one.source and one.source not in texts:
                 raise VersionError(f"the text of {name}@{one.version} is missing")
+            if one.source and one.identity != identity_of(one.source, one.maker, name):
+                raise VersionError(f"the identity of {name}@{one.version} is not that of its text")
             if (one.config.kind, one.config.name) != (kind, name):
                 raise VersionError(f"{name}@{one.version} says that it is the {one.config.kind} {one.config.name!r}")
     except ValidationError as exc:
@@ -139,7 +141,9 @@ def _check_history(path: Path, kind: str, name: str, changes: list[ComponentChan
         raise ManifestError(f"{path} is damaged: {kind} {name[:80]!r}: {exc}") from None
 
 
-def taken_over(file: SavedRegistry, registry: Registry, *, trusted: bool, at_hand: frozenset[str]) -> Iterable[Entry]:
+def taken_over(
+    file: SavedRegistry, registry: Registry, *, trusted: bool, at_hand: Collection[tuple[str, Maker | None]]
+) -> Iterable[Entry]:
     """The entries that take a saved registry over.
 
     A component that is unknown here comes with its whole history. Of one that is known, the versions that are not come
@@ -149,7 +153,8 @@ def taken_over(file: SavedRegistry, registry: Registry, *, trusted: bool, at_han
         file: what was read.
         registry: what is known here.
         trusted: whether its code is the user's own.
-        at_hand: identities of what is at hand: that code is this machine's own in any case.
+        at_hand: texts of what is at hand, by SHA-256, with how it is made of them: that code is this machine's own in
+            any case. What the file says of itself does not count.
 
     Raises:
         ManifestError: for a version that is known here with other content.
@@ -160,7 +165,7 @@ def taken_over(file: SavedRegistry, registry: Registry, *, trusted: bool, at_han
         incoming = History(kind, name)
         for change in changes:
             incoming.apply(change)
-        foreign = [one.version for one in incoming.all() if not trusted and one.identity not in at_hand]
+        foreign = [one.version for one in incoming.all() if not trusted and (one.source, one.maker) not in at_hand]
         if held is None:
             for change in changes:
                 yield Entry(kind, name, change.type, change.body, change.ts)

@@ -496,7 +496,7 @@ class Server(Generic[T]):
         manager = self.manager
         file = read_saved(Path(path), manager.kind.name)
         await manager.registry.keep(file.texts.values())
-        at_hand = manager.identities()
+        at_hand = manager.texts()
         await manager.registry.write(lambda: taken_over(file, manager.registry, trusted=trusted, at_hand=at_hand))
         await self._access.ready()
         await self._access.ready()
