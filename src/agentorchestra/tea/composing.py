@@ -84,7 +84,10 @@ def composed(template: str, modules: Modules | None, *, where: str) -> tuple[str
     def put(match: re.Match[str]) -> str:
         name = match["name"]
         if modules is None:
-            raise PromptError(f"{where} includes {name!r}, and no other prompts are at hand here")
+            raise PromptError(
+                f"{where} includes {name!r}, and no other prompts are at hand here; put its text in its place, as "
+                "`text` of a loaded prompt has it"
+            )
         module = found[name] = modules(name)
         body = module.template.strip("\n")
         nonlocal left

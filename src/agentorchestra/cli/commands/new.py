@@ -32,7 +32,7 @@ from agentorchestra.workspace import (
 
 APP_MODULE = "app"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_PROFILE = re.compile(r"(?<=<agent_profile>\n).*?(?=</agent_profile>)", re.DOTALL)
+_PROFILE = re.compile(r"(?<=\{# part: profile #\}\n).*?(?=\{# end #\})", re.DOTALL)
 
 _PROMPTS = 'prompts=[Path(__file__).parent / "prompts"]'
 ARGUMENTS = {
