@@ -1,4 +1,4 @@
-"""The model of the settings. Reading them from `agentorchestra.toml` and the environment is workspace.py's job."""
+"""The model of the settings. Reading them from `agentorchestra.toml` and the environment is the job of workspace/settings.py."""
 
 from __future__ import annotations
 

@@ -333,11 +333,11 @@ def _models(settings: Settings | None, workspace: Workspace[Any] | None) -> list
 def _policy(folder: Path, settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
     """A rule for a name that nothing has protects nobody; said only where there is one."""
     from agentorchestra.tools.registry import builtin_tools
-    from agentorchestra.workspace import _tools, systems
+    from agentorchestra.workspace import systems, tools_by_name
 
     if settings is None or workspace is None:
         return []
-    known = {*builtin_tools(folder).tools, *_tools(workspace._given_tools), *workspace._environments, *systems()}
+    known = {*builtin_tools(folder).tools, *tools_by_name(workspace._given_tools), *workspace._environments, *systems()}
     # The door's own effects, and models, can be denied too.
     known |= {"human", "join", "inbox", "offline", *settings.models, *workspace._models}
     checks = []

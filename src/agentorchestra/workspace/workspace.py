@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import importlib
-import importlib.resources
 import json
 import os
-import sys
 import tempfile
 import threading
-import tomllib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from functools import cache, partial
-from importlib import metadata
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self
@@ -32,14 +27,11 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import (
     AgentFailedError,
     AnswerError,
-    AppError,
     BudgetError,
     EmptyTaskError,
-    FileInputError,
     NotAllowedError,
     OutputError,
     PinError,
-    PromptError,
     ReplayError,
     SettingsError,
     ToolDefinitionError,
@@ -47,7 +39,6 @@ from agentorchestra.core.errors import (
     UnknownModelError,
     UnknownRunError,
     UsageError,
-    WorkspaceNotWritableError,
     WorkspaceStateError,
 )
 from agentorchestra.core.events import (
@@ -63,7 +54,7 @@ from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
 from agentorchestra.core.query import LogQuery
-from agentorchestra.core.settings import PolicySettings, RoleSettings, Settings
+from agentorchestra.core.settings import RoleSettings, Settings
 from agentorchestra.core.spec import (
     FINAL,
     SOURCE_MEDIA_TYPE,
@@ -97,13 +88,28 @@ from agentorchestra.runtime.store.pages import selected_events
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
 from agentorchestra.runtime.vars import KEPT
 from agentorchestra.runtime.waiting import GOES_ON, actors, due_runs, end_undriven, not_yet, requested, waiting_until
+from agentorchestra.workspace.parts import (
+    Equipment,
+    agents_by_name,
+    check_arguments,
+    check_finish,
+    distribution,
+    is_toolkit,
+    memories_by_name,
+    packaged_prompts,
+    prompt_text,
+    run_anywhere,
+    schema_of,
+    systems,
+    tools_by_name,
+)
+from agentorchestra.workspace.settings import SETTINGS_FILE, load_settings, settings_path
 
 if TYPE_CHECKING:
-    from agentorchestra.agents.agent import Agent
     from agentorchestra.agents.components import Components
     from agentorchestra.runtime.bundle.format import Exported, Imported
     from agentorchestra.tea.memory.base import MemoryFactory
-    from agentorchestra.tea.prompts import Prompt, PromptLibrary
+    from agentorchestra.tea.prompts import Prompt
     from agentorchestra.tea.servers import ACPServer, ECPServer, Server, TCPServer
     from agentorchestra.tea.tool import Tool
     from agentorchestra.tools.files.carry import CarriedFiles
@@ -112,7 +118,6 @@ if TYPE_CHECKING:
 Deps = TypeVar("Deps", default=Any)
 
 DEFAULT_FOLDER = ".agentorchestra"
-SETTINGS_FILE = "agentorchestra.toml"
 MAX_THREADS = 32
 """Plain functions among the tools that run at the same time, over all runs of a workspace."""
 
@@ -211,7 +216,7 @@ class Workspace(Generic[Deps]):
         self._open = False
         self._buses: dict[str, Bus] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._equipment: dict[str, _Equipment] = {}
+        self._equipment: dict[str, Equipment] = {}
         self._kept_texts: set[str] = set()
         self._called: dict[str, Any] = {}
         self._taken = -1
@@ -262,10 +267,10 @@ class Workspace(Generic[Deps]):
             from agentorchestra.tools.recordings import transcribe_file
 
             self.tools[transcribe_file.name] = transcribe_file
-        self.tools |= _tools(self._given_tools)
+        self.tools |= tools_by_name(self._given_tools)
         self.systems = systems() | self._given_systems
-        self.memories = _memories(self._given_memories)
-        self.agents = _agents(self._given_agents, self.tools, self.systems, self.prompts)
+        self.memories = memories_by_name(self._given_memories)
+        self.agents = agents_by_name(self._given_agents, self.tools, self.systems, self.prompts)
         self._environments = dict(self._given_environments)
         try:
             self._take_brought()
@@ -311,7 +316,7 @@ class Workspace(Generic[Deps]):
         for kind, name in await self.store.component_heads():
             names.setdefault(kind, set()).add(name)
         environments = {*self._environments, *names["environment"]}
-        closed = not self._mcp_toolkits() and not any(_is_toolkit(one) for one in self._given_tools)
+        closed = not self._mcp_toolkits() and not any(is_toolkit(one) for one in self._given_tools)
         check_named(
             self._given_agents,
             tools={*self.tools, *names["tool"], *environments} if closed else None,
@@ -356,7 +361,7 @@ class Workspace(Generic[Deps]):
     def given(self) -> dict[str, tuple[str, ...]]:
         """The names of the user's own tools, agents and systems, by kind, open or not."""
         return {
-            "tool": (*_tools(self._given_tools), *self._given_environments),
+            "tool": (*tools_by_name(self._given_tools), *self._given_environments),
             "agent": tuple(str(getattr(one, "name", one)) for one in self._given_agents),
             "system": tuple(self._given_systems),
         }
@@ -403,19 +408,19 @@ class Workspace(Generic[Deps]):
             invoke_agent=self._invoke_agent,
             environments=lambda: self._environments,
         )
-        own = set(_tools(self._given_tools))
+        own = set(tools_by_name(self._given_tools))
         return Components(
             store=self.store,
             clock=self._clock,
             programs=self._builtin.workbench,
             tools={name: one for name, one in self.tools.items() if name not in self._behind},
             builtin_tools=set(self.tools) - own,
-            toolkits=[*(one for one in self._given_tools if _is_toolkit(one)), *self._mcp_toolkits()],
+            toolkits=[*(one for one in self._given_tools if is_toolkit(one)), *self._mcp_toolkits()],
             environments=self._given_environments,
             agents={name: one for name, one in self.agents.items() if name not in self._agents_behind},
             prompts=self.prompts,
             memories=self.memories,
-            distribution=_distribution(),
+            distribution=distribution(),
             access=access,
         )
 
@@ -504,7 +509,7 @@ class Workspace(Generic[Deps]):
             on_ask="wait" if self.asker is not None else "deny",
             app=self.app,
             app_folder=self.app_folder,
-            distribution=_distribution(),
+            distribution=distribution(),
             created=self._clock.now(),
             embedding_model=self.settings.embedding_model,
             transcription_model=self.settings.transcription_model,
@@ -645,7 +650,7 @@ class Workspace(Generic[Deps]):
         action = action or self.settings.action
         if action not in ("tools", "code"):
             raise SettingsError(f"action is {action!r}; it is 'tools' or 'code'")
-        _check_arguments(files, budget, on_ask, on_uncertain, labels)
+        check_arguments(files, budget, on_ask, on_uncertain, labels)
         task = task.strip()
         if not task:
             raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
@@ -657,7 +662,7 @@ class Workspace(Generic[Deps]):
         equipment = await self._equip(self._base_equipment(), tools, model)
         equipment.models.check(name)
         worded = finish != "text" or action == "code" or equipment.models.client(name).native_tools
-        _check_finish(finish, output_type, native=worded)
+        check_finish(finish, output_type, native=worded)
         remembering = self._memory_name(memory)
         chosen_roles = self._roles(roles, explicit=model is not None, models=equipment.models)
         history = await self._earlier(session)
@@ -670,7 +675,7 @@ class Workspace(Generic[Deps]):
         limits = self._budget(names, budget, equipment.models)
         run_id = new_run_id()
         kept = await self._keep_files(run_id, files, temporary=temporary_files)
-        schema = _schema_of(output_type)
+        schema = schema_of(output_type)
         schemas = await self._keep_texts(equipment)
         manifest = RunManifest(
             task=self._redact(task),
@@ -690,7 +695,7 @@ class Workspace(Generic[Deps]):
             app=self.app,
             app_folder=self.app_folder,
             output_schema=schema,
-            distribution=_distribution(),
+            distribution=distribution(),
             created=self._clock.now(),
             session=session,
             earlier=history,
@@ -767,7 +772,7 @@ class Workspace(Generic[Deps]):
         policy: Policy | None = None,
         output_type: type[Any] | None = None,
         budget: Budget | None = None,
-        equipment: _Equipment | None = None,
+        equipment: Equipment | None = None,
     ) -> RunResult:
         record = await self._record(run_id)
         if record.status in FINAL:
@@ -905,7 +910,7 @@ class Workspace(Generic[Deps]):
             ForkError: for an event or a change that does not fit, and for environments that cannot be carried over.
         """
         self._need_open()
-        _check_arguments((), budget, None, None, labels)
+        check_arguments((), budget, None, None, labels)
         parent = await self._record(run_id)
         events = await self.store.load(run_id)
         seq = fork_point(run_id, events, at)
@@ -935,7 +940,7 @@ class Workspace(Generic[Deps]):
                 "labels": parent.manifest.labels
                 | {self._redact(k): self._redact(v) for k, v in (labels or {}).items()},
                 "session": None,  # the session has the parent's answer already
-                "distribution": _distribution(),
+                "distribution": distribution(),
             }
         )
         if parent.imported is not None:
@@ -948,7 +953,7 @@ class Workspace(Generic[Deps]):
         self._equipment[new_id] = equipment
         return new_id
 
-    async def _made_own(self, manifest: RunManifest, equipment: _Equipment, *, given: tuple[str, ...]) -> RunManifest:
+    async def _made_own(self, manifest: RunManifest, equipment: Equipment, *, given: tuple[str, ...]) -> RunManifest:
         """The manifest of a fork of an imported run: with this machine's application, tools and prompts.
 
         The fork is a run of this machine, so nothing of what came in may stand for this machine's own.
@@ -977,7 +982,7 @@ class Workspace(Generic[Deps]):
     async def _changes(
         self,
         manifest: RunManifest,
-        equipment: _Equipment,
+        equipment: Equipment,
         model: Any,
         roles: Mapping[str, str] | None,
         prompts: Mapping[str, str | Path] | None,
@@ -1007,7 +1012,7 @@ class Workspace(Generic[Deps]):
             if model is not None:
                 overrides["model"] = name
         if prompts:
-            texts = {name: _prompt_text(name, Path(path), equipment.prompts) for name, path in prompts.items()}
+            texts = {name: prompt_text(name, Path(path), equipment.prompts) for name, path in prompts.items()}
             pins = equipment.prompts.with_texts(texts).pins()
             for name, text in texts.items():
                 await self.store.put_blob(text.encode(), SOURCE_MEDIA_TYPE)
@@ -1333,7 +1338,7 @@ class Workspace(Generic[Deps]):
             secrets=secret_variables(self._environ) | self._secrets(),
             settings=shown_settings(self.settings),
             packages=packages(),
-            distribution=_distribution(),
+            distribution=distribution(),
             git=await asyncio.to_thread(revision, Path(self.app_folder or self.folder.absolute().parent)),
         )
 
@@ -1388,7 +1393,7 @@ class Workspace(Generic[Deps]):
             raise WorkspaceStateError(
                 "run_sync opens the workspace itself; inside `async with` use `await ws.run(...)`"
             )
-        result: RunResult = _run_anywhere(work)
+        result: RunResult = run_anywhere(work)
         return result
 
     # -- parts -----------------------------------------------------------------------------------------------------
@@ -1416,10 +1421,10 @@ class Workspace(Generic[Deps]):
             raise UnknownModelError(f"{model!r} is neither a model's name nor a ModelClient")
         return name
 
-    def _base_equipment(self) -> _Equipment:
-        return _Equipment(self.tools, self.models, self.prompts)
+    def _base_equipment(self) -> Equipment:
+        return Equipment(self.tools, self.models, self.prompts)
 
-    async def _equip(self, base: _Equipment, tools: Sequence[Any], model: Any) -> _Equipment:
+    async def _equip(self, base: Equipment, tools: Sequence[Any], model: Any) -> Equipment:
         """What one run has besides the workspace's own; another run never sees it."""
         from agentorchestra.tea.transformations.brought import need_nothing
 
@@ -1429,14 +1434,14 @@ class Workspace(Generic[Deps]):
             if model not in self._scripts:
                 self._scripts.append(model)
         for one in tools:
-            if _is_toolkit(one):
+            if is_toolkit(one):
                 raise ToolDefinitionError(f"the toolkit {one.name!r} belongs to a workspace: Workspace(tools=[...])")
-        given = _tools(tools)
+        given = tools_by_name(tools)
         need_nothing(given, {*self.tools}, {*self._environments}, {*self.agents})
         given = await self._components.tools.admit(given)
-        return _Equipment({**base.tools, **given}, models, base.prompts)
+        return Equipment({**base.tools, **given}, models, base.prompts)
 
-    async def _keep_texts(self, equipment: _Equipment) -> str:
+    async def _keep_texts(self, equipment: Equipment) -> str:
         """Keep the texts of prompts and tools that a run is about to be pinned to; the hash of its tools' schemas."""
         from agentorchestra.tea.kept import schemas_text, texts_of
 
@@ -1450,8 +1455,8 @@ class Workspace(Generic[Deps]):
         return digest
 
     async def _as_started(
-        self, record: RunRecord, equipment: _Equipment, *, pin: bool, apart: Mapping[str, Any] | None = None
-    ) -> _Equipment:
+        self, record: RunRecord, equipment: Equipment, *, pin: bool, apart: Mapping[str, Any] | None = None
+    ) -> Equipment:
         """What a run is driven with: today's, with the prompts a fork was given; with `pin` all as it was started.
 
         An imported run has its own prompts, where they came with it: this machine's are another's. Its tools' modules
@@ -1495,7 +1500,7 @@ class Workspace(Generic[Deps]):
         prompts = equipment.prompts.with_texts(texts) if texts else equipment.prompts
         return replace(equipment, tools=tools, prompts=prompts)
 
-    async def _as_recorded(self, record: RunRecord, equipment: _Equipment, events: list[Event]) -> _Equipment:
+    async def _as_recorded(self, record: RunRecord, equipment: Equipment, events: list[Event]) -> Equipment:
         """What an imported run is replayed with: its own texts, its tools as models saw them, no model at all."""
         from agentorchestra.models.manager import RecordedModels
 
@@ -1597,7 +1602,7 @@ class Workspace(Generic[Deps]):
             return {name: value for name, value in kept.items() if value is not None}
         return {}
 
-    async def _changed_since(self, manifest: RunManifest, equipment: _Equipment) -> list[str]:
+    async def _changed_since(self, manifest: RunManifest, equipment: Equipment) -> list[str]:
         """What is not as the run was started with; it goes on as long as the fingerprints match."""
         from agentorchestra.tea.kept import pin_of
 
@@ -1618,7 +1623,7 @@ class Workspace(Generic[Deps]):
                 )
         return changed
 
-    async def _schema_change(self, name: str, manifest: RunManifest, equipment: _Equipment) -> str:
+    async def _schema_change(self, name: str, manifest: RunManifest, equipment: Equipment) -> str:
         """What became of a tool's arguments, in words; "" where they are the same or the old ones were not kept."""
         from agentorchestra.tea.versions import changes_of, level_of
 
@@ -1630,7 +1635,7 @@ class Workspace(Generic[Deps]):
             return ""
         return f"; its arguments: {', '.join(one.what for one in changes)} (a {level_of(changes)} change)"
 
-    def _check_components(self, manifest: RunManifest, equipment: _Equipment) -> None:
+    def _check_components(self, manifest: RunManifest, equipment: Equipment) -> None:
         missing = sorted(set(manifest.tools) - set(equipment.tools) - set(self._environments))
         missing += sorted(set(manifest.agents) - set(self.agents))
         known = {*self.systems, *self.agents, CALLS}
@@ -1668,7 +1673,7 @@ class Workspace(Generic[Deps]):
             stop.set()  # nobody awaits a cancelled call's thread: it stops between two pieces
 
     def _services(
-        self, policy: Policy | None, equipment: _Equipment, *, called: Mapping[str, Any] | None = None
+        self, policy: Policy | None, equipment: Equipment, *, called: Mapping[str, Any] | None = None
     ) -> Services:
         """What a run is driven with; `called`: the tools of direct calls, by `name@version`."""
         from agentorchestra.agents.kit import AgentHandler, Kit, agent_effect
@@ -1788,331 +1793,4 @@ class Workspace(Generic[Deps]):
             ) from None
 
 
-@dataclass(frozen=True)
-class _Equipment:
-    """The tools, models and prompts of one run: the workspace's, and what was given to the run.
-
-    Attributes:
-        recorded: the manifest of a run that is replayed with nothing else than what it had, None for today's.
-    """
-
-    tools: Mapping[str, Any]
-    models: Any
-    prompts: PromptLibrary
-    recorded: RunManifest | None = None
-
-
-def _tools(given: Sequence[Any]) -> dict[str, Any]:
-    """Tools by name, from tools, plain functions, and classes and objects with tools; toolkits give theirs later."""
-    from agentorchestra.tea.registering import tools_in
-
-    made: dict[str, Any] = {}
-    for one in given:
-        if _is_toolkit(one):
-            continue
-        for found in tools_in(one):
-            if found.name == "done":
-                raise UnknownComponentError(
-                    "a tool cannot be named 'done': that is how agents finish; choose another name"
-                )
-            made[found.name] = found
-    return made
-
-
-def _is_toolkit(one: Any) -> bool:
-    """Whether tools come from it once it is open."""
-    from agentorchestra.tea.tool import Tool
-    from agentorchestra.tea.toolkit import Toolkit
-
-    return not isinstance(one, Tool) and not isinstance(one, type) and isinstance(one, Toolkit)
-
-
-def _check_arguments(files: Any, budget: Any, on_ask: Any, on_uncertain: Any, labels: Any) -> None:
-    """Refuse what type checkers would, in a sentence and before anything is written."""
-    if isinstance(files, str | Path) or not all(isinstance(one, str | Path) for one in files):
-        raise FileInputError(f"files is {files!r}; give a list of paths, e.g. files=['contract.pdf']")
-    if budget is not None and not isinstance(budget, Budget):
-        raise BudgetError(f"budget is {budget!r}; give a Budget, e.g. Budget(cost_usd=0.5)")
-    if on_ask not in (None, "wait", "deny"):
-        raise SettingsError(f"on_ask is {on_ask!r}; it is 'wait' or 'deny'")
-    if on_uncertain not in (None, "report", "ask", "retry"):
-        raise SettingsError(f"on_uncertain is {on_uncertain!r}; it is 'report', 'ask' or 'retry'")
-    for key, value in (labels or {}).items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
-
-
-def _prompt_text(name: str, path: Path, prompts: PromptLibrary) -> str:
-    prompts.get(name)
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise PromptError(f"the prompt {path} cannot be read: {exc}") from None
-
-
-def _check_finish(finish: str, output_type: type[Any] | None, *, native: bool) -> None:
-    if finish not in ("done", "text"):
-        raise SettingsError(f"finish is {finish!r}; it is 'done' or 'text'")
-    if finish == "text" and output_type is not None:
-        raise SettingsError(
-            f"finish='text' and output_type={getattr(output_type, '__name__', output_type)} exclude each other: "
-            "an answer in plain words has no type; leave one of them out"
-        )
-    if not native:
-        raise SettingsError(
-            "finish='text' needs a model that takes native tool calls: this one says everything in one JSON format; "
-            "leave finish out"
-        )
-
-
-def _agents(given: Sequence[Any], tools: Mapping[str, Any], systems: Mapping[str, Any], prompts: Any) -> dict[str, Any]:
-    """Agents by name; what an agent names must be there."""
-    from agentorchestra.agents.agent import Agent
-    from agentorchestra.agents.registry import builtin_agents
-
-    found: dict[str, Agent] = builtin_agents()
-    for one in given:
-        if not isinstance(one, Agent):
-            raise UnknownComponentError(f"{one!r} is not an agent; make one with agentorchestra.agents.agent.Agent")
-        taken = "a tool" if one.name in tools else "a system" if one.name in systems else ""
-        if taken or one.name == "done":
-            raise UnknownComponentError(
-                f"an agent is named {one.name!r} like {taken or 'a tool'}; give it another name"
-            )
-        found[one.name] = one
-        if one.drive is None:
-            prompts.get(one.prompt)
-    return found
-
-
-def packaged_prompts() -> list[Any]:
-    """The folders of the packaged prompts."""
-    return [importlib.resources.files(f"agentorchestra.{room}") / "prompts" for room in ("agents", "systems")]
-
-
-def systems() -> dict[str, Any]:
-    """The systems by name."""
-    from agentorchestra.systems.agentorchestra import agentorchestra
-    from agentorchestra.systems.react import react
-
-    return {"agentorchestra": agentorchestra, "react": react}
-
-
-def _memories(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The memory systems by name, the packaged ones and the user's.
-
-    Raises:
-        UsageError: for one that is none, or a name that none can have.
-    """
-    from agentorchestra.tea.memory.base import check_memories
-    from agentorchestra.tea.memory.systems import builtin_memories
-
-    check_memories(given)
-    return {**builtin_memories(), **given}
-
-
-def load_settings(folder: Path) -> Settings:
-    """The settings of a workspace: `agentorchestra.toml` in its folder or the one above, then the environment.
-
-    Environment variables are named `AGENTORCHESTRA_MODEL`, `AGENTORCHESTRA_SYSTEM`, `AGENTORCHESTRA_MAX_STEPS`,
-    nested ones with two underscores (`AGENTORCHESTRA_BUDGET__COST_USD`); they win over the file.
-
-    Raises:
-        SettingsError: with the file or variable, the value, and what is allowed.
-    """
-    _refuse_unknown_variables(os.environ)
-    path = settings_path(folder)
-    values: dict[str, Any] = {}
-    if path is not None:
-        try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as exc:
-            raise SettingsError(f"{path} cannot be read: {exc}; correct it or move it away") from None
-    limits = values.get("budget")
-    if isinstance(limits, dict) and (unknown := sorted(set(limits) - set(Budget.model_fields))):
-        raise SettingsError(f"budget.{unknown[0]} in {path} is no limit; the limits: {', '.join(Budget.model_fields)}")
-    try:
-        return _settings_class()(**values)
-    except ValidationError as exc:
-        first = exc.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise SettingsError(
-            f"{name} = {first['input']!r} in {path or 'the environment'} does not fit: {first['msg']}; "
-            "docs/settings.md lists the settings"
-        ) from None
-    except Exception as exc:  # pydantic-settings has its own error for a variable that is not JSON
-        raise SettingsError(f"the environment's AGENTORCHESTRA_ variables do not fit: {exc}") from None
-
-
-_OTHER_VARIABLES = ("WORKSPACE", "DEBUG", "TOKEN")
-"""Read by the command line; they are no settings."""
-
-
-def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
-    """Refuse a variable that names no setting: pydantic-settings would pass over it without a word.
-
-    What follows two underscores is left to the models of the settings, which refuse what they do not know; the one of
-    the budget is not of the settings alone, and passes over it.
-    """
-    prefix = "AGENTORCHESTRA_"
-    names = [name.upper() for name in Settings.model_fields]
-    for variable in sorted(environ):
-        if not variable.upper().startswith(prefix):
-            continue
-        name = variable.upper().removeprefix(prefix)
-        limits = [f"BUDGET__{field.upper()}" for field in Budget.model_fields]
-        misspelt_limit = name.startswith("BUDGET__") and name not in limits
-        if name in _OTHER_VARIABLES or (name.partition("__")[0] in names and not misspelt_limit):
-            continue
-        rules = [f"POLICY__{field.upper()}" for field in PolicySettings.model_fields]
-        close = difflib.get_close_matches(name, [*names, *_OTHER_VARIABLES, *limits, *rules], n=1)
-        guess = f"did you mean {prefix}{close[0]}? Else remove it" if close else "correct or remove it"
-        raise SettingsError(
-            f"the environment variable {variable} names no setting; {guess}; docs/settings.md lists the settings"
-        )
-
-
-@cache
-def _settings_class() -> type[Settings]:
-    from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
-
-    class LayeredSettings(Settings, BaseSettings):
-        """Environment over file."""
-
-        model_config = SettingsConfigDict(
-            frozen=True, extra="forbid", env_prefix="AGENTORCHESTRA_", env_nested_delimiter="__"
-        )
-
-        @classmethod
-        def settings_customise_sources(
-            cls,
-            settings_cls: type[BaseSettings],
-            init_settings: PydanticBaseSettingsSource,
-            env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,
-            file_secret_settings: PydanticBaseSettingsSource,
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            return env_settings, init_settings
-
-    return LayeredSettings
-
-
-def settings_path(folder: Path) -> Path | None:
-    """The settings file of a workspace, None where there is none.
-
-    Raises:
-        WorkspaceNotWritableError: if the folder may not be entered.
-    """
-    for candidate in (folder / SETTINGS_FILE, folder.absolute().parent / SETTINGS_FILE):
-        try:
-            if candidate.is_file():
-                return candidate
-        except PermissionError:
-            raise WorkspaceNotWritableError(
-                f"{candidate.parent} may not be entered; change its permissions, or choose another --workspace"
-            ) from None
-    return None
-
-
-def load_app(reference: str, folder: Path) -> Workspace[Any]:
-    """The user's workspace of `app = "module:workspace"`.
-
-    Args:
-        reference: `module:attribute`; a Workspace, or a function without arguments that returns one.
-        folder: where the settings file lies: the module is looked for there first, as in the user's own programs.
-
-    Raises:
-        AppError: in one sentence.
-    """
-    module_name, _, attribute = reference.partition(":")
-    if not module_name or not attribute:
-        raise AppError(f'app is {reference!r}; write it as "module:workspace"')
-    place = str(folder)
-    if place not in sys.path:
-        # The module is the user's own program: it is found as `python -m module` finds it in that folder.
-        sys.path.insert(0, place)
-    try:
-        found = getattr(importlib.import_module(module_name), attribute)
-        workspace = found if isinstance(found, Workspace) else found()
-    except (Exception, SystemExit) as exc:
-        raise AppError(f"the app {reference!r} cannot be loaded from {folder}: {type(exc).__name__}: {exc}") from None
-    if not isinstance(workspace, Workspace):
-        raise AppError(f"the app {reference!r} is a {type(workspace).__name__}, not a Workspace")
-    workspace.app = reference
-    workspace.app_folder = place
-    return workspace
-
-
-def open_workspace(
-    folder: str | Path | None = None, *, environ: Mapping[str, str] | None = None, app: bool = True
-) -> Workspace[Any]:
-    """The workspace of a folder with the user's application, where the settings name one (not yet opened).
-
-    Args:
-        folder: default `.agentorchestra/` in the current folder.
-        environ: replaces the process's environment.
-        app: load the application; reading the log needs none, and must work while it is broken.
-    """
-    base = Path(folder or DEFAULT_FOLDER)
-    settings = load_settings(base)
-    path = settings_path(base)
-    if settings.app is None or not app:
-        return Workspace(base, environ=environ)
-    workspace = load_app(settings.app, path.parent if path is not None else Path.cwd())
-    workspace.folder = base
-    return workspace
-
-
-@cache
-def _distribution() -> str:
-    try:
-        return metadata.version("agentorchestra")
-    except metadata.PackageNotFoundError:
-        return ""
-
-
-def _schema_of(output_type: type[Any] | None) -> dict[str, Any] | None:
-    if output_type is None:
-        return None
-    try:
-        return TypeAdapter(output_type).json_schema()
-    except Exception as exc:
-        raise SettingsError(f"output_type={output_type!r} has no JSON schema: {exc}; use a pydantic model") from None
-
-
-def _run_anywhere(work: Callable[[], Any]) -> Any:
-    """Run a coroutine function whether or not this thread has a running loop (notebooks have one)."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work())
-    outcome: dict[str, Any] = {}
-    stop: list[Callable[[], object]] = []
-
-    async def stoppable() -> Any:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        stop.append(lambda: loop.call_soon_threadsafe(task.cancel))
-        return await work()
-
-    def target() -> None:
-        try:
-            outcome["value"] = asyncio.run(stoppable())
-        except BaseException as exc:
-            outcome["error"] = exc
-
-    thread = threading.Thread(target=target, name="agentorchestra-run-sync")
-    thread.start()
-    try:
-        thread.join()
-    except BaseException:  # Ctrl-C reaches only this thread: the run is cancelled, and nothing is left behind
-        for one in stop:
-            one()
-        thread.join()
-        raise
-    if "error" in outcome:
-        raise outcome["error"]
-    return outcome["value"]
-
-
-__all__ = ["ReplayReport", "Workspace", "load_app", "load_settings", "open_workspace"]
+__all__ = ["DEFAULT_COST_USD", "DEFAULT_FOLDER", "ReplayReport", "Workspace"]

@@ -1,0 +1,209 @@
+"""What a workspace is made of: what was given to it, by name and checked."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.resources
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import (
+    BudgetError,
+    FileInputError,
+    PromptError,
+    SettingsError,
+    UnknownComponentError,
+)
+from agentorchestra.core.spec import (
+    RunManifest,
+)
+
+if TYPE_CHECKING:
+    from agentorchestra.agents.agent import Agent
+    from agentorchestra.tea.prompts import PromptLibrary
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """The tools, models and prompts of one run: the workspace's, and what was given to the run.
+
+    Attributes:
+        recorded: the manifest of a run that is replayed with nothing else than what it had, None for today's.
+    """
+
+    tools: Mapping[str, Any]
+    models: Any
+    prompts: PromptLibrary
+    recorded: RunManifest | None = None
+
+
+def tools_by_name(given: Sequence[Any]) -> dict[str, Any]:
+    """Tools by name, from tools, plain functions, and classes and objects with tools; toolkits give theirs later."""
+    from agentorchestra.tea.registering import tools_in
+
+    made: dict[str, Any] = {}
+    for one in given:
+        if is_toolkit(one):
+            continue
+        for found in tools_in(one):
+            if found.name == "done":
+                raise UnknownComponentError(
+                    "a tool cannot be named 'done': that is how agents finish; choose another name"
+                )
+            made[found.name] = found
+    return made
+
+
+def is_toolkit(one: Any) -> bool:
+    """Whether tools come from it once it is open."""
+    from agentorchestra.tea.tool import Tool
+    from agentorchestra.tea.toolkit import Toolkit
+
+    return not isinstance(one, Tool) and not isinstance(one, type) and isinstance(one, Toolkit)
+
+
+def check_arguments(files: Any, budget: Any, on_ask: Any, on_uncertain: Any, labels: Any) -> None:
+    """Refuse what type checkers would, in a sentence and before anything is written."""
+    if isinstance(files, str | Path) or not all(isinstance(one, str | Path) for one in files):
+        raise FileInputError(f"files is {files!r}; give a list of paths, e.g. files=['contract.pdf']")
+    if budget is not None and not isinstance(budget, Budget):
+        raise BudgetError(f"budget is {budget!r}; give a Budget, e.g. Budget(cost_usd=0.5)")
+    if on_ask not in (None, "wait", "deny"):
+        raise SettingsError(f"on_ask is {on_ask!r}; it is 'wait' or 'deny'")
+    if on_uncertain not in (None, "report", "ask", "retry"):
+        raise SettingsError(f"on_uncertain is {on_uncertain!r}; it is 'report', 'ask' or 'retry'")
+    for key, value in (labels or {}).items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
+
+
+def prompt_text(name: str, path: Path, prompts: PromptLibrary) -> str:
+    prompts.get(name)
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise PromptError(f"the prompt {path} cannot be read: {exc}") from None
+
+
+def check_finish(finish: str, output_type: type[Any] | None, *, native: bool) -> None:
+    if finish not in ("done", "text"):
+        raise SettingsError(f"finish is {finish!r}; it is 'done' or 'text'")
+    if finish == "text" and output_type is not None:
+        raise SettingsError(
+            f"finish='text' and output_type={getattr(output_type, '__name__', output_type)} exclude each other: "
+            "an answer in plain words has no type; leave one of them out"
+        )
+    if not native:
+        raise SettingsError(
+            "finish='text' needs a model that takes native tool calls: this one says everything in one JSON format; "
+            "leave finish out"
+        )
+
+
+def agents_by_name(
+    given: Sequence[Any], tools: Mapping[str, Any], systems: Mapping[str, Any], prompts: Any
+) -> dict[str, Any]:
+    """Agents by name; what an agent names must be there."""
+    from agentorchestra.agents.agent import Agent
+    from agentorchestra.agents.registry import builtin_agents
+
+    found: dict[str, Agent] = builtin_agents()
+    for one in given:
+        if not isinstance(one, Agent):
+            raise UnknownComponentError(f"{one!r} is not an agent; make one with agentorchestra.agents.agent.Agent")
+        taken = "a tool" if one.name in tools else "a system" if one.name in systems else ""
+        if taken or one.name == "done":
+            raise UnknownComponentError(
+                f"an agent is named {one.name!r} like {taken or 'a tool'}; give it another name"
+            )
+        found[one.name] = one
+        if one.drive is None:
+            prompts.get(one.prompt)
+    return found
+
+
+def packaged_prompts() -> list[Any]:
+    """The folders of the packaged prompts."""
+    return [importlib.resources.files(f"agentorchestra.{room}") / "prompts" for room in ("agents", "systems")]
+
+
+def systems() -> dict[str, Any]:
+    """The systems by name."""
+    from agentorchestra.systems.agentorchestra import agentorchestra
+    from agentorchestra.systems.react import react
+
+    return {"agentorchestra": agentorchestra, "react": react}
+
+
+def memories_by_name(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The memory systems by name, the packaged ones and the user's.
+
+    Raises:
+        UsageError: for one that is none, or a name that none can have.
+    """
+    from agentorchestra.tea.memory.base import check_memories
+    from agentorchestra.tea.memory.systems import builtin_memories
+
+    check_memories(given)
+    return {**builtin_memories(), **given}
+
+
+@cache
+def distribution() -> str:
+    try:
+        return metadata.version("agentorchestra")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def schema_of(output_type: type[Any] | None) -> dict[str, Any] | None:
+    if output_type is None:
+        return None
+    try:
+        return TypeAdapter(output_type).json_schema()
+    except Exception as exc:
+        raise SettingsError(f"output_type={output_type!r} has no JSON schema: {exc}; use a pydantic model") from None
+
+
+def run_anywhere(work: Callable[[], Any]) -> Any:
+    """Run a coroutine function whether or not this thread has a running loop (notebooks have one)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    outcome: dict[str, Any] = {}
+    stop: list[Callable[[], object]] = []
+
+    async def stoppable() -> Any:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        stop.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await work()
+
+    def target() -> None:
+        try:
+            outcome["value"] = asyncio.run(stoppable())
+        except BaseException as exc:
+            outcome["error"] = exc
+
+    thread = threading.Thread(target=target, name="agentorchestra-run-sync")
+    thread.start()
+    try:
+        thread.join()
+    except BaseException:  # Ctrl-C reaches only this thread: the run is cancelled, and nothing is left behind
+        for one in stop:
+            one()
+        thread.join()
+        raise
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["value"]

@@ -1,0 +1,131 @@
+"""The settings of a workspace: a file, and the environment over it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import (
+    SettingsError,
+    WorkspaceNotWritableError,
+)
+from agentorchestra.core.settings import PolicySettings, Settings
+
+if TYPE_CHECKING:
+    pass
+
+SETTINGS_FILE = "agentorchestra.toml"
+
+
+def load_settings(folder: Path) -> Settings:
+    """The settings of a workspace: `agentorchestra.toml` in its folder or the one above, then the environment.
+
+    Environment variables are named `AGENTORCHESTRA_MODEL`, `AGENTORCHESTRA_SYSTEM`, `AGENTORCHESTRA_MAX_STEPS`,
+    nested ones with two underscores (`AGENTORCHESTRA_BUDGET__COST_USD`); they win over the file.
+
+    Raises:
+        SettingsError: with the file or variable, the value, and what is allowed.
+    """
+    _refuse_unknown_variables(os.environ)
+    path = settings_path(folder)
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as exc:
+            raise SettingsError(f"{path} cannot be read: {exc}; correct it or move it away") from None
+    limits = values.get("budget")
+    if isinstance(limits, dict) and (unknown := sorted(set(limits) - set(Budget.model_fields))):
+        raise SettingsError(f"budget.{unknown[0]} in {path} is no limit; the limits: {', '.join(Budget.model_fields)}")
+    try:
+        return _settings_class()(**values)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(
+            f"{name} = {first['input']!r} in {path or 'the environment'} does not fit: {first['msg']}; "
+            "docs/settings.md lists the settings"
+        ) from None
+    except Exception as exc:  # pydantic-settings has its own error for a variable that is not JSON
+        raise SettingsError(f"the environment's AGENTORCHESTRA_ variables do not fit: {exc}") from None
+
+
+_OTHER_VARIABLES = ("WORKSPACE", "DEBUG", "TOKEN")
+"""Read by the command line; they are no settings."""
+
+
+def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
+    """Refuse a variable that names no setting: pydantic-settings would pass over it without a word.
+
+    What follows two underscores is left to the models of the settings, which refuse what they do not know; the one of
+    the budget is not of the settings alone, and passes over it.
+    """
+    prefix = "AGENTORCHESTRA_"
+    names = [name.upper() for name in Settings.model_fields]
+    for variable in sorted(environ):
+        if not variable.upper().startswith(prefix):
+            continue
+        name = variable.upper().removeprefix(prefix)
+        limits = [f"BUDGET__{field.upper()}" for field in Budget.model_fields]
+        misspelt_limit = name.startswith("BUDGET__") and name not in limits
+        if name in _OTHER_VARIABLES or (name.partition("__")[0] in names and not misspelt_limit):
+            continue
+        rules = [f"POLICY__{field.upper()}" for field in PolicySettings.model_fields]
+        close = difflib.get_close_matches(name, [*names, *_OTHER_VARIABLES, *limits, *rules], n=1)
+        guess = f"did you mean {prefix}{close[0]}? Else remove it" if close else "correct or remove it"
+        raise SettingsError(
+            f"the environment variable {variable} names no setting; {guess}; docs/settings.md lists the settings"
+        )
+
+
+@cache
+def _settings_class() -> type[Settings]:
+    from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+    class LayeredSettings(Settings, BaseSettings):
+        """Environment over file."""
+
+        model_config = SettingsConfigDict(
+            frozen=True, extra="forbid", env_prefix="AGENTORCHESTRA_", env_nested_delimiter="__"
+        )
+
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return env_settings, init_settings
+
+    return LayeredSettings
+
+
+def settings_path(folder: Path) -> Path | None:
+    """The settings file of a workspace, None where there is none.
+
+    Raises:
+        WorkspaceNotWritableError: if the folder may not be entered.
+    """
+    for candidate in (folder / SETTINGS_FILE, folder.absolute().parent / SETTINGS_FILE):
+        try:
+            if candidate.is_file():
+                return candidate
+        except PermissionError:
+            raise WorkspaceNotWritableError(
+                f"{candidate.parent} may not be entered; change its permissions, or choose another --workspace"
+            ) from None
+    return None
+
+
+__all__ = ["SETTINGS_FILE", "load_settings", "settings_path"]
