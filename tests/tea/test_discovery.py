@@ -11,10 +11,12 @@ from agentorchestra import Workspace
 from agentorchestra.agents.agent import Agent
 from agentorchestra.core.content import TextBlock, Trust
 from agentorchestra.core.errors import ScriptError
+from agentorchestra.core.events import EffectStarted
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolSchema
-from agentorchestra.core.settings import Settings
+from agentorchestra.core.query import LogQuery
+from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.tea.tool import Tool, Traits, tool_from_schema
-from agentorchestra.testing import ScriptedModel, call, decide
+from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide, say
 
 THINGS = ("ferry", "invoice", "meadow", "lantern", "compass", "harbour", "quarry", "violin", "glacier", "orchard")
 ACTS = ("book", "cancel", "count", "describe", "measure")
@@ -355,3 +357,38 @@ async def test_the_offline_model_opens_what_the_task_spells_out(tmp_path: Path) 
     async with Workspace(tmp_path, tools=many(), settings=Settings(system="react")) as ws:
         result = await ws.run(task)
     assert "count_violin_islands at Thun: 4711\nbook_meadow_east at Bern: 4711" in result.answer
+
+
+async def test_with_an_embedder_the_run_embeds_its_questions_alone(tmp_path: Path) -> None:
+    """What descriptions mean is known to the workspace; a run asks for what it looks for, and never again."""
+    seen: list[ModelRequest] = []
+    async with LoopbackModelServer(lambda body: say("")) as server:
+        profile = ModelProfile(model="letters", base_url=server.base_url, api_key_env="")
+        settings = _settings(models={"vectors": profile}, embedding_model="vectors")
+        models = {"scripted": ScriptedModel(finding(seen))}
+        async with Workspace(tmp_path, tools=many(), settings=settings, models=models) as ws:
+            result = await ws.run(TASK)
+            asked = len(server.requests)
+            report = await ws.replay(result.run_id)
+            kinds = [
+                e.data.effect["arguments"]
+                async for e in ws.log(LogQuery(runs=(result.run_id,)))
+                if isinstance(e.data, EffectStarted) and e.data.effect["kind"] == "Embed"
+            ]
+        assert result.answer == report.answer == "count_violin_islands at Thun: 4711"
+        questions = [TASK, "count violin islands"]
+        assert kinds == [{"texts": [one], "model": "vectors"} for one in questions]
+        assert len(server.requests) == asked
+
+
+async def test_a_fork_goes_on_with_what_was_open(tmp_path: Path) -> None:
+    seen: list[ModelRequest] = []
+    models = {"scripted": ScriptedModel(finding(seen)), "other": ScriptedModel(finding(seen), name="other")}
+    async with Workspace(tmp_path, tools=many(), settings=_settings(), models=models) as ws:
+        result = await ws.run(TASK)
+        found = [e.seq async for e in ws.log() if e.type == "completed" and "'opened': ['count_violin" in str(e.data)]
+        fork = await ws.fork(result.run_id, at=found[0], model="other")
+        forked = await ws.resume(fork)
+    assert forked.answer == result.answer
+    assert seen[3].model == "other"
+    assert _names(seen[3]) == _names(seen[1])

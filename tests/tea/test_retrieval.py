@@ -79,6 +79,18 @@ def test_one_that_is_added_again_replaces_what_was_there(index: Index) -> None:
     assert index.search("xylophone") == []
 
 
+def test_hostile_descriptions_are_read_in_part() -> None:
+    deep: dict[str, object] = {}
+    for _ in range(500):
+        deep = {"properties": {"inner": {"description": "x", **deep}}}
+    one = Described.of_schema("a", "send " + "word " * 1_000_000, deep)
+    assert len(one.description) == 20_000
+    assert one.parameters.count("inner") < 40
+    made = Index()
+    made.add("a", one)
+    assert _keys(made.search("send")) == ["a"]
+
+
 def test_only_among_some(index: Index) -> None:
     assert _keys(index.search("to", among=frozenset({"sendMail", "unknown"}))) == ["sendMail"]
     assert index.search("weather", among=frozenset()) == []

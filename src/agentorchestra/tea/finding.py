@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,8 @@ class Finding:
         self._vectors: MutableMapping[str, Sequence[float]] = KeptVectors(kept, model) if kept is not None else {}
         self._uses: dict[str, Counter[str]] = {kind: Counter() for kind in _COUNTED.values()}
         self._uncounted: list[str] | None = None
-        self.finder = Finder(self._made({}), model=model, uses=self._uses["tool"])
+        counted = ChainMap(self._uses["tool"], self._uses["agent"])
+        self.finder = Finder(self._made({}), model=model, uses=counted)
 
     def retriever(self, kind: str) -> Retriever:
         """One for the components of a kind, by name."""

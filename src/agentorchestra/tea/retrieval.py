@@ -40,6 +40,9 @@ MOST_POSTINGS = 20_000
 VECTORS = 1 / 3
 """The share of the vectors where an embedder is given; the rest is for words and pieces."""
 
+LONGEST_TEXT, DEEPEST = 20_000, 16
+"""Characters of a description, and of what is said of the parameters, that are read; levels of a schema."""
+
 NEAREST = 100
 """Components that are found by their vectors alone, at most: words find the others."""
 
@@ -71,8 +74,9 @@ class Described:
 
     @classmethod
     def of_schema(cls, name: str, description: str, parameters: Mapping[str, Any]) -> Described:
-        """From a function-calling schema."""
-        return cls(name, description, " ".join(_of_properties(parameters)))
+        """From a function-calling schema; of very long texts the beginning."""
+        said = " ".join(_of_properties(parameters))
+        return cls(name, description[:LONGEST_TEXT], said[:LONGEST_TEXT])
 
     @property
     def text(self) -> str:
@@ -93,18 +97,18 @@ class Match:
     score: float
 
 
-def _of_properties(schema: Mapping[str, Any]) -> Iterator[str]:
+def _of_properties(schema: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     properties = schema.get("properties")
-    if not isinstance(properties, Mapping):
+    if not isinstance(properties, Mapping) or depth > DEEPEST:
         return
     for name, inner in properties.items():
         yield str(name)
         if isinstance(inner, Mapping):
             yield str(inner.get("description") or "")
-            yield from _of_properties(inner)
+            yield from _of_properties(inner, depth + 1)
             items = inner.get("items")
             if isinstance(items, Mapping):
-                yield from _of_properties(items)
+                yield from _of_properties(items, depth + 1)
 
 
 def split(text: str) -> list[str]:
