@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from agentorchestra.core.content import MediaBlock, Trust
 from agentorchestra.core.effects import Mode
 from agentorchestra.core.errors import McpError, MissingExtraError, ToolError
 from agentorchestra.tea.toolkit import Toolkit
-from agentorchestra.tools.mcp import McpToolkit
+from agentorchestra.tools.mcp import McpToolkit, programs
 from agentorchestra.tools.mcp.connection import CLOSE_S
 from tests.mcp.support import called, calls, children, named, opened, stdio, words, written
 
@@ -180,6 +181,39 @@ async def test_what_is_no_tool_at_all_is_left_out(tmp_path: Path) -> None:
         assert len(toolkit.notes) == 3
         with pytest.raises(ToolError, match="was called, but its result is not as the protocol asks"):
             await called(toolkit, "srv_whole")
+
+
+async def test_a_line_that_is_too_long_ends_the_connection_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "MAX_LINE_BYTES", 50_000)
+    entry = raw(tmp_path, repr({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}))
+    program = tmp_path / "raw.py"
+    program.write_text(program.read_text(encoding="utf-8").replace('"no list"', '"x" * 200_000'), encoding="utf-8")
+    async with opened(written(tmp_path, srv=entry)) as toolkit:
+        with pytest.raises(
+            ToolError, match=r"\(it sent a line of more than 50,000 bytes\): the call may have happened"
+        ):
+            await called(toolkit, "srv_t")
+    program.write_text("print('x' * 200_000)", encoding="utf-8")
+    assert "cannot be used: it sent a line of more than 50,000 bytes. See whether" in await refused(
+        tmp_path / "mcp.json"
+    )
+
+
+async def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
+    entry = raw(tmp_path, repr({"tools": []}))
+    program = tmp_path / "raw.py"
+    started = (
+        "import pathlib, subprocess\n"
+        "helper = subprocess.Popen(['sleep', '600'])\n"
+        "pathlib.Path(__file__).with_name('pid').write_text(str(helper.pid))\n"
+    )
+    program.write_text(started + program.read_text(encoding="utf-8"), encoding="utf-8")
+    async with opened(written(tmp_path, srv=entry)):
+        helper = psutil.Process(int((tmp_path / "pid").read_text(encoding="utf-8")))
+        assert helper.is_running()
+    helper.wait(timeout=30)
 
 
 async def test_pages_without_end_come_to_one(tmp_path: Path) -> None:

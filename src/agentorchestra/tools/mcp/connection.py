@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from agentorchestra.core.errors import McpError, ToolError
 from agentorchestra.tools.mcp.config import Server
 from agentorchestra.tools.mcp.definitions import MAX_TOOL, MAX_TOOLS, size_of
-from agentorchestra.tools.mcp.transports import SENDING, LastWords, Sending, quiet, streams
+from agentorchestra.tools.mcp.programs import LastWords
+from agentorchestra.tools.mcp.transports import SENDING, Sending, quiet, streams
 from mcp import ClientSession, MCPError, types
 
 RECONNECT_S = 30.0
@@ -61,8 +62,9 @@ class _Attempt:
 class _Link:
     """A connection as long as it lasts."""
 
-    def __init__(self, session: ClientSession, ring: Callable[[], None]) -> None:
+    def __init__(self, session: ClientSession, words: LastWords | None, ring: Callable[[], None]) -> None:
         self.session = session
+        self.words = words
         self.ended = False
         self._ring = ring
 
@@ -152,7 +154,7 @@ class Connection:
             try:
                 return await link.session.call_tool(tool, dict(arguments))
             except MCPError as exc:
-                problem = self._problem(sending, exc)
+                problem = self._problem(sending, exc, link.words)
                 lost = exc.code == types.CONNECTION_CLOSED or bool(sending.problem)
             except ValidationError as exc:
                 raise ToolError(
@@ -257,7 +259,7 @@ class Connection:
                     client_info=types.Implementation(name="agentorchestra", version=_version()),
                 )
                 await stack.enter_async_context(session)
-                link = dispatcher.link = _Link(session, self._bell.set)
+                link = dispatcher.link = _Link(session, words, self._bell.set)
                 failure = await self._greeted(session, dispatcher)
                 if failure is None:
                     self._link = link
@@ -271,7 +273,7 @@ class Connection:
                 link.end()
             if words is not None:
                 words.close()
-        return self._failure(failure, sending, words.text if words is not None else "")
+        return self._failure(failure, sending, words)
 
     async def _greeted(self, session: ClientSession, dispatcher: _Dispatcher) -> BaseException | None:
         """Say who is there and list the tools. What goes wrong is returned: the connection is still to be closed."""
@@ -377,16 +379,17 @@ class Connection:
 
     # -- words ---------------------------------------------------------------------------------------------------------
 
-    def _problem(self, sending: Sending, exc: BaseException) -> str:
-        if sending.problem:
-            return self._cut(sending.problem)
-        words = self._cut(str(exc)) or type(exc).__name__
-        return f"HTTP {sending.status}, {words}" if sending.status >= 400 else words
+    def _problem(self, sending: Sending, exc: BaseException, words: LastWords | None) -> str:
+        known = sending.problem or (words.problem if words is not None else "")
+        if known:
+            return self._cut(known)
+        said = self._cut(str(exc)) or type(exc).__name__
+        return f"HTTP {sending.status}, {said}" if sending.status >= 400 else said
 
-    def _failure(self, exc: BaseException | None, sending: Sending, words: str) -> McpError:
+    def _failure(self, exc: BaseException | None, sending: Sending, words: LastWords | None) -> McpError:
         if exc is None:
             return McpError(f"{self._where} went away")
-        said = f". It wrote: {self._cut(words, last=True)}" if words else ""
+        said = f". It wrote: {self._cut(words.text, last=True)}" if words is not None and words.text else ""
         if isinstance(exc, McpError):
             return McpError(f"{exc}{said}")
         if sending.status in (401, 403):
@@ -395,8 +398,8 @@ class Connection:
                 "their variables are set"
             )
         return McpError(
-            f"{self._where} cannot be used: {self._problem(sending, exc)}{said or '.'} See whether it runs by itself, "
-            'or set "disabled": true to go on without it'
+            f"{self._where} cannot be used: {self._problem(sending, exc, words)}{said or '.'} See whether it runs by "
+            'itself, or set "disabled": true to go on without it'
         )
 
     def _cut(self, text: str, *, last: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""How servers are reached: programs whose last words are kept, and HTTP that says what became of each request."""
+"""How servers are reached: programs, and HTTP that says what became of each request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from mcp import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 
 from agentorchestra.core.errors import McpError
 from agentorchestra.tools.mcp.config import Server
+from agentorchestra.tools.mcp.programs import LastWords, program_streams
 
 MAX_RESPONSE_BYTES = 50_000_000
 """Of one answer over HTTP, and of one event of a stream."""
 
 _CONNECT_S = 10.0
 _GOODBYE_S = 2.0
-_LAST_WORDS = 4_000
 
 
 @dataclass
@@ -50,42 +49,6 @@ SENDING: ContextVar[Sending | None] = ContextVar("sending", default=None)
 """Of the call at hand; the SDK sends each request in the context of whoever asked for it."""
 
 
-class LastWords:
-    """The end of what a program writes to its standard error, which nobody else reads.
-
-    Attributes:
-        file: for the program to write to.
-    """
-
-    def __init__(self) -> None:
-        self._read, write = os.pipe()
-        os.set_blocking(self._read, False)
-        self.file = os.fdopen(write, "w")
-        self._tail = b""
-        asyncio.get_running_loop().add_reader(self._read, self._take)
-
-    @property
-    def text(self) -> str:
-        """As far as it is kept."""
-        return self._tail.decode("utf-8", "replace").strip()
-
-    def _take(self) -> None:
-        try:
-            data = os.read(self._read, 65_536)
-        except BlockingIOError:
-            return
-        if not data:
-            asyncio.get_running_loop().remove_reader(self._read)
-        self._tail = (self._tail + data)[-_LAST_WORDS:]
-
-    def close(self) -> None:
-        """Read what is there, then let go of the pipe."""
-        self._take()
-        asyncio.get_running_loop().remove_reader(self._read)
-        self.file.close()
-        os.close(self._read)
-
-
 @asynccontextmanager
 async def streams(server: Server, where: str, words: LastWords | None) -> AsyncIterator[Any]:
     """The SDK's pair of streams to a server.
@@ -93,22 +56,24 @@ async def streams(server: Server, where: str, words: LastWords | None) -> AsyncI
     Args:
         server: which one.
         where: for messages.
-        words: takes what a program writes to its standard error; None for HTTP.
+        words: takes what a program says besides; None for HTTP.
 
     Raises:
         McpError: if the program is not there.
     """
-    async with AsyncExitStack() as stack:
-        if words is not None:
-            yield await stack.enter_async_context(stdio_client(_program(server, where), errlog=words.file))
-        else:
-            client = await stack.enter_async_context(_Client(server))
-            yield await stack.enter_async_context(
-                streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_RESPONSE_BYTES)
-            )
+    if words is not None:
+        async with program_streams(_program(server, where), server, words) as pair:
+            yield pair
+        return
+    async with (
+        _Client(server) as client,
+        streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_RESPONSE_BYTES) as pair,
+    ):
+        yield pair
 
 
-def _program(server: Server, where: str) -> StdioServerParameters:
+def _program(server: Server, where: str) -> str:
+    """The path of its program."""
     if server.cwd is not None and not server.cwd.is_dir():
         raise McpError(f'{where} is to run in the folder {server.cwd}, which is not there; correct "cwd"')
     command: str | None = server.command
@@ -122,7 +87,7 @@ def _program(server: Server, where: str) -> StdioServerParameters:
             f"{where} starts the program {server.command!r}, which is not there or may not be run; install it, or give "
             'its whole path as "command"'
         )
-    return StdioServerParameters(command=command, args=list(server.args), env=dict(server.env), cwd=server.cwd)
+    return command
 
 
 class _Client(httpx2.AsyncClient):
@@ -205,4 +170,4 @@ def quiet() -> None:
             logger.addHandler(logging.NullHandler())
 
 
-__all__ = ["MAX_RESPONSE_BYTES", "SENDING", "LastWords", "Sending", "quiet", "streams"]
+__all__ = ["MAX_RESPONSE_BYTES", "SENDING", "Sending", "quiet", "streams"]
