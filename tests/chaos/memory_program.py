@@ -29,7 +29,7 @@ def counter(request: ModelRequest) -> ModelResponse:
     text = "\n".join(message.text for message in request.messages)
     if not request.tools:
         return say(
-            '{"summary": "tasks seen: ' + str(text.count("Task:")) + '", "insights": ["Letters can be counted."]}'
+            '{"summary": "Count: tasks seen ' + str(text.count("Task:")) + '", "insights": ["Letters can be counted."]}'
         )
     results = [message.text for message in request.messages if message.role == "tool"]
     word = re.findall(r"<task>\s*Count (\w+)", text)[0]

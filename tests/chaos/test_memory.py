@@ -32,7 +32,7 @@ WHOLE = [
     ("event", "Task"),
     ("event", "Step 1"),
     ("event", "Answer (completed)"),
-    ("summary", "tasks seen"),
+    ("summary", "Count"),
     ("insight", "Letters can be counted."),
 ]
 WRITES = {"the task": 3, "the step": 6, "the answer": 9, "the summary": 11, "the insight": 12}

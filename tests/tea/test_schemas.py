@@ -83,7 +83,7 @@ def accepts(model: type[BaseModel], value: Any) -> bool:
     return True
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(schema=SCHEMAS, values=st.lists(st.dictionaries(NAMES, VALUES, max_size=3), min_size=1, max_size=8))
 def test_schema_model_and_schema_accept_the_same_values(schema: dict[str, Any], values: list[Any]) -> None:
     model = model_of(schema)
@@ -94,6 +94,7 @@ def test_schema_model_and_schema_accept_the_same_values(schema: dict[str, Any], 
         assert accepts(model, value) is fits
 
 
+@settings(max_examples=40)
 @given(value=VALUES, needed=st.booleans())
 def test_a_recursive_definition_stays_one(value: Any, needed: bool) -> None:
     schema: dict[str, Any] = {
