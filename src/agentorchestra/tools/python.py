@@ -18,6 +18,7 @@ from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.tea.discovery import OPENING
 from agentorchestra.tea.monty import MODULES, lacks
 from agentorchestra.tea.tool import Tool, ToolResult, tool
 from agentorchestra.tools.workbench import Workbench
@@ -112,7 +113,7 @@ class PythonTool:
                 raise ToolError(error)
         if self._workbench is None:
             raise ToolError(f"{reason}, which needs a sandbox, and there is none here")
-        names = sorted((ctx.capabilities or frozenset()) - {"python", "bash", "done"})
+        names = sorted((ctx.capabilities or frozenset()) - {"python", "bash", "done", *OPENING})
         ended = await self._workbench.run(ctx, "python", code, names)
         return self._workbench.result(ended, note=f"[run in the sandbox: {reason}]")
 
