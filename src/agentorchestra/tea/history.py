@@ -19,6 +19,7 @@ from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import ComponentNameError, LifecycleError, VersionError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.tea.config import ComponentConfig
+from agentorchestra.tea.discovery import OPENING
 
 LifeState = Literal["candidate", "active", "deprecated", "archived"]
 NEXT: dict[str, tuple[LifeState, ...]] = {
@@ -30,8 +31,8 @@ NEXT: dict[str, tuple[LifeState, ...]] = {
 """From which state a version may go to which."""
 
 LONGEST_NAME = 64
-RESERVED_NAMES = frozenset({"done"})
-"""`done` is how agents finish."""
+RESERVED_NAMES = frozenset({"done", *OPENING})
+"""`done` is how agents finish; the others are how they find what they may call."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
