@@ -38,7 +38,7 @@ from agentorchestra.loop import (
 )
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import CHARS_PER_TOKEN
-from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.session import OF_EVERY_AGENT, Session
 from agentorchestra.tea.discovery import Finder
 from agentorchestra.tea.functions import Functions, python_name
 from agentorchestra.tea.memory.base import MemoryFactory
@@ -143,8 +143,8 @@ def tools_of(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:
     """
     found: list[Tool[..., Any]] = []
     for name in spec.tools:
-        if name in kit.environments or name == "done":
-            continue
+        if name in kit.environments or name in OF_EVERY_AGENT:
+            continue  # environments give actions; these every agent has of its own
         tool = kit.tools.get(name)
         if tool is None:
             raise UnknownComponentError(f"no tool {name!r} is registered; registered: {', '.join(sorted(kit.tools))}")

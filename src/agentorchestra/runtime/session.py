@@ -67,8 +67,8 @@ _DECISIONS = ("decision", "final")
 _LAZY = frozenset({EffectKind.RECEIVE})
 """Kinds whose record need not be awaited: it is committed before any row that comes after it."""
 
-_COMMON_TOOLS = frozenset({"done", "find_tools", "find_agents", "open_tools"})
-"""What every agent may call: to finish, and to find what it may call."""
+OF_EVERY_AGENT = frozenset({"done", "find_tools", "find_agents", "open_tools"})
+"""What every agent may call: to finish, and to find what it may call. They are made for it: it passes none on."""
 
 _OF_THE_DOOR = frozenset({"approval", "uncertain"})
 """Segments of branches on which the door itself asks."""
@@ -186,7 +186,7 @@ class Session(Generic[Deps]):
             now=run.manifest.began or run.manifest.created,
             node=run.budget,
             actor="run",
-            capabilities=frozenset(run.manifest.tools) | _COMMON_TOOLS,
+            capabilities=frozenset(run.manifest.tools) | OF_EVERY_AGENT,
             model=run.manifest.model,
         )
 
@@ -986,8 +986,8 @@ class Session(Generic[Deps]):
         if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
             spec = AgentSpec.model_validate(effect.arguments)
             branch = f"{key.path}.{_segment(spec.name)}"
-            wanted = frozenset(spec.tools) | _COMMON_TOOLS
-            capabilities = wanted if capabilities is None else wanted & (capabilities | _COMMON_TOOLS)
+            wanted = frozenset(spec.tools) | OF_EVERY_AGENT
+            capabilities = wanted if capabilities is None else wanted & (capabilities | OF_EVERY_AGENT)
             began = self.run.active_s()
             carve = spec.budget or Budget()
             node = BudgetNode(
@@ -1273,4 +1273,4 @@ def _handle(key: EffectKey, effect: Effect) -> Outcome:
     return Outcome(value={"key": str(key), "actor": str(effect.arguments.get("name", ""))}, trust=Trust.SYSTEM)
 
 
-__all__ = ["Session", "Spawned", "Vars"]
+__all__ = ["OF_EVERY_AGENT", "Session", "Spawned", "Vars"]

@@ -279,3 +279,21 @@ def test_what_an_agent_says_is_in_its_tool() -> None:
     assert one.content_hash != a2t(SCRIBE)[0].content_hash
     with pytest.raises(ValueError):
         one.arguments_model.model_validate({"task": "x", "instance": "a" * 65})
+
+
+async def test_an_agent_that_holds_what_its_caller_holds_does_so_behind_a_tool(tmp_path: Path) -> None:
+    """Not the tool itself: it would ask itself for ever. Nor what every agent has of its own."""
+    seen: list[set[str]] = []
+
+    def looks(request: ModelRequest) -> ModelResponse:
+        seen.append({one.name for one in request.tools})
+        return decide(calls=[call("done", answer="seen")])
+
+    async def probe(session: Session[Any]) -> Any:
+        return (await session.call_tool("anything", task="look")).value
+
+    anything = Agent(name="anything", description="Does what you can.", prompt="worker", tools=None)
+    async with workspace(tmp_path, probe, tools=[write_down, *a2t(anything)]) as ws:
+        result = await ws.run("probe", system="probe", model=ScriptedModel(looks))
+    assert result.answer == "seen"
+    assert {"write_down", "done"} <= seen[0] and "anything" not in seen[0]

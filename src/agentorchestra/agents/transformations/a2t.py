@@ -12,6 +12,7 @@ from agentorchestra.core.errors import ToolError, TransformationError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.runtime.session import OF_EVERY_AGENT
 from agentorchestra.tea.actions import tool_result
 from agentorchestra.tea.tool import Tool, ToolResult, Traits, tool_from_schema
 from agentorchestra.tea.transformations.base import Carried, Transformation
@@ -93,7 +94,7 @@ def spec_of(agent: Agent, task: str, ctx: Any, *, context: str = "", instance: s
         by: the tool or environment that asks: an agent that holds what its caller holds does not get that too.
     """
     held = ctx.capabilities or frozenset()
-    tools = agent.reach(tuple(sorted(held - {"done", by})))
+    tools = agent.reach(tuple(sorted(held - OF_EVERY_AGENT - {by})))
     told: tuple[Block, ...] = ()
     if context.strip():
         trust = lowest(Trust.AGENT, ctx.seen_trust, *(one.trust for one in ctx.provenance))
