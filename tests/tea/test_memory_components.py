@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.core.errors import SourceError
+from agentorchestra.core.errors import SourceError, UnknownComponentError
 from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
@@ -58,6 +58,24 @@ async def test_a_memory_system_is_registered_changed_and_restored(tmp_path: Path
         assert (await ws.replay(result.run_id)).answer == "yes"
         (code,) = await server.vars("diary")
         assert code.role == "memory code" and code.value.startswith("class Diary:")
+
+
+async def test_a_saved_memory_system_is_used_elsewhere_by_who_stands_for_it(tmp_path: Path) -> None:
+    async with Workspace(tmp_path / "a", store=MemoryStore(), environ={}) as ws:
+        await ws.memory_components.register(source=DIARY)
+        await ws.memory_components.save(tmp_path / "memories.json")
+    options: dict[str, Any] = {"system": "react", "session": "s", "memory": "diary"}
+    async with Workspace(tmp_path / "b", store=MemoryStore(), environ={}) as ws:
+        await ws.memory_components.load(tmp_path / "memories.json", trusted=True)
+        model = ScriptedModel([decide(calls=[call("done", answer="yes")])] * 2)
+        for _ in range(2):
+            assert (await ws.run("Is it?", model=model, **options)).answer == "yes"
+    async with Workspace(tmp_path / "c", store=MemoryStore(), environ={}) as ws:
+        await ws.memory_components.load(tmp_path / "memories.json")
+        with pytest.raises(
+            UnknownComponentError, match=r"memory diary@1\.0\.0 came from elsewhere, and the code of memories"
+        ):
+            await ws.create("Is it?", model="offline", **options)
 
 
 async def test_source_that_is_no_memory_system_is_refused(tmp_path: Path) -> None:

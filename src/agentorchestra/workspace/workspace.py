@@ -1565,6 +1565,9 @@ class Workspace(Generic[Deps]):
 
         name = self.settings.memory if given is None else given
         if name not in ("", NONE, *self.memories):
+            failure = self._components.memories.failures().get(name)
+            if failure is not None:
+                raise UnknownComponentError(failure)
             near = difflib.get_close_matches(name, [NONE, *self.memories], n=1)
             guess = f"did you mean {near[0]}?" if near else f"there are: {', '.join([NONE, *sorted(self.memories)])}"
             raise UnknownComponentError(f"no memory system {name!r}; {guess}")
