@@ -12,14 +12,17 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.kit import Kit, System
 from agentorchestra.core.content import Source, TextBlock, Trust, lowest
+from agentorchestra.core.errors import ToolError
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.vars import KEPT
 
 MOST_EXCHANGES = 20
 """Earlier tasks that an agent is told; older ones are forgotten."""
-LONGEST_TEXT = 4_000
+LONGEST_TEXT = 2_000
 """Characters of a task or an answer that are kept."""
+MOST_INSTANCES = 100
+"""Identities of one agent, over all runs of a session: a caller may make up names."""
 
 
 def kept_name(agent: str, instance: str) -> str:
@@ -30,8 +33,15 @@ def kept_name(agent: str, instance: str) -> str:
 async def remembering(
     spec: AgentSpec, session: Session[Any], kit: Kit, drive: System, *, agent: str, instance: str
 ) -> AgentResult:
-    """Drive an agent that is told what it was asked before under this identity, and keeps what it answers now."""
+    """Drive an agent that is told what it was asked before under this identity, and keeps what it answers now.
+
+    Raises:
+        ToolError: for one identity too many.
+    """
     name = kept_name(agent, instance)
+    others = [one for one in session.vars if one.startswith(kept_name(agent, "")) and one != name]
+    if len(others) >= MOST_INSTANCES and name not in session.vars:
+        raise ToolError(f"{agent} works under {len(others)} names already; ask one of those, e.g. {_last(others[0])!r}")
     held = session.vars.get(name)
     earlier: list[JsonValue] = [one for one in held if isinstance(one, dict)] if isinstance(held, list) else []
     told = spec
@@ -49,6 +59,10 @@ async def remembering(
     }
     session.vars[name] = [*earlier, exchange][-MOST_EXCHANGES:]
     return result
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _trust(exchange: JsonValue) -> Trust:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentorchestra import ActionEnvironment, Agent, Condition, RunContext, a2e, a2t, action, compose, e2a, t2a, tool
+from agentorchestra.agents import remembering
 from agentorchestra.agents.transformations.a2e import human
 from agentorchestra.agents.transformations.e2a import _move
 from agentorchestra.core.messages import ModelRequest, ModelResponse
@@ -297,3 +298,22 @@ async def test_an_agent_that_holds_what_its_caller_holds_does_so_behind_a_tool(t
         result = await ws.run("probe", system="probe", model=ScriptedModel(looks))
     assert result.answer == "seen"
     assert {"write_down", "done"} <= seen[0] and "anything" not in seen[0]
+
+
+async def test_names_are_not_made_up_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remembering, "MOST_INSTANCES", 2)
+    monkeypatch.setattr(remembering, "MOST_EXCHANGES", 2)
+
+    async def probe(session: Session[Any]) -> list[Any]:
+        asked = [("a", "1"), ("b", "2"), ("c", "3"), ("a", "4"), ("a", "5"), ("a", "6" * 5000), ("a", "7")]
+        return [
+            one.value or one.error
+            for one in [await session.call_tool("scribe", task=task, instance=name) for name, task in asked]
+        ]
+
+    async with workspace(tmp_path, probe, tools=a2t(SCRIBE)) as ws:
+        result = await ws.run("probe", system="probe", model=ScriptedModel(remembers))
+    assert result.answer == str(
+        ["-", "-", "scribe works under 2 names already; ask one of those, e.g. 'a'", "1", "1 4", "4 5",
+         f"5 {'6' * remembering.LONGEST_TEXT}"]
+    )  # fmt: skip
