@@ -88,3 +88,22 @@ class Later:
 async def test_tools_may_come_from_a_toolkit_that_is_opened_later(tmp_path: Path) -> None:
     async with Workspace(tmp_path, tools=[Later()], agents=[agent(tools=("later_search",))]) as ws:
         assert "clerk" in ws.agents
+
+
+async def test_what_it_says_survives_being_saved_and_loaded(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {
+        "competencies": ("selling",),
+        "objectives": ("an empty shop",),
+        "relationships": (Relationship("hierarchical", "worker", leads=True, note="in the shop"),),
+        "remembers": True,
+    }
+    async with Workspace(tmp_path / "one", agents=[agent(**fields)]) as ws:
+        await ws.acp.save(tmp_path / "agents.json")
+        known = await ws.acp.info("clerk")
+    async with Workspace(tmp_path / "two") as ws:
+        await ws.acp.load(tmp_path / "agents.json")
+        found = await ws.acp.info("clerk")
+        assert (found.description, found.metadata, found.content_hash) == (
+            known.description, known.metadata, known.content_hash,
+        )  # fmt: skip
+        assert await ws.acp.get("clerk") == agent(**fields)
