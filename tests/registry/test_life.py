@@ -11,7 +11,7 @@ from agentorchestra import Workspace, tool
 from agentorchestra.agents.agent import Agent
 from agentorchestra.core.errors import LifecycleError, NotAllowedError, UnknownComponentError, UsageError, VersionError
 from agentorchestra.testing import ScriptedModel, call
-from tests.registry.support import PRICE, shop
+from tests.registry.support import PRICE, imported, shop
 from tests.runtime.counter import Counter
 
 DEARER = PRICE.replace("12.5", "13.5")
@@ -184,3 +184,44 @@ async def test_what_cannot_be_made_again_is_noted_in_the_runs(tmp_path: Path) ->
         assert any("No module named 'shop_of_that_day'" in str(note) for note in notes), notes
         with pytest.raises(VersionError, match="No module named 'shop_of_that_day'"):
             await ws.tcp.invoke("sell", {"item": "a"})
+
+
+async def test_another_implementation_gives_nobody_a_right(tmp_path: Path) -> None:
+    price_of = imported(tmp_path, PRICE).price_of
+    async with Workspace(tmp_path / "ws", tools=[price_of]) as ws:
+        # It is registered already, by being at hand: who may invoke it is said of the version that is there.
+        await ws.tcp.register(price_of, invokers=["worker"])
+        with pytest.raises(NotAllowedError, match="may be called by worker only"):
+            await ws.tcp.invoke("price_of", {"item": "a"})
+        await ws.tcp.update("price_of", source=PRICE.replace("12.5", "13.5"))
+        with pytest.raises(NotAllowedError, match="may be called by worker only"):
+            await ws.tcp.invoke("price_of", {"item": "a"})
+        await ws.tcp.save(tmp_path / "tools.json")
+    async with shop(tmp_path, PRICE.replace("12.5", "14.5")) as ws:  # the module was edited
+        await ws.tcp.restore("price_of", "1.0.2")
+        assert [one.invokers for one in await ws.tcp.versions("price_of")] == [("worker",)] * 3
+        with pytest.raises(NotAllowedError, match="may be called by worker only"):
+            await ws.tcp.invoke("price_of", {"item": "a"})
+        await ws.tcp.register(path=_file(tmp_path, PRICE), invokers=["user"])
+        assert (await ws.tcp.invoke("price_of", {"item": "a"})).value == 12.5
+    async with Workspace(tmp_path / "other", tools=[imported(tmp_path, PRICE).price_of]) as ws:
+        await ws.tcp.load(tmp_path / "tools.json", trusted=True)
+        assert (await ws.tcp.versions("price_of"))[-1].invokers == ("worker",)
+
+
+def _file(folder: Path, text: str) -> Path:
+    (folder / "shop.py").write_text(text, encoding="utf-8")
+    return folder / "shop.py"
+
+
+async def test_whoever_reads_foreign_code_and_stands_for_it_has_it_as_their_own(tmp_path: Path) -> None:
+    text = "def twice(number: int) -> int:\n    return 2 * number\n"
+    async with Workspace(tmp_path / "ws") as ws:
+        await ws.tcp.register(source=text, name="twice", trusted=False)
+        assert (await ws.tcp.versions("twice"))[0].foreign
+        await ws.tcp.register(source=text)
+    async with Workspace(tmp_path / "ws") as ws:
+        assert not (await ws.tcp.versions("twice"))[0].foreign
+        assert (await ws.tcp.get("twice"))(number=4) == 8
+        await ws.tcp.register(source=text, name="twice", trusted=False)  # the same words again are still theirs
+        assert not (await ws.tcp.versions("twice"))[0].foreign

@@ -21,6 +21,8 @@ from agentorchestra.core.errors import (
     ToolDefinitionError,
     UsageError,
 )
+from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.tea.registering import read_manifest
 from tests.registry.support import PRICE
 
 TWICE = "def twice(number: int) -> int:\n    return 2 * number\n"
@@ -270,3 +272,92 @@ async def test_what_fails_when_it_is_called_is_an_outcome(ws: Workspace) -> None
     assert raised.value.status == "timeout"
     with pytest.raises(InvocationError, match=r"fails: number .* its arguments: number \(integer, required\)|number"):
         (await ws.tcp.invoke("fails", {"number": "many"})).result()
+
+
+async def test_a_file_that_a_manifest_names_is_watched_too(ws: Workspace, tmp_path: Path) -> None:
+    manifest, source = tmp_path / "tools.json", tmp_path / "twice.py"
+    source.write_text(TWICE)
+    entries = [{"kind": "tool", "name": "twice", "file": "twice.py"}]
+    (tmp_path / "inner.json").write_text(_manifest(entries))
+    manifest.write_text(_manifest(include=["inner.json"]))
+    await ws.tcp.register(path=manifest, invokers=["user"])
+    source.write_text(TWICE.replace("2 *", "20 *"))
+    assert await _value(ws, "twice", number=4) == 80
+    assert [one.invokers for one in await ws.tcp.versions("twice")] == [("user",), ("user",)]
+
+
+async def test_a_manifest_that_changed_is_taken_whole_or_not(ws: Workspace, tmp_path: Path) -> None:
+    manifest = tmp_path / "tools.json"
+    held = {"kind": "tool", "name": "zwice", "version": "1.0.0", "source": TWICE.replace("twice", "zwice")}
+    first = {"kind": "tool", "name": "twice", "source": TWICE}
+    manifest.write_text(_manifest([first, held]))
+    await ws.tcp.register(path=manifest)
+    changed = [
+        {**first, "source": TWICE.replace("2 *", "20 *")},
+        {**held, "source": str(held["source"]).replace("2 *", "3 *")},
+    ]
+    manifest.write_text(_manifest(changed))
+    with pytest.raises(UsageError, match=r"zwice@1\.0\.0 is registered with other content"):
+        await ws.tcp.list()
+    assert await _value(ws, "twice", number=4) == 8
+
+
+async def test_what_several_manifests_include_is_read_once(ws: Workspace, tmp_path: Path) -> None:
+    for depth in range(18):
+        (tmp_path / f"m{depth}.json").write_text(_manifest(include=[f"m{depth + 1}.json"] * 2))
+    (tmp_path / "m18.json").write_text(_manifest([{"kind": "tool", "name": "twice", "source": TWICE}]))
+    read: dict[Path, Any] = {}
+    assert len(read_manifest(tmp_path / "m0.json", read=read)) == 1
+    await ws.tcp.register(path=tmp_path / "m0.json")
+    assert await _value(ws, "twice", number=4) == 8
+
+
+ODD: dict[str, tuple[Callable[[Workspace, Any], Any], list[Any], str]] = {
+    "name": (lambda ws, odd: ws.tcp.register(source=TWICE, name=odd), [3, b"x", ["x"]], "the name of a tool is"),
+    "version": (lambda ws, odd: ws.tcp.register(source=TWICE, version=odd), [3, "1", "1.2.x"], "versions look like"),
+    "author": (lambda ws, odd: ws.tcp.register(source=TWICE, author=odd), [None, 3], "give text"),
+    "reason": (lambda ws, odd: ws.tcp.register(source=TWICE, reason=odd), [b"x", "\ud800"], "give text"),
+    "invokers": (lambda ws, odd: ws.tcp.register(source=TWICE, invokers=odd), ["user", [1], [""]], "give a list"),
+    "source": (lambda ws, odd: ws.tcp.register(source=odd), [b"x = 1", 3, "x = '\ud800'"], "source"),
+    "path": (lambda ws, odd: ws.tcp.register(path=odd), [3, "a\0b", "a" * 5000, "a" * 3000], "path|cannot be read"),
+    "prompt": (lambda ws, odd: ws.prompt_components.register(source=odd), [b"x", f"{PROMPT}\ud800"], "source"),
+    "environment": (lambda ws, odd: ws.ecp.register(odd), [print, lambda: None, lambda: 1 / 0, int], "no environment"),
+    "get": (lambda ws, odd: ws.tcp.get(odd), [None, [1], "x" * 10**6], "no tool"),
+    "get version": (lambda ws, odd: ws.tcp.get("python", odd), [[1], 3], "has no version"),
+    "retrieve": (lambda ws, odd: ws.tcp.retrieve(odd), [None, b"x"], "are text"),
+    "setvars": (lambda ws, odd: ws.tcp.setvars("python", odd), [None, ["code"]], "by name"),
+    "save": (lambda ws, odd: ws.tcp.save(odd), [None, 3], "no path"),
+    "load": (lambda ws, odd: ws.tcp.load(odd), [None, "a\0"], "no path"),
+    "arguments": (lambda ws, odd: ws.tcp.invoke("todo", odd), [[1], "x", {1: 2}, {"a": 10**5000}], "arguments"),
+    "parameters": (
+        lambda ws, odd: ws.tcp.register_definition(name="odd", description="x", parameters=odd),
+        [
+            None,
+            {"type": "object", "required": [[1]]},
+            {"type": "object", "properties": {"a": {"enum": 3}}},
+            {"type": "object", "properties": {"a": {"default": float("nan")}}},
+            {"type": "object", "properties": {"a": {"default": b"x"}}},
+        ],
+        "definition|JSON schema",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+async def test_odd_input(case: str) -> None:
+    work, odd, said = ODD[case]
+    async with Workspace(store=MemoryStore()) as ws:
+        for one in odd:
+            await _refused(ws, lambda one=one: work(ws, one), UsageError, f"{said}|cannot be written as JSON")  # type: ignore[misc]
+        await ws.tcp.contract()
+
+
+async def test_a_schema_that_refers_to_itself(ws: Workspace) -> None:
+    loop: dict[str, Any] = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/A"}},
+        "$defs": {"A": {"$ref": "#/$defs/A"}},
+    }
+    await ws.tcp.register_definition(name="loop", description="x", parameters=loop)
+    outcome = await ws.tcp.invoke("loop", {"a": 1})
+    assert outcome.status == "mistake" and "refers to itself" in (outcome.error or "")

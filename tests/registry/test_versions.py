@@ -201,3 +201,29 @@ async def test_of_two_tools_in_one_module_each_is_other_content(tmp_path: Path) 
         assert (await ws.tcp.invoke("count", {"number": 1})).value == 3
         await ws.tcp.restore("count", "1.0.0")
         assert (await ws.tcp.invoke("count", {"number": 1})).value == 2
+
+
+async def test_the_same_content_under_a_version_that_is_written_down(tmp_path: Path) -> None:
+    def half(number: int) -> float:
+        """Half a number."""
+        return number / 2
+
+    async with Workspace(tmp_path / "ws") as ws:
+        await ws.tcp.register(half)
+        (config,) = await ws.tcp.register(half, version="2.0.0")
+        assert (config.version, (await ws.tcp.info("half")).version) == ("2.0.0", "2.0.0")
+        assert (await ws.tcp.invoke("half", {"number": 3})).value == 1.5
+        await ws.tcp.register(half, version="1.0.0")
+        assert (await ws.tcp.info("half")).version == "1.0.0"
+        assert (await ws.tcp.invoke("half", {"number": 3})).value == 1.5
+        assert len(await ws.tcp.versions("half")) == 2
+
+
+async def test_an_unregistered_tool_comes_back_where_only_the_text_around_it_changed(tmp_path: Path) -> None:
+    text = PRICE.replace('effect="pure"', 'effect="pure", version="1.4.0"')
+    async with Workspace(tmp_path / "ws") as ws:
+        await ws.tcp.register(imported(tmp_path, text).price_of)
+        await ws.tcp.unregister("price_of")
+        await ws.tcp.register(imported(tmp_path, f"{text}\n# more\n").price_of)
+        assert (await ws.tcp.invoke("price_of", {"item": "a"})).value == 12.5
+        assert [one.version for one in await ws.tcp.versions("price_of")] == ["1.4.0"]

@@ -134,7 +134,7 @@ _SENTENCE_END = re.compile(r"[.!?] (?=[^a-z\d])")
 def parameter_lines(schema: Mapping[str, Any]) -> list[str]:
     """A line for each parameter of a JSON schema, in words."""
     required = schema.get("required")
-    needed = set(required) if isinstance(required, list) else set()
+    needed = [*required] if isinstance(required, list) else []
     properties = schema.get("properties")
     lines = []
     for name, inner in properties.items() if isinstance(properties, Mapping) else ():
@@ -145,16 +145,22 @@ def parameter_lines(schema: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _type(schema: Mapping[str, Any]) -> str:
-    if "enum" in schema:
+_DEEPEST = 10
+"""So deep a type is told; schemas come from elsewhere too."""
+
+
+def _type(schema: Any, depth: int = 0) -> str:
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return "any"
+    if isinstance(schema.get("enum"), list):
         return "one of " + ", ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
     for several in ("anyOf", "oneOf"):
         if isinstance(schema.get(several), list):
-            return " or ".join(_type(one) for one in schema[several])
+            return " or ".join(_type(one, depth + 1) for one in schema[several])
     kind = schema.get("type", "any")
     if kind == "array" and isinstance(schema.get("items"), Mapping):
-        return f"list of {_type(schema['items'])}"
-    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+        return f"list of {_type(schema['items'], depth + 1)}"
+    return " or ".join(str(one) for one in kind) if isinstance(kind, list) else str(kind)
 
 
 def _said(value: JsonValue) -> str:

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict
 from agentorchestra.core.errors import (
     LifecycleError,
     NotAllowedError,
-    SourceError,
     UnknownComponentError,
+    UsageError,
     VersionError,
 )
 from agentorchestra.core.ids import sha256_text
@@ -71,6 +71,18 @@ class By(BaseModel):
     author: str = "user"
     reason: str = ""
     run: str = ""
+
+
+def by_whom(author: str, reason: str, run: str) -> By:
+    """Who does it, as an operation is told.
+
+    Raises:
+        UsageError: for what is no text.
+    """
+    for what, said in (("author", author), ("reason", reason), ("run", run)):
+        if not isinstance(said, str):
+            raise UsageError(f"{what}={said!r}; give text")
+    return By(author=author, reason=reason, run=run)
 
 
 class New(NamedTuple, Generic[T]):
@@ -239,6 +251,13 @@ class ContextManager(Generic[T]):
             if held.config.content_hash == config.content_hash and explicit:
                 # The text around it changed, not the component itself, whose version its author wrote down.
                 yield self._entry(name, "same", version=chosen, identity=identity)
+                is_it = history.current == chosen and not history.hidden
+                if is_it or alone or state != "active" or history.pinned:
+                    return
+                if not by_code:
+                    yield from self._to_active(history, chosen, by)
+                elif history.by_code and not history.hidden and held.state in ("active", "deprecated"):
+                    yield self._entry(name, "activated", version=chosen, by_code=True)
                 return
             raise VersionError(
                 f"{self.kind.name} {name}@{chosen} is registered with other content (made {held.created:%Y-%m-%d}"
@@ -247,6 +266,8 @@ class ContextManager(Generic[T]):
         current = state == "active" and not alone and not (history is not None and history.pinned)
         config = config.model_copy(update={"version": chosen, "state": "active"})
         before = history.current if history is not None else None
+        if by_code and history is not None and before is not None:
+            invokers = history.version(before).invokers  # an edit gives nobody a right
         yield self._entry(
             name,
             "registered",
@@ -344,11 +365,12 @@ class ContextManager(Generic[T]):
         Raises:
             UnknownComponentError: with the nearest names.
         """
-        found = self.registry.history(self.kind.name, name)
+        asked: object = name
+        found = self.registry.history(self.kind.name, name) if isinstance(asked, str) else None
         if found is not None and (hidden or (found.usable and (not found.by_code or name in self._given))):
             return found
         names = self.names()
-        close = difflib.get_close_matches(str(name), names, n=3)
+        close = difflib.get_close_matches(str(name)[:200], names, n=3)
         guess = f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(names[:20]) or 'none'}"
         gone = " any more (it was unregistered; restore it)" if found is not None and found.hidden else ""
         raise UnknownComponentError(f"no {self.kind.name} {str(name)[:80]!r}{gone}; {guess}")
@@ -380,7 +402,7 @@ class ContextManager(Generic[T]):
                 return self._loaded[key]
         try:
             self._loaded[key] = await self._make(name, wanted)
-        except (SourceError, VersionError) as exc:
+        except UsageError as exc:
             self._failed[key] = str(exc)
             return None
         self._failed.pop(key, None)
@@ -516,13 +538,14 @@ class ContextManager(Generic[T]):
         needs: bool = False,
     ) -> list[ComponentConfig]:
         """`register` for several: all of them or none."""
-        if invokers is not None and self.kind.limited is None:
-            raise NotAllowedError(f"who may invoke {self.kind.plural} cannot be limited; leave invokers out")
+        self._check_invokers(invokers)
         if state not in ("active", "candidate"):
-            raise LifecycleError(f"a new version cannot be {state}; register it as active or candidate")
+            raise LifecycleError(f"a new version cannot be {state!r}; register it as active or candidate")
         named: dict[str, tuple[T, str, Made | None, str | None]] = {}
         for name, given, made, version in new:
             checked_component_name(self.kind.name, name)
+            if version is not None:
+                checked_component_version(f"{self.kind.name} {name!r}", version)
             if name in named:
                 raise VersionError(f"two of the {self.kind.plural} are called {name!r}; give one another name")
             one = self.kind.renamed(given, name, version or self.kind.version_of(given))
@@ -537,11 +560,13 @@ class ContextManager(Generic[T]):
         def plan() -> Iterable[Entry]:
             for name, (one, identity, made, version) in named.items():
                 history = self.registry.history(self.kind.name, name)
-                known = history.known_as(identity) if history is not None else None
-                if history is not None and known is not None and version in (None, known):
-                    if state == "active" and not history.pinned and (history.current != known or history.hidden):
-                        yield from self._to_active(history, known, by)
+                known = history.known_as(identity, version) if history is not None else None
+                if history is not None and known is not None:
+                    yield from self._again(history, known, by, state=state, trusted=trusted, invokers=invokers)
                     continue
+                limits = invokers
+                if needs and invokers is None and history is not None:
+                    limits = history.version().invokers  # another implementation gives nobody a right
                 yield from self._registered(
                     name,
                     one,
@@ -553,19 +578,49 @@ class ContextManager(Generic[T]):
                     state=state,
                     trusted=trusted,
                     parent=parent,
-                    invokers=invokers,
+                    invokers=limits,
                 )
 
         await self.registry.write(plan)
         done = []
-        for name, (one, identity, _, _) in named.items():
+        for name, (one, identity, _, version) in named.items():
             history = self._history(name, hidden=True)
-            chosen = history.known_as(identity) or ""
+            chosen = version or history.known_as(identity) or ""
             if trusted:
                 held = self._limited(self.kind.renamed(one, name, chosen), history.version(chosen))
                 self._loaded[name, chosen] = held
             done.append(self.info(name, chosen))
         return done
+
+    def _check_invokers(self, invokers: Sequence[str] | None) -> None:
+        if invokers is None:
+            return
+        if self.kind.limited is None:
+            raise NotAllowedError(f"who may invoke {self.kind.plural} cannot be limited; leave invokers out")
+        listed: list[object] = [*invokers]
+        if isinstance(invokers, str) or not all(isinstance(one, str) and one for one in listed):
+            raise NotAllowedError(
+                f"invokers={invokers!r}; give a list of names of agents, and 'user' for calls outside of runs"
+            )
+
+    def _again(
+        self,
+        history: History,
+        version: str,
+        by: By,
+        *,
+        state: LifeState,
+        trusted: bool,
+        invokers: Sequence[str] | None,
+    ) -> Iterable[Entry]:
+        """The entries for content that is registered again: what is said of it now, where that is something else."""
+        held = history.version(version)
+        if trusted and held.foreign:
+            yield self._entry(history.name, "loaded", versions=[version])  # the user stands for it from now on
+        if invokers is not None and held.invokers != tuple(invokers):
+            yield self._entry(history.name, "limited", version=version, invokers=[*invokers], **by.model_dump())
+        if state == "active" and not history.pinned and (history.current != version or history.hidden):
+            yield from self._to_active(history, version, by)
 
     def _to_active(self, history: History, version: str, by: By) -> Iterable[Entry]:
         state = history.version(version).state
@@ -721,5 +776,6 @@ __all__ = [
     "KindName",
     "New",
     "Operation",
+    "by_whom",
     "first_sentence",
 ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
 from typing import Any
 
 from agentorchestra.core.content import Trust
-from agentorchestra.core.errors import ToolError
+from agentorchestra.core.errors import ToolDefinitionError, ToolError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.tea.tool import Tool, tool_from_schema
 
@@ -22,12 +24,36 @@ def defined_tool(schema: ToolSchema) -> Tool[..., Any]:
         ToolDefinitionError: for a name or schema that no tool can have.
     """
 
+    problem = _problem(schema)
+    if problem:
+        raise ToolDefinitionError(f"the parameters of the tool {schema.name!r} are no JSON schema: {problem}")
+
     def absent(**_arguments: Any) -> None:
         raise ToolError(
             f"the tool {schema.name!r} is known by its definition only; register it with code to have it called"
         )
 
     return tool_from_schema(absent, schema, effect="pure", source=_SOURCE, trust=Trust(schema.trust))
+
+
+def _problem(schema: ToolSchema) -> str:
+    try:
+        return _problem_of(json.dumps(schema.parameters, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as exc:
+        return f"they cannot be written as JSON ({str(exc)[:120]})"
+
+
+@lru_cache(maxsize=4096)
+def _problem_of(text: str) -> str:
+    import jsonschema  # here: it is needed only where a schema comes from elsewhere
+
+    try:
+        jsonschema.Draft202012Validator.check_schema(json.loads(text))
+    except jsonschema.SchemaError as exc:
+        return f"{exc.json_path}: {exc.message[:200]}"
+    except RecursionError:
+        return "they are nested too deep"
+    return ""
 
 
 def is_definition(tool: Tool[..., Any]) -> bool:

@@ -158,7 +158,7 @@ class History:
             case "registered":
                 version = str(body["version"])
                 self._bodies[version] = {**body, "created": change.ts}
-                self._by_identity.setdefault(str(body["identity"]), version)
+                self._by_identity[str(body["identity"])] = version
                 self._parsed.pop(version, None)
                 if body.get("current"):
                     self._choose(version, bool(body.get("by_code")))
@@ -169,7 +169,11 @@ class History:
                 self._bodies[version] = {**self._bodies[version], "state": body["state"], "why": body.get("reason", "")}
                 self._parsed.pop(version, None)
             case "same":
-                self._by_identity.setdefault(str(body["identity"]), str(body["version"]))
+                self._by_identity[str(body["identity"])] = str(body["version"])
+            case "limited":
+                version = str(body["version"])
+                self._bodies[version] = {**self._bodies[version], "invokers": body["invokers"]}
+                self._parsed.pop(version, None)
             case "loaded":
                 # This machine's own, and never saved: whose code came from elsewhere.
                 for version in body["versions"]:
@@ -196,9 +200,11 @@ class History:
         """The versions, oldest first."""
         return tuple(self._bodies)
 
-    def known_as(self, identity: str) -> str | None:
-        """The version with this identity, None where there is none."""
-        return self._by_identity.get(identity)
+    def known_as(self, identity: str, version: str | None = None) -> str | None:
+        """The version with this identity (the last one, or this one), None where there is none."""
+        if version is None:
+            return self._by_identity.get(identity)
+        return version if self._bodies.get(version, {}).get("identity") == identity else None
 
     def version(self, version: str | None = None) -> Version:
         """A version, the current one by default.
@@ -207,7 +213,7 @@ class History:
             VersionError: with the versions there are.
         """
         name = version if version is not None else self.current
-        if name is None or name not in self._bodies:
+        if not isinstance(name, str) or name not in self._bodies:
             listed = ", ".join(self._bodies) or "none"
             what = f"no version {name!r}" if name is not None else "no active version"
             raise VersionError(f"{self.kind} {self.name!r} has {what}; its versions: {listed}")
@@ -263,13 +269,13 @@ def checked_component_name(kind: str, name: object) -> str:
     return name
 
 
-def checked_component_version(what: str, version: str) -> str:
+def checked_component_version(what: str, version: object) -> str:
     """A version as `1.2.0`.
 
     Raises:
         VersionError: for anything else.
     """
-    if not _VERSION.fullmatch(version):
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
         raise VersionError(f"{what} has the version {version!r}; versions look like 1.2.0")
     return version
 

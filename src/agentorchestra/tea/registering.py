@@ -7,6 +7,7 @@ import importlib.metadata
 import inspect
 import json
 import re
+import reprlib
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -91,9 +92,16 @@ def objects_in(kind: Kind[Any], thing: Any) -> list[Given]:
     """
     if kind.name == "tool":
         return [Given(one.name, one) for one in tools_in(thing)]
-    if kind.fits(thing):
-        return [Given(kind.named(thing), thing)]
-    raise SourceError(f"{thing!r} is no {kind.name}; {_HOW[kind.name]}")
+    if not kind.fits(thing):
+        raise SourceError(f"{reprlib.repr(thing)} is no {kind.name}; {_HOW[kind.name]}")
+    try:
+        name = kind.named(thing)
+        kind.describe(name, thing, False)
+    except Exception as exc:
+        raise SourceError(
+            f"{reprlib.repr(thing)} makes no {kind.name} ({type(exc).__name__}: {str(exc)[:200]}); {_HOW[kind.name]}"
+        ) from None
+    return [Given(name, thing)]
 
 
 _HOW = {
@@ -146,8 +154,10 @@ def from_source(kind: Kind[Any], text: str, *, name: str | None = None) -> list[
     Raises:
         SourceError: for text that gives none; nothing is registered.
     """
-    if not text.strip():
-        raise SourceError(f"the source of the {kind.name} is empty; give its text")
+    given: object = text
+    if not isinstance(given, str) or not given.strip():
+        what = "empty" if isinstance(given, str) else f"a {type(given).__name__}"
+        raise SourceError(f"the source of the {kind.name} is {what}; give its text")
     if kind.name == "prompt":
         prompt = parse_prompt(text, where=f"the prompt {name or ''}".strip())
         return [Given(name or prompt.name, prompt)]
@@ -179,7 +189,11 @@ def from_path(kind: Kind[Any], path: Path) -> list[Given]:
     Raises:
         ManifestError, SourceError, PromptError: for what cannot be loaded; nothing is registered.
     """
-    if path.is_dir():
+    try:
+        folder = path.is_dir()
+    except OSError as exc:
+        raise SourceError(f"{str(path)[:200]} cannot be read: {exc.strerror}") from None
+    if folder:
         files = sorted(one for one in path.iterdir() if one.is_file() and _fits(kind, one))
         if not files:
             raise ManifestError(f"the folder {path} holds no file with {kind.plural}; they end in .py, .md or .json")
@@ -279,8 +293,15 @@ class Manifest(BaseModel):
     components: tuple[ManifestEntry, ...] = ()
 
 
-def read_manifest(path: Path, *, above: tuple[Path, ...] = ()) -> list[ManifestEntry]:
+def read_manifest(
+    path: Path, *, above: tuple[Path, ...] = (), read: dict[Path, list[ManifestEntry]] | None = None
+) -> list[ManifestEntry]:
     """The entries of a manifest and of those it includes.
+
+    Args:
+        path: of the file.
+        above: those that include it.
+        read: takes every manifest that was read.
 
     Raises:
         ManifestError: for a file that is not JSON, of a later format, cyclic, or with two components of one name.
@@ -308,17 +329,28 @@ def read_manifest(path: Path, *, above: tuple[Path, ...] = ()) -> list[ManifestE
         first = exc.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise ManifestError(
-            f"the manifest {path} does not fit at {place}: {first['msg']} ({first['input']!r})"
+            f"the manifest {path} does not fit at {place[:200]}: {first['msg'][:200]} ({reprlib.repr(first['input'])})"
         ) from None
     found = [one.model_copy(update={"folder": path.parent}) for one in manifest.components]
+    read = read if read is not None else {}
+    read[here] = found
     for other in manifest.include:
-        found += read_manifest(path.parent / other, above=(*above, here))
+        inner = (path.parent / other).resolve()
+        if inner in (*above, here) or inner not in read:  # one that several include is read once
+            found += read_manifest(path.parent / other, above=(*above, here), read=read)
     seen: set[tuple[str, str]] = set()
     for one in found:
         if (one.kind, one.name) in seen:
             raise ManifestError(f"the manifest {path} names the {one.kind} {one.name!r} twice; leave one out")
         seen.add((one.kind, one.name))
     return found
+
+
+def files_of(path: Path) -> set[Path]:
+    """The files that a manifest is made of: itself, those it includes, and the sources they name."""
+    read: dict[Path, list[ManifestEntry]] = {}
+    entries = read_manifest(path, read=read)
+    return {*read, *(one.folder / one.file for one in entries if one.file)}
 
 
 def check_environments(path: Path, entries: Iterable[ManifestEntry], known: Mapping[str, Any]) -> None:
@@ -344,6 +376,7 @@ __all__ = [
     "ManifestEntry",
     "check_environments",
     "entry_points",
+    "files_of",
     "from_path",
     "from_source",
     "objects_in",

@@ -8,6 +8,7 @@ entry that names them, and the entries of one operation are written together or 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.clock import Clock
 from agentorchestra.core.components import ComponentChange
-from agentorchestra.core.errors import ComponentConflictError
+from agentorchestra.core.errors import ComponentConflictError, SourceError, UsageError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import SOURCE_MEDIA_TYPE
@@ -122,12 +123,19 @@ class Registry:
             held = self._histories.get((kind, name))
             seq = seqs.get((kind, name), held.seq if held is not None else 0) + 1
             seqs[kind, name] = seq
+            _check_body(kind, name, body)
             changes.append(ComponentChange(kind=kind, name=name, seq=seq, ts=ts or now, type=type_, body=body))
         return changes
 
     async def keep(self, texts: Iterable[str]) -> list[str]:
         """Keep texts as blobs; their SHA-256."""
         listed = list(texts)
+        for text in listed:
+            try:
+                text.encode()
+            except UnicodeEncodeError as exc:
+                bad = text[exc.start]
+                raise SourceError(f"the source holds {bad!r}, which is no character; take it out") from None
         digests = [sha256_text(text) for text in listed]
         new = {digest: text for digest, text in zip(digests, listed, strict=True) if digest not in self._kept}
         await asyncio.gather(*(self._store.put_blob(text.encode(), SOURCE_MEDIA_TYPE) for text in new.values()))
@@ -143,6 +151,16 @@ class Registry:
 
 _FEW = 500
 """So many histories are asked for by name; more of them come with everything."""
+
+
+def _check_body(kind: str, name: str, body: dict[str, JsonValue]) -> None:
+    try:
+        json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise UsageError(
+            f"what is said of {kind} {name!r} cannot be written as JSON ({type(exc).__name__}: {str(exc)[:120]}); "
+            "give text, numbers, lists and objects"
+        ) from None
 
 
 def body_of(**fields: Any) -> dict[str, JsonValue]:

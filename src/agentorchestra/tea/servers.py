@@ -7,25 +7,41 @@
 from __future__ import annotations
 
 import difflib
+import json
+import reprlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from agentorchestra.core.content import Block
 from agentorchestra.core.effects import Outcome
-from agentorchestra.core.errors import ManifestError, SourceError, UnknownComponentError, UsageError
+from agentorchestra.core.errors import (
+    ManifestError,
+    SourceError,
+    ToolDefinitionError,
+    UnknownComponentError,
+    UsageError,
+)
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import RunResult
 from agentorchestra.tea.config import ComponentConfig
-from agentorchestra.tea.context import By, ContextManager, Found, New
+from agentorchestra.tea.context import By, ContextManager, Found, New, by_whom
 from agentorchestra.tea.definitions import defined_tool
-from agentorchestra.tea.history import Version, checked_component_name
+from agentorchestra.tea.history import LifeState, Version, checked_component_name
 from agentorchestra.tea.kind import Variable, config_changes
 from agentorchestra.tea.prompts import Prompt
-from agentorchestra.tea.registering import Given, check_environments, from_path, from_source, objects_in, read_manifest
+from agentorchestra.tea.registering import (
+    Given,
+    check_environments,
+    files_of,
+    from_path,
+    from_source,
+    objects_in,
+    read_manifest,
+)
 from agentorchestra.tea.retriever import Group
 from agentorchestra.tea.saving import read_saved, saved, taken_over
 from agentorchestra.tea.tool import Tool
@@ -97,7 +113,7 @@ class Server(Generic[T]):
     def __init__(self, manager: ContextManager[T], access: Access) -> None:
         self.manager = manager
         self._access = access
-        self._watched: dict[Path, tuple[int, int]] = {}
+        self._watched: dict[Path, _Watched] = {}
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -138,11 +154,18 @@ class Server(Generic[T]):
             limit: at most so many.
             under: only those of a branch of the tree category -> toolkit -> component: `mcp/github`.
         """
+        if not (_is(query, str) and _is(limit, int) and _is(under, str | None)):
+            raise UsageError(
+                f"retrieve({reprlib.repr(query)}, limit={reprlib.repr(limit)}, under={reprlib.repr(under)}): "
+                "query and under are text, limit a number"
+            )
         await self._access.ready()
         return await self.manager.retrieve(query, limit=limit, under=under)
 
     async def browse(self, under: str = "") -> Sequence[Group]:
         """The branches of the tree below one of them (the top ones by default), with how much is in each."""
+        if not isinstance(under, str):
+            raise UsageError(f"browse({reprlib.repr(under)}): give a branch of the tree, such as 'mcp/github'")
         await self._access.ready()
         return self.manager.browse(under)
 
@@ -199,8 +222,8 @@ class Server(Generic[T]):
         """Make something a component. What is known already stays the version it is; other content is the next one.
 
         Args:
-            component: an object of the kind, for tools also a function, or a class or object with `@tool` methods; a list
-                of them; or
+            component: an object of the kind, for tools also a function, or a class or object with `@tool` methods; a
+                list of them; or
             source: its text (Python; for a prompt its file's text); or
             path: a file (`.py`, `.md`), a manifest (`.json`, loaded again when it changes), or a folder of them.
             name: another than its own; which function or class of a source.
@@ -216,9 +239,11 @@ class Server(Generic[T]):
         Raises:
             UsageError: for anything that does not fit, before anything is written.
         """
+        if name is not None:
+            checked_component_name(self.manager.kind.name, name)
         await self._access.ready()
         found = await self._found(component, name=name, source=source, path=path, trusted=trusted)
-        by = By(author=author, reason=reason, run=run)
+        by = by_whom(author, reason, run)
         done = await self.manager.register_all(
             [New(*one) for one in self._checked(found, name, version)],
             by,
@@ -227,8 +252,8 @@ class Server(Generic[T]):
             invokers=invokers,
             origin="file" if path is not None else "register",
         )
-        if path is not None and Path(path).suffix == ".json":
-            self._watched[Path(path)] = _stamp(Path(path))
+        if path is not None and _place(path).suffix == ".json":
+            self._watched[Path(path)] = _Watched(_stamps(Path(path)), state, invokers)
         await self._access.ready()
         return done
 
@@ -240,13 +265,13 @@ class Server(Generic[T]):
             raise UsageError(f"give a {self.manager.kind.name}, its source= or its path=, one of them")
         kind = self.manager.kind
         if not trusted:
-            if source is None:
+            if not isinstance(source, str):
                 raise SourceError("code that the user did not write is registered as its text: give source=")
             return await self._foreign(source, name)
         if source is not None:
             return from_source(kind, source, name=name)
         if path is not None:
-            place = Path(path)
+            place = _place(path)
             if place.suffix == ".json" and place.is_file():
                 check_environments(place, read_manifest(place), self._access.environments())
             return from_path(kind, place)
@@ -286,15 +311,22 @@ class Server(Generic[T]):
         return bool(self._watched)
 
     async def reload(self) -> None:
-        """Load the manifests that were registered and have changed since."""
-        for path, stamp in list(self._watched.items()):
-            if path.is_file() and _stamp(path) != stamp:
-                self._watched[path] = _stamp(path)
-                by = By(reason=f"{path.name} changed")
-                for one in from_path(self.manager.kind, path):
-                    await self.manager.register(
-                        one.name, one.one, by, made=one.made, version=one.version, origin="file"
-                    )
+        """Load the manifests that were registered, and have changed since or name files that have: whole or not."""
+        for path, watched in list(self._watched.items()):
+            if not path.is_file() or all(_stamp(one) == stamp for one, stamp in watched.stamps.items()):
+                continue
+            # What is wrong with it now is said once, and looked at again when a file changes.
+            self._watched[path] = watched._replace(stamps={one: _stamp(one) for one in watched.stamps})
+            check_environments(path, read_manifest(path), self._access.environments())
+            found = from_path(self.manager.kind, path)
+            await self.manager.register_all(
+                [New(*one) for one in found],
+                By(reason=f"{path.name} changed"),
+                state=watched.state,
+                invokers=watched.invokers,
+                origin="file",
+            )
+            self._watched[path] = watched._replace(stamps=_stamps(path))
 
     async def update(
         self,
@@ -320,7 +352,7 @@ class Server(Generic[T]):
         self.manager.info(name)
         found = await self._found(component, name=name if source else None, source=source, path=None, trusted=trusted)
         (one,) = self._checked(found, name, version)
-        by = By(author=author, reason=reason, run=run)
+        by = by_whom(author, reason, run)
         config = await self.manager.register(
             name, one.one, by, made=one.made, version=one.version, trusted=trusted, origin="update", needs=True
         )
@@ -343,7 +375,7 @@ class Server(Generic[T]):
             UnknownComponentError, VersionError, ComponentNameError.
         """
         await self._access.ready()
-        by = By(author=author, reason=reason, run=run)
+        by = by_whom(author, reason, run)
         config = await self.manager.copy(name, new_name or f"{name}_copy", by, version=version)
         await self._access.ready()
         return config
@@ -355,7 +387,7 @@ class Server(Generic[T]):
             UnknownComponentError: with the nearest names.
         """
         await self._access.ready()
-        await self.manager.unregister(name, By(author=author, reason=reason, run=run))
+        await self.manager.unregister(name, by_whom(author, reason, run))
         await self._access.ready()
 
     async def restore(
@@ -368,13 +400,13 @@ class Server(Generic[T]):
         Raises:
             UnknownComponentError, VersionError, LifecycleError.
         """
-        return await self._restored(name, version, None, By(author=author, reason=reason, run=run))
+        return await self._restored(name, version, None, by_whom(author, reason, run))
 
     async def pin(
         self, name: str, version: str | None = None, *, author: str = "user", reason: str = "", run: str = ""
     ) -> ComponentConfig:
         """Make a version the current one and keep it so, whatever is registered, until `unpin`."""
-        return await self._restored(name, version, True, By(author=author, reason=reason, run=run))
+        return await self._restored(name, version, True, by_whom(author, reason, run))
 
     async def _restored(self, name: str, version: str | None, pinned: bool | None, by: By) -> ComponentConfig:
         await self._access.ready()
@@ -385,7 +417,7 @@ class Server(Generic[T]):
     async def unpin(self, name: str, *, author: str = "user", reason: str = "", run: str = "") -> None:
         """Let new versions become the current one again."""
         await self._access.ready()
-        await self.manager.unpin(name, By(author=author, reason=reason, run=run))
+        await self.manager.unpin(name, by_whom(author, reason, run))
         await self._access.ready()
 
     async def activate(
@@ -396,19 +428,19 @@ class Server(Generic[T]):
         Raises:
             LifecycleError: from any other state.
         """
-        return await self._to(name, version, "active", By(author=author, reason=reason, run=run))
+        return await self._to(name, version, "active", by_whom(author, reason, run))
 
     async def deprecate(
         self, name: str, version: str | None = None, *, author: str = "user", reason: str = "", run: str = ""
     ) -> ComponentConfig:
         """An active version is one to get away from: it still works, and `retrieve` no longer finds it."""
-        return await self._to(name, version, "deprecated", By(author=author, reason=reason, run=run))
+        return await self._to(name, version, "deprecated", by_whom(author, reason, run))
 
     async def archive(
         self, name: str, version: str, *, author: str = "user", reason: str = "", run: str = ""
     ) -> ComponentConfig:
         """A candidate or deprecated version is over: it stays readable and cannot be used again."""
-        return await self._to(name, version, "archived", By(author=author, reason=reason, run=run))
+        return await self._to(name, version, "archived", by_whom(author, reason, run))
 
     async def _to(self, name: str, version: str | None, state: Any, by: By) -> ComponentConfig:
         await self._access.ready()
@@ -441,8 +473,10 @@ class Server(Generic[T]):
         Raises:
             SourceError, VersionError, PromptError: for values that make no component; nothing is registered.
         """
+        if not isinstance(values, Mapping):
+            raise UsageError(f"the values of variables are {reprlib.repr(values)}; give them by name, as `vars` does")
         await self._access.ready()
-        by = By(author=author, reason=reason, run=run)
+        by = by_whom(author, reason, run)
         config = await self.manager.set_variables(name, values, by, version=version, trusted=trusted)
         await self._access.ready()
         return config
@@ -452,7 +486,7 @@ class Server(Generic[T]):
     async def save(self, path: str | Path) -> Path:
         """Write all components with their versions, history and texts to a JSON file."""
         await self._access.ready()
-        place = Path(path)
+        place = _place(path)
         text = await saved(self.manager.registry, self.manager.kind.name)
         try:
             place.write_text(text, encoding="utf-8")
@@ -494,7 +528,7 @@ class Server(Generic[T]):
             ManifestError: for a file that is damaged, newer, of another kind, or at odds with what is here.
         """
         manager = self.manager
-        file = read_saved(Path(path), manager.kind.name)
+        file = read_saved(_place(path), manager.kind.name)
         await manager.registry.keep(file.texts.values())
         at_hand = manager.texts()
         await manager.registry.write(lambda: taken_over(file, manager.registry, trusted=trusted, at_hand=at_hand))
@@ -523,7 +557,13 @@ class TCPServer(Server[Tool[..., Any]]):
             parameters: JSON schema of an object.
         """
         checked_component_name("tool", name)
-        one = defined_tool(ToolSchema(name=name, description=description, parameters=parameters))
+        try:
+            schema = ToolSchema(name=name, description=description, parameters=parameters)
+        except ValidationError as exc:
+            first = exc.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise ToolDefinitionError(f"the definition of the tool {name!r}: {place}: {first['msg']}") from None
+        one = defined_tool(schema)
         (config,) = await self.register(one, author=author, reason=reason, run=run)
         return config
 
@@ -544,7 +584,7 @@ class TCPServer(Server[Tool[..., Any]]):
             UnknownComponentError, VersionError, NotAllowedError.
         """
         await self._access.ready()
-        return await self._access.invoke_tool(await self.manager.get(name, version), arguments or {})
+        return await self._access.invoke_tool(await self.manager.get(name, version), _arguments(arguments))
 
 
 class ECPServer(Server[EnvironmentFactory]):
@@ -559,10 +599,10 @@ class ECPServer(Server[EnvironmentFactory]):
         await self._access.ready()
         actions = [one.name for one in self.manager.info(name).operations]
         if action not in actions:
-            close = difflib.get_close_matches(action, actions, n=1)
+            close = difflib.get_close_matches(str(action)[:200], actions, n=1)
             guess = f"did you mean {close[0]!r}?" if close else f"its actions: {', '.join(actions) or 'none'}"
-            raise UnknownComponentError(f"the environment {name!r} has no action {action!r}; {guess}")
-        return await self._access.invoke_action(name, action, arguments or {})
+            raise UnknownComponentError(f"the environment {name!r} has no action {reprlib.repr(action)}; {guess}")
+        return await self._access.invoke_action(name, action, _arguments(arguments))
 
     async def state(self, name: str) -> tuple[Block, ...]:
         """What the instance shows on which `invoke` acts."""
@@ -582,13 +622,57 @@ class ACPServer(Server[Any]):
             task: what it is to do.
             options: as for `Workspace.run`.
         """
+        if not isinstance(task, str):
+            raise UsageError(f"the task is {reprlib.repr(task)}; give text")
         await self._access.ready()
         self.manager.info(name)
         return await self._access.invoke_agent(name, task, options)
 
 
+def _is(value: object, kind: Any) -> bool:
+    return isinstance(value, kind)  # whatever the annotations promise
+
+
+def _place(path: object) -> Path:
+    if not isinstance(path, str | Path) or "\0" in str(path) or len(str(path)) > _LONGEST_PATH:
+        raise UsageError(f"{reprlib.repr(path)} is no path of a file")
+    return Path(path)
+
+
+_LONGEST_PATH = 4000
+_WRITTEN = json.JSONEncoder(default=str)
+
+
+def _arguments(arguments: Mapping[str, JsonValue] | None) -> Mapping[str, JsonValue]:
+    """Arguments that can be recorded; whether they fit the tool is another question."""
+    if arguments is None:
+        return {}
+    if not _is(arguments, Mapping) or not all(_is(one, str) for one in arguments):
+        raise UsageError(f"the arguments are {reprlib.repr(arguments)}; give them by name: {{'number': 4}}")
+    try:
+        _WRITTEN.encode(arguments if isinstance(arguments, dict) else dict(arguments))
+    except (ValueError, RecursionError) as exc:
+        raise UsageError(f"the arguments cannot be written as JSON: {str(exc)[:120]}") from None
+    return arguments
+
+
+class _Watched(NamedTuple):
+    """A manifest that was registered: the files it is made of as they were read, and how it was registered."""
+
+    stamps: dict[Path, tuple[int, int]]
+    state: LifeState
+    invokers: Sequence[str] | None
+
+
+def _stamps(path: Path) -> dict[Path, tuple[int, int]]:
+    return {one: _stamp(one) for one in files_of(path)}
+
+
 def _stamp(path: Path) -> tuple[int, int]:
-    found = path.stat()
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
     return found.st_mtime_ns, found.st_size
 
 

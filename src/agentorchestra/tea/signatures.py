@@ -415,6 +415,8 @@ def schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
         errors = sorted(validator.iter_errors(value), key=lambda error: [str(part) for part in error.absolute_path])
     except referencing.exceptions.Unresolvable as exc:
         return [f"the schema refers to {exc.ref!r}, which is not in it"]
+    except RecursionError:
+        return ["the schema refers to itself without end, or the value is nested too deep"]
     problems = []
     for error in errors:
         best = jsonschema.exceptions.best_match([error])  # of several forms, the one that came nearest
