@@ -280,16 +280,32 @@ class EnvironmentHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Act on the instance of the effect's world."""
         instance = effect.instance or effect.name
-        if _acting_on(ctx, effect.world, instance):
+        place, held, run = (effect.world, instance), _held(ctx), ctx.run
+        if place in held:
             return failed(
                 "mistake",
                 f"{instance} is in the middle of an action of its own, out of which this one came; it cannot act "
                 "on itself",
             )
-        ctx.acting_on = (effect.world, instance)
-        # Agents at work at the same time share it: nobody restores it while another one acts.
-        async with ctx.run.using[effect.world, instance]:
+        if _wait_in_a_circle(place, held, run.wanted):
+            return failed(
+                "mistake",
+                f"{instance} waits for {held[0][1]}, out of whose action this one came: each would wait for the other; "
+                "try again later",
+            )
+        ctx.acting_on = place
+        for one in held:
+            run.wanted[one].append(place)
+        try:
+            # Agents at work at the same time share it: nobody restores it while another one acts.
+            await run.using[place].acquire()
+        finally:
+            for one in held:
+                run.wanted[one].remove(place)
+        try:
             return await self._use(effect, instance, ctx)
+        finally:
+            run.using[place].release()
 
     async def _use(self, effect: Effect, instance: str, ctx: Session[Any]) -> Outcome:
         name = f"env:{instance}"
@@ -373,13 +389,30 @@ class EnvironmentHandler(BaseHandler):
         return live, None
 
 
-def _acting_on(ctx: Session[Any], world: str, instance: str) -> bool:
-    """Whether this effect came out of an action on the same instance, which waits for it."""
+def _held(ctx: Session[Any]) -> list[tuple[str, str]]:
+    """The instances in the middle of whose actions this effect comes, the nearest first: they wait for it."""
+    found = []
     one = ctx.parent
     while one is not None:
-        if one.acting_on == (world, instance):
-            return True
+        if one.acting_on is not None:
+            found.append(one.acting_on)
         one = one.parent
+    return found
+
+
+def _wait_in_a_circle(
+    place: tuple[str, str], held: list[tuple[str, str]], wanted: Mapping[tuple[str, str], list[tuple[str, str]]]
+) -> bool:
+    """Whether an action on this instance waits, through others, for one that is held here."""
+    seen: set[tuple[str, str]] = set()
+    open_ = [place]
+    while open_:
+        one = open_.pop()
+        if one in held:
+            return True
+        if one not in seen:
+            seen.add(one)
+            open_ += wanted.get(one, ())
     return False
 
 

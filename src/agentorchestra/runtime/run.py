@@ -145,6 +145,8 @@ class Run:
         self.mail = MailRoom()
         self.environments: dict[tuple[str, str], LiveEnvironment] = {}
         self.using: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        # Instances in the middle of an action, and those that actions out of it wait for.
+        self.wanted: defaultdict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
         self.asking = asyncio.Lock()
         self.pause_asked = asyncio.Event()
         self.user_content: list[str] = self._own_words()

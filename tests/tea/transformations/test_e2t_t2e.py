@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +227,35 @@ async def test_an_environment_cannot_act_on_itself(tmp_path: Path) -> None:
 
     result = await probed(tmp_path, probe, environments={"outer": outer})
     assert "outer is in the middle of an action of its own" in result.answer
+
+
+async def test_two_that_act_on_each_other_do_not_wait_for_ever(tmp_path: Path) -> None:
+    inside = asyncio.Barrier(2)
+
+    def made_of(name: str, other: str) -> Any:
+        @tool(effect="composite", name=f"go_{name}")
+        async def go(ctx: RunContext[Any], first: bool = True) -> str:
+            """Act on the other one."""
+            if not first:
+                return f"{name} was reached"
+            await inside.wait()  # both are in the middle of their actions now
+            outcome = await ctx.perform(action_effect(places[other](), f"go_{other}", {"first": False}))
+            return str(outcome.value or outcome.error)
+
+        return t2e([go], name=name)
+
+    places = {"left": made_of("left", "right"), "right": made_of("right", "left")}
+
+    async def probe(session: Session[Any]) -> Any:
+        asked = [action_effect(places[name](), f"go_{name}", {"first": True}) for name in places]
+        return sorted(str(said(one)) for one in await session.perform_all(asked))
+
+    async with workspace(tmp_path, probe, environments=places) as ws:
+        async with asyncio.timeout(20):
+            result = await ws.run("probe", system="probe", model="offline")
+    one, other = sorted(ast.literal_eval(result.answer), key=lambda text: "was reached" in text)
+    assert "out of whose action this one came: each would wait for the other; try again later" in one
+    assert other.endswith("was reached")
 
 
 async def test_what_a_workspace_cannot_take_in_is_refused(tmp_path: Path) -> None:
