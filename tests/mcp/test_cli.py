@@ -56,3 +56,14 @@ def test_a_file_or_server_that_cannot_be_used_is_one_sentence(folder: Folder) ->
     assert "starts the program 'no-such-program', which is not there" in absent.err
     assert len(absent.err.strip().splitlines()) == len(missing.err.strip().splitlines()) == 1
     assert absent.out == missing.out == ""
+
+
+def test_doctor_reads_the_file_and_starts_nothing(folder: Folder) -> None:
+    folder.write("agentorchestra.toml", 'mcp = "mcp.json"\n')
+
+    def said() -> str:
+        return next(line for line in folder.run("doctor").out.splitlines() if " mcp " in f" {line} ")
+
+    assert "mcp.json cannot be read: No such file or directory" in said()
+    written(folder.path, one={"command": "no-such-program"}, two={"url": "http://127.0.0.1:9/"})
+    assert "names the servers one, two (none was started)" in said()

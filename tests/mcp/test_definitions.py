@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentorchestra.core.effects import Mode, Tag
@@ -72,6 +72,7 @@ def test_what_hints_make_of_a_tool(
     assert judged(hints, trust=True) == trusted
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(HINTS), st.one_of(st.booleans(), st.none(), st.text(), st.integers())))
 def test_no_hint_of_an_untrusted_server_loosens(hints: dict[str, Any]) -> None:
     tags, mode = judged(hints, trust=False)
@@ -79,6 +80,7 @@ def test_no_hint_of_an_untrusted_server_loosens(hints: dict[str, Any]) -> None:
     assert mode is Mode.ONCE
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(min_size=1, max_size=200), st.text(min_size=1, max_size=200))
 def test_every_name_becomes_one_that_a_tool_may_have(server: str, remote: str) -> None:
     schema = ToolSchema(name=tool_name(server, remote), description="", parameters={"type": "object"})
@@ -235,6 +237,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(SCHEMAS, VALUES)
 def test_the_check_says_what_the_schema_says(inner: Any, value: Any) -> None:
     schema = {"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "$defs": {"N": inner}}
@@ -261,7 +264,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON, JSON, JSON, JSON)
 def test_whatever_is_listed_gives_tools_or_notes(schema: Any, annotations: Any, name: Any, value: Any) -> None:
     listed = [

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -104,6 +105,7 @@ def examine(folder: Path) -> list[Check]:
         lambda: _models(settings, workspace),
         lambda: _policy(folder, settings, workspace),
         lambda: _prompts(folder, workspace),
+        lambda: _mcp(folder, settings),
     ]
     found: list[Check] = []
     for check in checks:
@@ -263,6 +265,26 @@ def _monty() -> list[Check]:
     except Exception as exc:
         return [Check("Monty", "fail", f"{type(exc).__name__}: {one_line(str(exc))}", hint)]
     return [Check("Monty", "ok", "runs snippets") if value == 10 else Check("Monty", "fail", f"gave {value!r}", hint)]
+
+
+def _mcp(folder: Path, settings: Settings | None) -> list[Check]:
+    """Of the settings' MCP servers what the file says; none of them is started."""
+    from agentorchestra.tools.mcp.config import read_mcp_file
+    from agentorchestra.workspace import settings_path
+
+    if settings is None or not settings.mcp:
+        return []
+    beside = settings_path(folder)
+    path = (beside.parent if beside is not None else Path()) / settings.mcp
+    try:
+        file = read_mcp_file(path, os.environ)
+    except AgentOrchestraError as exc:
+        return [Check("mcp", "fail", one_line(str(exc), 500))]
+    if find_spec("mcp") is None:
+        return [Check("mcp", "fail", "the package mcp is not installed", 'run: pip install "agentorchestra[mcp]"')]
+    servers = ", ".join(one.name for one in file.servers) or "none"
+    notes = [Check("mcp", "warn", one_line(note, 500)) for note in file.notes]
+    return [Check("mcp", "ok", one_line(f"{path} names the servers {servers} (none was started)", 500)), *notes]
 
 
 def _sandbox(settings: Settings | None) -> list[Check]:

@@ -10,13 +10,11 @@ from importlib import metadata
 from typing import Any
 
 import anyio
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
 
 from agentorchestra.core.errors import McpError, ToolError
 from agentorchestra.tools.mcp.config import Server
-from agentorchestra.tools.mcp.definitions import MAX_TOOL, MAX_TOOLS, size_of
+from agentorchestra.tools.mcp.listing import Dispatcher
 from agentorchestra.tools.mcp.programs import LastWords
 from agentorchestra.tools.mcp.transports import SENDING, Sending, quiet, streams
 from mcp import ClientSession, MCPError, types
@@ -25,10 +23,6 @@ RECONNECT_S = 30.0
 """Seconds a server that went away is waited for. After that each call tries once."""
 
 CLOSE_S = 15.0
-MAX_PAGES = 200
-MAX_LISTED = 2_000_000
-"""Characters of all tools of a server, as JSON."""
-
 _FIRST_DELAY_S = 0.1
 _LONGEST_DELAY_S = 2.0
 _TRIES = 5
@@ -252,14 +246,15 @@ class Connection:
         try:
             async with AsyncExitStack() as stack:
                 pair = await stack.enter_async_context(streams(self.server, self._where, words))
-                dispatcher = _Dispatcher(*pair)
+                dispatcher = Dispatcher(*pair)
                 session = ClientSession(
                     dispatcher=dispatcher,
                     message_handler=self._hear,
                     client_info=types.Implementation(name="agentorchestra", version=_version()),
                 )
                 await stack.enter_async_context(session)
-                link = dispatcher.link = _Link(session, words, self._bell.set)
+                link = _Link(session, words, self._bell.set)
+                dispatcher.ended = link.end
                 failure = await self._greeted(session, dispatcher)
                 if failure is None:
                     self._link = link
@@ -275,7 +270,7 @@ class Connection:
                 words.close()
         return self._failure(failure, sending, words)
 
-    async def _greeted(self, session: ClientSession, dispatcher: _Dispatcher) -> BaseException | None:
+    async def _greeted(self, session: ClientSession, dispatcher: Dispatcher) -> BaseException | None:
         """Say who is there and list the tools. What goes wrong is returned: the connection is still to be closed."""
         step = "say what it is (initialize)"
         try:
@@ -293,7 +288,7 @@ class Connection:
                     protocol=session.protocol_version or "",
                 )
                 step = "list its tools (tools/list)"
-                await self._list(session, dispatcher)
+                self.listed, self.cut = await dispatcher.list_tools(session)
         except TimeoutError:
             if self._closing:
                 return McpError(f"{self._where} is closed")
@@ -318,28 +313,7 @@ class Connection:
         if asked.cancelled_caught:
             raise TimeoutError
 
-    async def _list(self, session: ClientSession, dispatcher: _Dispatcher) -> None:
-        """All pages of the server's tools."""
-        capabilities = session.server_capabilities
-        if capabilities is not None and capabilities.tools is None:
-            self.listed, self.cut = [], False
-            return
-        found: list[dict[str, Any]] = []
-        seen: set[str] = set()
-        cursor: str | None = None
-        size = 0
-        for _ in range(MAX_PAGES):
-            page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
-            cursor = page.next_cursor
-            found += dispatcher.page
-            size += sum(size_of(one) for one in dispatcher.page)
-            if cursor is None or cursor in seen or len(found) > MAX_TOOLS or size > MAX_LISTED:
-                break
-            seen.add(cursor)
-        self.cut = cursor is not None or len(found) > MAX_TOOLS
-        self.listed = found[:MAX_TOOLS]
-
-    async def _serve(self, link: _Link, session: ClientSession, dispatcher: _Dispatcher) -> None:
+    async def _serve(self, link: _Link, session: ClientSession, dispatcher: Dispatcher) -> None:
         """While the connection lasts: look at the tools again when the server says that they changed."""
         self._stale.clear()
         self._compare()
@@ -350,7 +324,7 @@ class Connection:
             self._stale.clear()
             try:
                 with self._limited():
-                    await self._list(session, dispatcher)
+                    self.listed, self.cut = await dispatcher.list_tools(session)
             except (MCPError, ValidationError, TimeoutError):
                 continue  # those that were listed stay, until it says something again
             self._compare()
@@ -408,68 +382,6 @@ class Connection:
         if len(line) <= _LONGEST:
             return line
         return f"…{line[-_LONGEST:]}" if last else f"{line[:_LONGEST]}…"
-
-
-class _Dispatcher(JSONRPCDispatcher):
-    """The SDK's, which also says when the connection has ended, and lets no broken tool spoil a whole page.
-
-    Attributes:
-        link: what ends with it.
-        page: the tools of the last page, as they came but for fields that are not used.
-    """
-
-    link: _Link | None = None
-
-    def __init__(self, *pair: Any) -> None:
-        super().__init__(*pair)
-        self.page: list[dict[str, Any]] = []
-
-    async def run(self, *args: Any, **options: Any) -> None:
-        """Until the connection has ended."""
-        try:
-            await super().run(*args, **options)
-        finally:
-            if self.link is not None:
-                self.link.end()
-
-    async def send_raw_request(self, method: str, *args: Any, **options: Any) -> dict[str, Any]:
-        """The raw result; a page of tools in a form that the SDK accepts whatever is in it."""
-        raw = await super().send_raw_request(method, *args, **options)
-        if method != "tools/list":
-            return raw
-        listed = raw.get("tools")
-        tools = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-        # What tools give is checked by nobody here: it is untrusted whatever its schema says.
-        self.page = [_bounded({key: one[key] for key in _USED if key in one}) for one in tools[: MAX_TOOLS + 1]]
-        cursor = raw.get("nextCursor")
-        named = [one for one in self.page if isinstance(one.get("name"), str)]
-        return {
-            **raw,
-            "tools": [_acceptable(one) for one in named],
-            "nextCursor": cursor if isinstance(cursor, str) else None,
-        }
-
-
-_USED = ("name", "title", "description", "inputSchema", "annotations")
-
-
-def _bounded(tool: dict[str, Any]) -> dict[str, Any]:
-    """A tool as it came; of one that is too large only what names it."""
-    size = size_of(tool)
-    if size <= MAX_TOOL:
-        return tool
-    name = tool.get("name")
-    return {"name": name[:_LONGEST] if isinstance(name, str) else "", "size": size}
-
-
-def _acceptable(tool: dict[str, Any]) -> dict[str, Any]:
-    """A tool in a form that the SDK accepts: its own where it does, with no arguments described where it does not."""
-    bare = {"name": tool["name"], "inputSchema": tool.get("inputSchema")}
-    try:
-        validate_server_result("tools/list", "2025-11-25", {"tools": [bare]})
-    except ValidationError:
-        return {"name": tool["name"], "inputSchema": {"type": "object"}}
-    return bare
 
 
 def _first(exc: BaseException) -> BaseException:

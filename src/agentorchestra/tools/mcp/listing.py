@@ -1,0 +1,106 @@
+"""The tools of a server as they come: page by page, in a form that the SDK accepts whatever is in it, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp_types.methods import validate_server_result
+from pydantic import ValidationError
+
+from agentorchestra.tools.mcp.definitions import MAX_TOOL, MAX_TOOLS, size_of
+from mcp import ClientSession, types
+
+MAX_PAGES = 200
+MAX_LISTED = 2_000_000
+"""Characters of all tools of a server, as JSON."""
+
+_LONGEST_NAME = 500
+_USED = ("name", "title", "description", "inputSchema", "annotations")
+
+
+class Dispatcher(JSONRPCDispatcher):
+    """The SDK's, which also says when the connection has ended, and lets no broken tool spoil a whole page.
+
+    Attributes:
+        ended: called when the connection has ended.
+        page: the tools of the last page, as they came but for fields that are not used.
+    """
+
+    def __init__(self, *pair: Any) -> None:
+        super().__init__(*pair)
+        self.ended: Callable[[], None] = lambda: None
+        self.page: list[dict[str, Any]] = []
+
+    async def run(self, *args: Any, **options: Any) -> None:
+        """Until the connection has ended."""
+        try:
+            await super().run(*args, **options)
+        finally:
+            self.ended()
+
+    async def send_raw_request(self, method: str, *args: Any, **options: Any) -> dict[str, Any]:
+        """The raw result; a page of tools in a form that the SDK accepts whatever is in it."""
+        raw = await super().send_raw_request(method, *args, **options)
+        if method != "tools/list":
+            return raw
+        listed = raw.get("tools")
+        tools = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        # What tools give is checked by nobody here: it is untrusted whatever its schema says.
+        self.page = [_bounded({key: one[key] for key in _USED if key in one}) for one in tools[: MAX_TOOLS + 1]]
+        cursor = raw.get("nextCursor")
+        named = [one for one in self.page if isinstance(one.get("name"), str)]
+        return {
+            **raw,
+            "tools": [_acceptable(one) for one in named],
+            "nextCursor": cursor if isinstance(cursor, str) else None,
+        }
+
+    async def list_tools(self, session: ClientSession) -> tuple[list[dict[str, Any]], bool]:
+        """The tools of a server, of all pages, and whether it has more than are taken.
+
+        Args:
+            session: over this dispatcher.
+
+        Raises:
+            MCPError, ValidationError: if it does not answer, or not as the protocol asks.
+        """
+        capabilities = session.server_capabilities
+        if capabilities is not None and capabilities.tools is None:
+            return [], False
+        found: list[dict[str, Any]] = []
+        seen: set[str] = set()
+        cursor: str | None = None
+        size = 0
+        for _ in range(MAX_PAGES):
+            page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+            cursor = page.next_cursor
+            found += self.page
+            size += sum(size_of(one) for one in self.page)
+            if cursor is None or cursor in seen or len(found) > MAX_TOOLS or size > MAX_LISTED:
+                break
+            seen.add(cursor)
+        return found[:MAX_TOOLS], cursor is not None or len(found) > MAX_TOOLS
+
+
+def _bounded(tool: dict[str, Any]) -> dict[str, Any]:
+    """A tool as it came; of one that is too large only what names it."""
+    size = size_of(tool)
+    if size <= MAX_TOOL:
+        return tool
+    name = tool.get("name")
+    return {"name": name[:_LONGEST_NAME] if isinstance(name, str) else "", "size": size}
+
+
+def _acceptable(tool: dict[str, Any]) -> dict[str, Any]:
+    """A tool in a form that the SDK accepts: its own where it does, with no arguments described where it does not."""
+    bare = {"name": tool["name"], "inputSchema": tool.get("inputSchema")}
+    try:
+        validate_server_result("tools/list", "2025-11-25", {"tools": [bare]})
+    except ValidationError:
+        return {"name": tool["name"], "inputSchema": {"type": "object"}}
+    return bare
+
+
+__all__ = ["Dispatcher"]
