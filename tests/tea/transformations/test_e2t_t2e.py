@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,28 @@ async def test_the_state_survives_a_crash_and_acts_are_not_repeated(tmp_path: Pa
         assert built == ["add"] * 3
         await ws.replay(result.run_id)
     assert adder().branching == "snapshot"
+
+
+async def test_rivals_have_worlds_of_their_own_and_the_winner_goes_on(tmp_path: Path) -> None:
+    @tool(effect="pure")
+    def add(ctx: RunContext[Any], by: int) -> int:
+        """Add."""
+        ctx.vars["sum"] = int(str(ctx.vars["sum"])) + by
+        return int(str(ctx.vars["sum"]))
+
+    adder = t2e([add], name="adder", state={"sum": 0})
+
+    async def probe(session: Session[Any]) -> list[Any]:
+        async def go(one: Session[Any], by: int) -> Any:
+            return (await one.perform(action_effect(adder(), "add", {"by": by}))).value
+
+        first = await go(session, 3)
+        rivals = session.candidates(2)
+        tried = await session.rivals([partial(go, rivals[0], 10), partial(go, rivals[1], 100)])
+        session.adopt(rivals[1])
+        return [first, *tried, await go(session, 1)]
+
+    assert (await probed(tmp_path, probe, environments={"adder": adder})).answer == "[3, 13, 103, 104]"
 
 
 async def test_an_environment_cannot_act_on_itself(tmp_path: Path) -> None:
