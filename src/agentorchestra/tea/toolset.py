@@ -17,8 +17,8 @@ from agentorchestra.tea.handlers import effect_for
 from agentorchestra.tea.signatures import mistake, parse_arguments, schema_problems
 from agentorchestra.tea.tool import Tool
 
-MOST_NAMED = 60
-"""Names in the answer to a call of one that is not there."""
+MOST_NAMED, MOST_COMPARED = 60, 500
+"""Names in the answer to a call of one that is not there, and those that it is compared with."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,9 @@ class AgentToolset:
                 invalid=found.problem(given, unread),
                 declared=found.schema,
             )
-        close = difflib.get_close_matches(call.name, self.names, n=1)
+        # Of very many names the nearest is looked for elsewhere (`Discovery`), and of a very long one there is none.
+        few = self.names if len(self.names) <= MOST_COMPARED else ()
+        close = difflib.get_close_matches(call.name[:100], few, n=1)
         hint = f", did you mean {close[0]!r}" if close else ""
         return Effect(
             kind=EffectKind.INVOKE_TOOL,
