@@ -361,3 +361,12 @@ async def test_a_schema_that_refers_to_itself(ws: Workspace) -> None:
     await ws.tcp.register_definition(name="loop", description="x", parameters=loop)
     outcome = await ws.tcp.invoke("loop", {"a": 1})
     assert outcome.status == "mistake" and "refers to itself" in (outcome.error or "")
+
+
+async def test_a_pattern_that_takes_for_ever_is_not_tried(ws: Workspace) -> None:
+    slow: dict[str, Any] = {"type": "object", "properties": {"pattern": {"type": "string", "pattern": "^(a+)+$"}}}
+    slow |= {"required": ["pattern"]}
+    await ws.tcp.register_definition(name="slow", description="x", parameters=slow)
+    outcome = await ws.tcp.invoke("slow", {"pattern": "a" * 40 + "!"})
+    assert not outcome.ok and "known by its definition only" in (outcome.error or "")
+    assert (await ws.tcp.invoke("slow", {"pattern": 3})).status == "mistake"

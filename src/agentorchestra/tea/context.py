@@ -133,6 +133,7 @@ class ContextManager(Generic[T]):
         self._configs: dict[tuple[str, str, str], ComponentConfig] = {}
         self.retriever = Retriever()
         self._indexed: dict[str, str] = {}
+        self._index_of: tuple[tuple[int, int, int], frozenset[str]] = ((-1, -1, -1), frozenset())
         self._names: tuple[int, int, tuple[str, ...]] = (-1, -1, ())
         self._looked: tuple[int, int] = (-1, -1)
         self._handed = 0
@@ -183,7 +184,8 @@ class ContextManager(Generic[T]):
             await self.registry.keep({one.text for one in made if one is not None and one.text})
             await self.registry.write(self._plan)
         for name in self.names():
-            await self._load(name, self._history(name).version())
+            if (name, self._current(name)) not in self._loaded:
+                await self._load(name, self._history(name).version())
         self._looked = (self.registry.count, self._handed)
 
     def _plan(self) -> Iterable[Entry]:
@@ -464,6 +466,9 @@ class ContextManager(Generic[T]):
 
     def _index(self) -> frozenset[str]:
         """Bring the index up to date; the names that are to be found."""
+        now = self.registry.count, self._handed, id(self.retriever)
+        if self._index_of[0] == now:
+            return self._index_of[1]
         names = {name: self._current(name) for name in self.names()}
         for name in [one for one in self._indexed if self._indexed[one] != names.get(one)]:
             self.retriever.remove(name)
@@ -473,7 +478,9 @@ class ContextManager(Generic[T]):
                 config = self.info(name)
                 self.retriever.add(name, config.described, path=config.origin.replace(":", "/", 1))
                 self._indexed[name] = version
-        return frozenset(name for name in names if self._history(name).version().state == "active")
+        fit = frozenset(name for name in names if self._history(name).version().state == "active")
+        self._index_of = now, fit
+        return fit
 
     def contract(self) -> str:
         """One document that describes all of them (000, app. C.2)."""

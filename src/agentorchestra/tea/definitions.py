@@ -9,22 +9,24 @@ from typing import Any
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import ToolDefinitionError, ToolError
 from agentorchestra.core.messages import ToolSchema
+from agentorchestra.tea.signatures import schema_problems
 from agentorchestra.tea.tool import Tool, tool_from_schema
 
 _SOURCE = "definition"
 
 
-def defined_tool(schema: ToolSchema) -> Tool[..., Any]:
+def defined_tool(schema: ToolSchema, *, checked: bool = False) -> Tool[..., Any]:
     """A tool that has a schema and no code.
 
     Args:
         schema: name, description and the JSON schema of its arguments; its words count as untrusted.
+        checked: whether it was looked at when it was registered, which takes a millisecond.
 
     Raises:
         ToolDefinitionError: for a name or schema that no tool can have.
     """
 
-    problem = _problem(schema)
+    problem = "" if checked else _problem(schema)
     if problem:
         raise ToolDefinitionError(f"the parameters of the tool {schema.name!r} are no JSON schema: {problem}")
 
@@ -33,7 +35,23 @@ def defined_tool(schema: ToolSchema) -> Tool[..., Any]:
             f"the tool {schema.name!r} is known by its definition only; register it with code to have it called"
         )
 
-    return tool_from_schema(absent, schema, effect="pure", source=_SOURCE, trust=Trust(schema.trust))
+    def check(arguments: dict[str, Any]) -> list[str]:
+        return schema_problems(arguments, _without_patterns(schema.parameters))
+
+    return tool_from_schema(absent, schema, effect="pure", source=_SOURCE, trust=Trust(schema.trust), check=check)
+
+
+def _without_patterns(schema: Any) -> Any:
+    """A schema without what may take for ever to check, whoever wrote it."""
+    if isinstance(schema, list):
+        return [_without_patterns(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _without_patterns(value)
+        for key, value in schema.items()
+        if key != "patternProperties" and not (key == "pattern" and isinstance(value, str))
+    }
 
 
 def _problem(schema: ToolSchema) -> str:

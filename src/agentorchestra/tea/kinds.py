@@ -72,7 +72,7 @@ def _made_of_tool(tool: Tool[..., Any]) -> Made | None:
 
 def _make_tool(name: str, maker: Maker, text: str) -> Tool[..., Any]:
     if maker.how == "definition":
-        return defined_tool(ToolSchema.model_validate({**maker.fields, "name": name}))
+        return defined_tool(ToolSchema.model_validate({**maker.fields, "name": name}), checked=True)
     text = definitions_of(text) if maker.script else text
     (found,) = tools_from_source(text, name=maker.symbol or name, package=maker.package)
     return found

@@ -53,6 +53,7 @@ class Registry:
         self._store = store
         self._clock = clock
         self._histories: dict[tuple[str, str], History] = {}
+        self._kinds: dict[str, dict[str, History]] = {}
         self._kept: dict[str, str] = {}
         self.count = 0
         self._writing = asyncio.Lock()
@@ -63,7 +64,7 @@ class Registry:
 
     def histories(self, kind: str) -> list[History]:
         """All of a kind, by name."""
-        return [one for key, one in sorted(self._histories.items()) if key[0] == kind]
+        return [one for _, one in sorted(self._kinds.get(kind, {}).items())]
 
     async def refresh(self) -> set[tuple[str, str]]:
         """Read what was written since, here or elsewhere; whose histories grew."""
@@ -77,7 +78,7 @@ class Registry:
         few = len(grown) <= _FEW
         for change in await self._store.component_changes(grown if few else None):
             key = (change.kind, change.name)
-            history = self._histories.setdefault(key, History(*key))
+            history = self._histories.get(key) or self._begun(key)
             if change.seq == history.seq + 1:
                 history.apply(change)
                 self.count += 1
@@ -109,11 +110,16 @@ class Registry:
                     continue
                 for change in changes:
                     key = (change.kind, change.name)
-                    self._histories.setdefault(key, History(*key)).apply(change)
+                    (self._histories.get(key) or self._begun(key)).apply(change)
                     self.count += 1
                 return changes
         names = ", ".join(sorted({f"{change.kind} {change.name}" for change in changes}))
         raise ComponentConflictError(f"others wrote to the history of {names} {_TRIES} times first; try again")
+
+    def _begun(self, key: tuple[str, str]) -> History:
+        kind, name = key
+        self._histories[key] = self._kinds.setdefault(kind, {})[name] = begun = History(kind, name)
+        return begun
 
     def _placed(self, entries: Iterable[Entry]) -> list[ComponentChange]:
         seqs: dict[tuple[str, str], int] = {}

@@ -415,6 +415,8 @@ def schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
         errors = sorted(validator.iter_errors(value), key=lambda error: [str(part) for part in error.absolute_path])
     except referencing.exceptions.Unresolvable as exc:
         return [f"the schema refers to {exc.ref!r}, which is not in it"]
+    except (TypeError, AttributeError, ValueError, KeyError) as exc:  # what jsonschema makes of a schema that is none
+        return [f"the schema is no JSON schema ({type(exc).__name__}: {str(exc)[:80]})"]
     except RecursionError:
         return ["the schema refers to itself without end, or the value is nested too deep"]
     problems = []
