@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agentorchestra import Workspace, tool
+from agentorchestra.agents.agent import Agent
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import (
     ComponentNameError,
@@ -370,3 +371,20 @@ async def test_a_pattern_that_takes_for_ever_is_not_tried(ws: Workspace) -> None
     outcome = await ws.tcp.invoke("slow", {"pattern": "a" * 40 + "!"})
     assert not outcome.ok and "known by its definition only" in (outcome.error or "")
     assert (await ws.tcp.invoke("slow", {"pattern": 3})).status == "mistake"
+
+
+async def test_a_secret_is_not_kept(tmp_path: Path) -> None:
+    value = "sk-4711-verysecret"
+    source = f'def key_of(number: int) -> str:\n    return "{value}"\n'
+    leak = source.replace("key_of", "twice")
+    async with Workspace(tmp_path / "ws", environ={"OPENAI_API_KEY": value}) as ws:
+        await _refused(ws, lambda: ws.tcp.register(source=source), SourceError, "holds the value of a secret")
+        await ws.tcp.register(source=TWICE, reason=f"for {value}", author=f"me {value}")
+        await ws.tcp.setvars("twice", {"code": TWICE.replace("2 *", "3 *")}, reason=value)
+        await _refused(ws, lambda: ws.tcp.setvars("twice", {"code": leak}), SourceError, "the value of a secret")
+        await ws.acp.register(Agent(name="guide", description=f"Knows {value}."))
+        await ws.tcp.save(tmp_path / "tools.json")
+        await ws.acp.save(tmp_path / "agents.json")
+        assert "secret:" in (await ws.tcp.versions("twice"))[0].reason
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or value.encode() not in file.read_bytes(), file

@@ -48,6 +48,7 @@ class Components:
         memories: packaged and the application's own, by name.
         distribution: the package's version.
         access: how components are called outside of a run.
+        redact: a JSON value without the values of secrets.
     """
 
     def __init__(
@@ -65,8 +66,9 @@ class Components:
         memories: Mapping[str, MemoryFactory],
         distribution: str,
         access: Access,
+        redact: Callable[[Any], Any] = lambda value: value,
     ) -> None:
-        self.registry = Registry(store, clock)
+        self.registry = Registry(store, clock, redact)
         self._toolkits = tuple(toolkits)
         self._opened: list[Toolkit] = []
         self._offered: dict[str, tuple[str, ...]] = {}

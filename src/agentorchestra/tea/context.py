@@ -181,7 +181,7 @@ class ContextManager(Generic[T]):
             return
         if next(iter(self._plan()), None) is not None:
             made = [self._identity(name, one)[1] for name, one in self._given.items()]
-            await self.registry.keep({one.text for one in made if one is not None and one.text})
+            await self.registry.keep({one.text for one in made if one is not None and one.text}, at_hand=True)
             await self.registry.write(self._plan)
         for name in self.names():
             if (name, self._current(name)) not in self._loaded:
@@ -328,7 +328,7 @@ class ContextManager(Generic[T]):
         await self.registry.refresh()
         if next(iter(plan()), None) is not None:
             of = [self._identity(name, one)[1] for name, one in components.items()]
-            await self.registry.keep({one.text for one in of if one is not None and one.text})
+            await self.registry.keep({one.text for one in of if one is not None and one.text}, at_hand=True)
             await self.registry.write(plan)
         admitted = {}
         for name, one in components.items():

@@ -44,13 +44,15 @@ class Registry:
     Args:
         store: keeps them.
         clock: dates new entries.
+        redact: a JSON value without the values of secrets.
 
     Attributes:
         count: entries that were read or written here: it grows with every one.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, redact: Callable[[Any], Any] = lambda value: value) -> None:
         self._store = store
+        self._redact = redact
         self._clock = clock
         self._histories: dict[tuple[str, str], History] = {}
         self._kinds: dict[str, dict[str, History]] = {}
@@ -130,13 +132,27 @@ class Registry:
             seq = seqs.get((kind, name), held.seq if held is not None else 0) + 1
             seqs[kind, name] = seq
             _check_body(kind, name, body)
-            changes.append(ComponentChange(kind=kind, name=name, seq=seq, ts=ts or now, type=type_, body=body))
+            said = self._redact(body)
+            changes.append(ComponentChange(kind=kind, name=name, seq=seq, ts=ts or now, type=type_, body=said))
         return changes
 
-    async def keep(self, texts: Iterable[str]) -> list[str]:
-        """Keep texts as blobs; their SHA-256."""
+    async def keep(self, texts: Iterable[str], *, at_hand: bool = False) -> list[str]:
+        """Keep texts as blobs; their SHA-256.
+
+        Args:
+            texts: what components are made of.
+            at_hand: whether they are modules of the program, which lie in its files as they are.
+
+        Raises:
+            SourceError: for a text with the value of a secret: without it, it would be another program.
+        """
         listed = list(texts)
         for text in listed:
+            if not at_hand and self._redact(text) != text:
+                raise SourceError(
+                    "the source holds the value of a secret, and what is registered is kept for good; read the secret "
+                    "where it is used"
+                )
             try:
                 text.encode()
             except UnicodeEncodeError as exc:

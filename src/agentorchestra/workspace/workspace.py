@@ -241,8 +241,23 @@ class Workspace(Generic[Deps]):
         """
         if self._open:
             return
-        from agentorchestra.models.manager import ModelManager
         from agentorchestra.runtime.store.choose import store_for
+
+        self.settings = self._given_settings or load_settings(self.folder)
+        if self.app is None and self.settings.app is not None:
+            self.app = self.settings.app
+        self.store: Store = self._given_store or store_for(self.settings, self.folder)
+        await self.store.open()
+        try:
+            await self._assemble()
+        except BaseException:  # a prompt that is none, an agent that names what is not there: nothing stays open
+            await self.store.close()
+            raise
+        self._open = True
+
+    async def _assemble(self) -> None:
+        """Make everything that an open workspace has, around its open store."""
+        from agentorchestra.models.manager import ModelManager
         from agentorchestra.tea.finding import Finding
         from agentorchestra.tea.interpreter import Interpreter, MontyInterpreter
         from agentorchestra.tea.prompts import PromptLibrary
@@ -250,11 +265,6 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tools.registry import builtin_tools
         from agentorchestra.tools.workbench import SandboxInterpreter
 
-        self.settings = self._given_settings or load_settings(self.folder)
-        if self.app is None and self.settings.app is not None:
-            self.app = self.settings.app
-        self.store: Store = self._given_store or store_for(self.settings, self.folder)
-        await self.store.open()
         self.engine = LocalEngine(self.store, lease_s=self.settings.lease_s, clock=self._clock)
         self.models = ModelManager(self.settings, self._environ, extra=self._models)
         self.prompts = PromptLibrary(packaged_prompts(), self.folder / "prompts", given=self.prompt_folders)
@@ -272,12 +282,8 @@ class Workspace(Generic[Deps]):
         self.memories = memories_by_name(self._given_memories)
         self.agents = agents_by_name(self._given_agents, self.tools, self.systems, self.prompts)
         self._environments = dict(self._given_environments)
-        try:
-            self._take_brought()
-            await self._check_agents()
-        except UsageError:
-            await self.store.close()
-            raise
+        self._take_brought()
+        await self._check_agents()
         self._calls = DirectCalls(self.engine, self.store, self._create_calls, self._call_services)
         self._components = self._make_components()
         vectors = self.folder / "vectors" if self._given_store is None or self.folder.exists() else None
@@ -293,7 +299,6 @@ class Workspace(Generic[Deps]):
         if self._given_store is not None and not self.folder.exists():
             # A workspace without a folder of its own still needs a place for the files of its runs.
             self._temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-")
-        self._open = True
 
     def _take_brought(self, *, refuse: bool = True) -> None:
         """Take in what stands behind the components that are here; nobody is offered it (tea/transformations)."""
@@ -422,6 +427,7 @@ class Workspace(Generic[Deps]):
             memories=self.memories,
             distribution=distribution(),
             access=access,
+            redact=self._redact_json,
         )
 
     def _mcp_toolkits(self) -> list[Any]:
