@@ -18,7 +18,9 @@ from agentorchestra.core.errors import (
     FileInputError,
     ModelUnavailableError,
     OutputError,
+    PromptError,
     SettingsError,
+    StoreError,
     UnknownComponentError,
     UnknownModelError,
     UnknownRunError,
@@ -29,7 +31,7 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ModelProfile, PolicySettings, Price, Settings
 from agentorchestra.core.spec import Question, RunResult, RunStatus
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.runtime.store import MemoryStore, SqliteStore
 from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace, load_settings, open_workspace
@@ -405,3 +407,15 @@ def test_an_application_that_cannot_be_loaded(tmp_path: Path, app: str, said: st
     (tmp_path / "agentorchestra.toml").write_text(f'app = "{app}"\n')
     with pytest.raises(AppError, match=said):
         open_workspace(tmp_path / "ws")
+
+
+async def test_a_workspace_that_cannot_be_opened_leaves_its_store_closed(tmp_path: Path) -> None:
+    (tmp_path / "ws" / "prompts").mkdir(parents=True)
+    (tmp_path / "ws" / "prompts" / "broken.md").write_text("no front matter", encoding="utf-8")
+    store = SqliteStore(tmp_path / "ws")
+    ws = Workspace(tmp_path / "ws", store=store)
+    with pytest.raises(PromptError, match="has no front matter"):
+        await ws.open()
+    with pytest.raises(StoreError):
+        await store.list_runs()  # it was closed
+    assert not ws.is_open

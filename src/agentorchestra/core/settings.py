@@ -1,4 +1,4 @@
-"""The model of the settings. Reading them from `agentorchestra.toml` and the environment is the job of workspace/settings.py."""
+"""The model of the settings; workspace/settings.py reads them from `agentorchestra.toml` and the environment."""
 
 from __future__ import annotations
 
