@@ -225,3 +225,28 @@ async def test_whoever_reads_foreign_code_and_stands_for_it_has_it_as_their_own(
         assert (await ws.tcp.get("twice"))(number=4) == 8
         await ws.tcp.register(source=text, name="twice", trusted=False)  # the same words again are still theirs
         assert not (await ws.tcp.versions("twice"))[0].foreign
+
+
+async def test_what_is_archived_is_over(tmp_path: Path) -> None:
+    text = "def thrice(number: int) -> int:\n    return 3 * number\n"
+    async with Workspace(tmp_path / "ws") as ws:
+        await ws.tcp.register(source=text)
+        await ws.tcp.update("thrice", source=text.replace("3 *", "30 *"))
+        await ws.tcp.deprecate("thrice", "1.0.0")
+        await ws.tcp.archive("thrice", "1.0.0")
+        assert await ws.tcp.source("thrice", "1.0.0") == text
+        with pytest.raises(LifecycleError, match=r"thrice@1\.0\.0 is archived: it can be read and not called"):
+            await ws.tcp.invoke("thrice", {"number": 2}, version="1.0.0")
+        with pytest.raises(LifecycleError, match="register its content again"):
+            await ws.tcp.restore("thrice", "1.0.0")
+        (config,) = await ws.tcp.register(source=text)  # as the sentence says
+        assert (config.version, config.state) == ("1.0.2", "active")
+        assert (await ws.tcp.invoke("thrice", {"number": 2})).value == 6
+
+
+async def test_an_environment_that_is_registered_after_the_first_direct_call(tmp_path: Path) -> None:
+    source = (Path(__file__).parents[1] / "runtime" / "counter.py").read_text(encoding="utf-8")
+    async with Workspace(tmp_path / "ws", tools=[twice]) as ws:
+        assert (await ws.tcp.invoke("twice", {"number": 2})).value == 4
+        await ws.ecp.register(source=source, name="Counter")
+        assert (await ws.ecp.invoke("Counter", "add", {"by": 2})).value == 2

@@ -568,7 +568,9 @@ class ContextManager(Generic[T]):
             for name, (one, identity, made, version) in named.items():
                 history = self.registry.history(self.kind.name, name)
                 known = history.known_as(identity, version) if history is not None else None
-                if history is not None and known is not None:
+                # What is archived is over: its content begins another version.
+                over = history is not None and known is not None and history.version(known).state == "archived"
+                if history is not None and known is not None and not (over and version is None):
                     yield from self._again(history, known, by, state=state, trusted=trusted, invokers=invokers)
                     continue
                 limits = invokers

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from agentorchestra.core.content import Block
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import (
+    LifecycleError,
     ManifestError,
     SourceError,
     ToolDefinitionError,
@@ -584,6 +585,10 @@ class TCPServer(Server[Tool[..., Any]]):
             UnknownComponentError, VersionError, NotAllowedError.
         """
         await self._access.ready()
+        if version is not None and self.manager.info(name, version).state == "archived":
+            raise LifecycleError(
+                f"the tool {name}@{version} is archived: it can be read and not called; restore another"
+            )
         return await self._access.invoke_tool(await self.manager.get(name, version), _arguments(arguments))
 
 

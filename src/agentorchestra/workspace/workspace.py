@@ -1758,7 +1758,7 @@ class Workspace(Generic[Deps]):
             store=self.store,
             handlers=handlers,
             policy=lambda folder: chosen or DefaultPolicy(self.settings.policy, folder=folder),
-            environments=self._environments,
+            environments=environments if called is not None else self._environments,
             secrets=secrets,
             environ=self._environ,
             asker=self.asker,
