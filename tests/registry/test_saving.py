@@ -136,7 +136,34 @@ def _newer(raw: dict[str, Any]) -> None:
     raw["agentorchestra_registry"] = 7
 
 
+def _missing_version(raw: dict[str, Any]) -> None:
+    last = {**raw["changes"]["twice"][0], "seq": 2, "type": "activated", "body": {"version": "7.7.7"}}
+    raw["changes"]["twice"].append(last)
+
+
+def _same_as_nothing(raw: dict[str, Any]) -> None:
+    body = {"version": "7.7.7", "identity": "a"}
+    raw["changes"]["twice"].append({**raw["changes"]["twice"][0], "seq": 2, "type": "same", "body": body})
+
+
+def _strange_version(raw: dict[str, Any]) -> None:
+    raw["changes"]["twice"][0]["body"]["version"] = "../../x"
+
+
+def _two_versions(raw: dict[str, Any]) -> None:
+    raw["changes"]["twice"][0]["body"]["config"]["version"] = "8.8.8"
+
+
+def _no_zone(raw: dict[str, Any]) -> None:
+    raw["changes"]["twice"][0]["ts"] = "2026-01-01T00:00:00"
+
+
 DAMAGES = {
+    _missing_version: r"has no version '7\.7\.7'",
+    _same_as_nothing: r"has no version '7\.7\.7'",
+    _strange_version: "versions look like",
+    _two_versions: r"says that it is version '8\.8\.8'",
+    _no_zone: "has no zone",
     _drop_texts: r"the text of \w+@1\.0\.0 is missing",
     _other_text: "does not match its hash",
     _gap: "does not follow",
@@ -268,3 +295,19 @@ async def test_environments_from_a_file_are_not_executed(tmp_path: Path) -> None
         with pytest.raises(VersionError, match="came from elsewhere"):
             await ws.ecp.get("Counter")
         assert not told.exists()
+
+
+@pytest.mark.parametrize("fields", [{}, {"description": "x", "parameters": {"type": "object", "required": 3}}])
+async def test_a_definition_from_a_file_that_is_none_harms_nobody_else(tmp_path: Path, fields: dict[str, Any]) -> None:
+    async with Workspace(tmp_path / "ws", store=MemoryStore()) as ws:
+        await ws.tcp.register(source=TWICE)
+        raw = json.loads((await ws.tcp.save(tmp_path / "tools.json")).read_text())
+    body = raw["changes"]["twice"][0]["body"]
+    body.update(maker={"how": "definition", "fields": fields}, source="", identity="x")
+    (tmp_path / "tools.json").write_text(json.dumps(raw))
+    async with Workspace(tmp_path / "other", store=MemoryStore()) as ws:
+        await ws.tcp.load(tmp_path / "tools.json")
+        assert "twice" in await ws.tcp.contract()
+        with pytest.raises(VersionError, match=r"the (definition|parameters) of the tool 'twice'"):
+            await ws.tcp.invoke("twice", {"number": 1})
+        await ws.create("anything", model="offline")

@@ -418,10 +418,10 @@ class ContextManager(Generic[T]):
                 "register it from its source, or give it to the workspace"
             )
         text = await self.registry.text(wanted.source) if wanted.source else ""
-        if not wanted.foreign or not self.kind.is_code(wanted.maker):
-            made = self.kind.make(name, wanted.maker, text)
-        elif self.kind.make_foreign is not None:
+        if wanted.foreign and self.kind.make_foreign is not None:
             made = await self.kind.make_foreign(name, wanted.maker, text, wanted.config)
+        elif not wanted.foreign or not self.kind.is_code(wanted.maker):
+            made = self.kind.make(name, wanted.maker, text)
         else:
             raise VersionError(
                 f"{what} came from elsewhere, and the code of {self.kind.plural} from elsewhere is not executed; "

@@ -169,6 +169,7 @@ class History:
                 self._bodies[version] = {**self._bodies[version], "state": body["state"], "why": body.get("reason", "")}
                 self._parsed.pop(version, None)
             case "same":
+                self._need(str(body["version"]))
                 self._by_identity[str(body["identity"])] = str(body["version"])
             case "limited":
                 version = str(body["version"])
@@ -193,7 +194,12 @@ class History:
         self.changes.append(change)
 
     def _choose(self, version: str, by_code: bool) -> None:
+        self._need(version)
         self.current, self.by_code, self.hidden = version, by_code, False
+
+    def _need(self, version: str) -> None:
+        if version not in self._bodies:
+            raise VersionError(f"the history of {self.kind} {self.name!r} has no version {version[:40]!r}")
 
     @property
     def names(self) -> tuple[str, ...]:

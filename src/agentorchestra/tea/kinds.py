@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from agentorchestra.core.conditions import conditions_of
 from agentorchestra.core.errors import SourceError, VersionError
@@ -72,10 +72,18 @@ def _made_of_tool(tool: Tool[..., Any]) -> Made | None:
 
 def _make_tool(name: str, maker: Maker, text: str) -> Tool[..., Any]:
     if maker.how == "definition":
-        return defined_tool(ToolSchema.model_validate({**maker.fields, "name": name}), checked=True)
+        return _make_definition(name, maker, checked=True)
     text = definitions_of(text) if maker.script else text
     (found,) = tools_from_source(text, name=maker.symbol or name, package=maker.package)
     return found
+
+
+def _make_definition(name: str, maker: Maker, *, checked: bool) -> Tool[..., Any]:
+    try:
+        schema = ToolSchema.model_validate({**maker.fields, "name": name})
+    except ValidationError as exc:
+        raise SourceError(f"the definition of the tool {name!r} does not fit: {exc.errors()[0]['msg']}") from None
+    return defined_tool(schema, checked=checked)
 
 
 def definitions_of(text: str) -> str:
@@ -90,7 +98,7 @@ def definitions_of(text: str) -> str:
 
 async def _foreign(programs: Programs, name: str, maker: Maker, text: str) -> Tool[..., Any]:
     if maker.how == "definition":
-        return _make_tool(name, maker, text)
+        return _make_definition(name, maker, checked=False)
     return foreign_tool(text, maker.symbol or name, programs)
 
 

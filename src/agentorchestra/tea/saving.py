@@ -18,7 +18,14 @@ from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import ComponentNameError, LifecycleError, ManifestError, VersionError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.tea.config import KindName
-from agentorchestra.tea.history import History, Maker, Version, checked_component_name, identity_of
+from agentorchestra.tea.history import (
+    History,
+    Maker,
+    Version,
+    checked_component_name,
+    checked_component_version,
+    identity_of,
+)
 from agentorchestra.tea.registry import Entry, Registry, body_of
 
 FORMAT = 1
@@ -127,8 +134,13 @@ def _check_history(path: Path, kind: str, name: str, changes: list[ComponentChan
         for change in changes:
             if change.type in _OWN:
                 raise VersionError(f"an entry {change.type!r} belongs to one machine")
+            if change.ts.tzinfo is None:
+                raise VersionError(f"the time {change.ts} has no zone")
             history.apply(change)
         for one in history.all():
+            checked_component_version(f"{kind} {name!r}", one.version)
+            if one.config.version != one.version:
+                raise VersionError(f"{name}@{one.version} says that it is version {one.config.version[:40]!r}")
             if one.source and one.source not in texts:
                 raise VersionError(f"the text of {name}@{one.version} is missing")
             if one.source and one.identity != identity_of(one.source, one.maker, name):
