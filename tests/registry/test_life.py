@@ -250,3 +250,18 @@ async def test_an_environment_that_is_registered_after_the_first_direct_call(tmp
         assert (await ws.tcp.invoke("twice", {"number": 2})).value == 4
         await ws.ecp.register(source=source, name="Counter")
         assert (await ws.ecp.invoke("Counter", "add", {"by": 2})).value == 2
+
+
+async def test_an_updated_environment_goes_on_from_its_state(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[1] / "runtime" / "counter.py").read_text(encoding="utf-8")
+    async with Workspace(tmp_path / "ws") as ws:
+        await ws.ecp.register(source=text, name="Counter")
+        await ws.ecp.invoke("Counter", "add", {"by": 3})
+        faster = text.replace('arguments["by"]', '10 * arguments["by"]')
+        assert faster != text
+        await ws.ecp.update("Counter", source=faster)
+        await ws.ecp.invoke("Counter", "add", {"by": 3})
+        assert "33" in str((await ws.ecp.state("Counter"))[0])
+        await ws.ecp.restore("Counter", "1.0.0")
+        await ws.ecp.invoke("Counter", "add", {"by": 3})
+        assert "36" in str((await ws.ecp.state("Counter"))[0])

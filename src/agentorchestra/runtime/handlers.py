@@ -369,6 +369,11 @@ class EnvironmentHandler(BaseHandler):
         run = ctx.run
         place = (effect.world, instance)
         live = run.environments.get(place)
+        if live is not None and effect.component != f"{effect.name}@{live.environment.version}":
+            # It was updated meanwhile (calls outside of runs): the new version goes on from the state of the old one.
+            del run.environments[place]
+            await live.environment.close()
+            live = None
         if live is None:
             factory = run.services.environments.get(effect.name)
             if factory is None:
