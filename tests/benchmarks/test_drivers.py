@@ -82,6 +82,7 @@ def _overhead(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
 
+@pytest.mark.long
 def test_our_drivers_run_beside_the_others(tmp_path: Path) -> None:
     bench = _folder(tmp_path)
     before = sorted(path.relative_to(bench) for path in bench.rglob("*") if "__pycache__" not in path.parts)

@@ -9,6 +9,7 @@ import pytest
 
 from agentorchestra.core.errors import PromptError
 from agentorchestra.tea.plain import check_plain
+from agentorchestra.tea.prompts import PromptLibrary
 from agentorchestra.workspace import packaged_prompts
 from tests.bundle.support import PROMPT, here, other, recorded, rewritten
 
@@ -19,10 +20,10 @@ def prompt(template: str) -> str:
 
 
 def test_the_packaged_prompts_are_plain() -> None:
-    found = [file for folder in packaged_prompts() for file in folder.iterdir() if file.name.endswith(".md")]
-    assert len(found) > 10
-    for file in found:
-        check_plain(file.read_text(encoding="utf-8"), file.name)
+    library = PromptLibrary(packaged_prompts())
+    assert len(library.names) > 10
+    for name in library.names:
+        check_plain(library.get(name).text, name)  # as a run keeps it: with its modules in it
 
 
 @pytest.mark.parametrize(

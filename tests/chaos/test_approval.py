@@ -81,6 +81,7 @@ def test_what_was_approved_is_done_once(folder: Path, kill_at: str) -> None:
 
 
 @pytest.mark.parametrize("kill_at", KILLED_WHILE_ASKING)
+@pytest.mark.long
 def test_what_was_denied_is_never_done(folder: Path, kill_at: str) -> None:
     run = _run(folder, kill_at)
     _cli(folder, "deny", run, "--reason", "yes, but not today", "--no-resume")

@@ -25,6 +25,7 @@ async def server() -> AsyncIterator[team_model.Served]:
 
 
 @pytest.mark.parametrize("reaped", [True, False])
+@pytest.mark.long
 async def test_a_dead_process_is_followed_at_once(
     tmp_path: Path, server: team_model.Served, reaped: bool, log: Log
 ) -> None:

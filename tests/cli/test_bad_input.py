@@ -189,11 +189,11 @@ def test_a_bug_is_one_sentence_and_a_traceback_only_on_request(folder: Folder) -
 
 
 def test_the_quota_of_the_workspace(app: Folder) -> None:
-    app.with_app('app = "app:workspace"\nmodel = "scripted"\nsystem = "react"\nmax_bytes = 200_000\n')
+    app.with_app('app = "app:workspace"\nmodel = "scripted"\nsystem = "react"\nmax_bytes = 500_000\n')
     done = app.run("run", "PLAN fill", "--json")
     assert done.code == 1
     assert "no space left for the log" in done.error
-    assert "raise its limit of 200000 bytes" in done.error
+    assert "raise its limit of 500000 bytes" in done.error
     assert done.json["error_type"] == "StoreFullError"
     assert done.json["run_id"] == app.ids()[0]
     assert f"to go on: agentorchestra resume {done.json['run_id']}" in done.err
@@ -208,7 +208,7 @@ def test_a_full_disk(app: Folder) -> None:
     assert app.run("runs").code == 0
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
 
     done = app.run("run", "PLAN fill", "--json", preexec_fn=limit)
     assert done.code == 1

@@ -85,7 +85,12 @@ async def test_no_way_out(attempt: Attempt, safe: Sandbox, around: World) -> Non
     assert around.evidence(returned(ran)) == "", ran
 
 
-@pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda attempt: f"{attempt.language}: {attempt.name}")
+@pytest.mark.parametrize(
+    "attempt",
+    # Those that take memory take seconds.
+    [pytest.param(one, marks=pytest.mark.long) if "memory" in one.name else one for one in ATTEMPTS],
+    ids=lambda attempt: f"{attempt.language}: {attempt.name}",
+)
 def test_outside_it_succeeds(attempt: Attempt, around: World) -> None:
     """The positive control: an attempt that fails everywhere would prove nothing."""
     if attempt.root and not ROOT:

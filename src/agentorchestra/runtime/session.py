@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import Budget, Usage
+from agentorchestra.core.budget import NO_USAGE, Budget, Usage
 from agentorchestra.core.content import MediaBlock, Trust, lowest
 from agentorchestra.core.effects import (
     BESIDE,
@@ -155,7 +155,7 @@ class Session(Generic[Deps]):
         self.world = world
         self.model = model
         self.partial: JsonValue = None
-        self.failed_attempts = Usage()
+        self.failed_attempts = NO_USAGE
         self.raised: BaseException | None = None
         self.sight: Sight = Sight(provenance, parent.sight if parent is not None else None)
         self.spawned: dict[EffectKey, Spawned] = {}
@@ -755,7 +755,8 @@ class Session(Generic[Deps]):
             recorded = await self._record(key, effect, mode, outcome, child._attempt, child=child)
         finally:
             if hold is not None:
-                total = outcome.usage + child.failed_attempts
+                before = child.failed_attempts
+                total = outcome.usage if before is NO_USAGE else outcome.usage + before
                 hold.settle(total, steps=1 if decision else 0)
         if decision:
             run.longest_decision_s = max(run.longest_decision_s, run.clock.monotonic() - began)
