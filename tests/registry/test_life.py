@@ -9,7 +9,10 @@ import pytest
 
 from agentorchestra import Workspace, tool
 from agentorchestra.agents.agent import Agent
+from agentorchestra.core.effects import Effect
 from agentorchestra.core.errors import LifecycleError, NotAllowedError, UnknownComponentError, UsageError, VersionError
+from agentorchestra.core.policy import PolicyView, Verdict
+from agentorchestra.core.spec import Question
 from agentorchestra.testing import ScriptedModel, call
 from tests.registry.support import PRICE, imported, shop
 from tests.runtime.counter import Counter
@@ -148,7 +151,14 @@ async def test_direct_calls_are_recorded_and_replayed(tmp_path: Path) -> None:
         assert (await ws.replay(run.id)).keys == 3
 
 
-async def test_a_tool_that_writes_is_asked_about(tmp_path: Path) -> None:
+class _AsksToSend:
+    """A policy that asks before anything is sent."""
+
+    def decide(self, effect: Effect, view: PolicyView) -> Verdict:
+        return Verdict(action="ask" if effect.name == "send" else "allow", reason="it sends")
+
+
+async def test_who_calls_directly_is_asked_where_policy_asks(tmp_path: Path) -> None:
     done = []
 
     @tool(effect=("write", "send"))
@@ -157,9 +167,17 @@ async def test_a_tool_that_writes_is_asked_about(tmp_path: Path) -> None:
         done.append(text)
         return "sent"
 
+    async def yes(question: Question) -> bool:
+        return question.kind == "approval"
+
     async with Workspace(tmp_path / "ws", tools=[send]) as ws:
-        outcome = await ws.tcp.invoke("send", {"text": "hello"})
-        assert outcome.ok == bool(done)
+        assert (await ws.tcp.invoke("send", {"text": "mine"})).result() == "sent"  # the user's own words
+    async with Workspace(tmp_path / "ws", tools=[send], policy=_AsksToSend()) as ws:
+        outcome = await ws.tcp.invoke("send", {"text": "nobody there"})
+        assert outcome.status == "denied" and "nobody can be asked" in (outcome.error or "")
+    async with Workspace(tmp_path / "ws", tools=[send], policy=_AsksToSend(), asker=yes) as ws:
+        assert (await ws.tcp.invoke("send", {"text": "approved"})).result() == "sent"
+    assert done == ["mine", "approved"]
 
 
 async def test_give_one_thing(tmp_path: Path) -> None:
