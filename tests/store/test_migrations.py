@@ -6,12 +6,13 @@ import asyncio
 import os
 import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from tests.postgres import Postgres
 from tests.store.support import TS, completed, created, done, finish, manifest, python, store_at, told
 
@@ -203,3 +204,29 @@ async def test_an_older_schema_is_migrated(server: Postgres, schema: str, revisi
             found = connection.execute(query, {"s": old, "t": made.name}).scalars()
             assert sorted(found) == sorted(names)
     engine.dispose()
+
+
+async def test_another_process_migrates_between_two_questions(server: Postgres, schema: str) -> None:
+    old = f"{schema}_old"
+    server.sql(f"create schema {old}")
+    url = f"postgresql+psycopg://{server.url.removeprefix('postgresql://')}"
+    old_tables(url, REVISIONS[-2], connect_args={"options": f"-c search_path={old}"})
+    place = f"{server.url}#{old}"
+    migrated = []
+
+    def meanwhile(*executed: Any) -> None:
+        if "pg_tables" in str(executed[2]) and not migrated:
+            migrated.append(place)
+            other = store_at(place)
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(asyncio.run, other.open()).result()
+                thread.submit(asyncio.run, other.close()).result()
+
+    event.listen(Engine, "after_cursor_execute", meanwhile)
+    try:
+        store = store_at(place)
+        await store.open()
+        await store.close()
+    finally:
+        event.remove(Engine, "after_cursor_execute", meanwhile)
+    assert migrated
