@@ -212,7 +212,7 @@ async def test_another_process_migrates_between_two_questions(server: Postgres, 
     url = f"postgresql+psycopg://{server.url.removeprefix('postgresql://')}"
     old_tables(url, REVISIONS[-2], connect_args={"options": f"-c search_path={old}"})
     place = f"{server.url}#{old}"
-    migrated = []
+    migrated: list[str] = []
 
     def meanwhile(*executed: Any) -> None:
         if "pg_tables" in str(executed[2]) and not migrated:
