@@ -139,6 +139,79 @@ class SandboxSettings(BaseModel):
     kept_mib: int = Field(default=64, ge=1)
 
 
+class GitHubSettings(BaseModel):
+    """GitHub for the environment `github`.
+
+    Attributes:
+        base_url: of the REST API; of GitHub Enterprise `https://HOST/api/v3`.
+        token_env: the environment variable that holds the token; "" for none: then only what is public can be read.
+        timeout_s: of one request.
+        max_wait_s: how long one action waits in all when the limit of requests is reached.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base_url: str = "https://api.github.com"
+    token_env: str = "GITHUB_TOKEN"
+    timeout_s: float = Field(default=30.0, gt=0)
+    max_wait_s: float = Field(default=60.0, ge=0)
+
+
+class GitSettings(BaseModel):
+    """Git for the environment `git`.
+
+    Attributes:
+        author_name, author_email: whose name commits bear.
+        tokens: environment variables that hold tokens, by the host they are for (`host` or `host:port`); a token is
+            sent to its host only, over HTTPS or to this machine.
+        remotes: how the addresses begin that may be used; none for any that policy lets through.
+        local: bare repositories of this machine, or folders with such, that may be used as remotes.
+        timeout_s: of one action.
+        max_pack_mib: of what is fetched or pushed at once.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    author_name: str = Field(default="AgentOrchestra", min_length=1)
+    author_email: str = Field(default="agent@localhost", min_length=3)
+    tokens: dict[str, str] = {}
+    remotes: tuple[str, ...] = ()
+    local: tuple[str, ...] = ()
+    timeout_s: float = Field(default=60.0, gt=0)
+    max_pack_mib: int = Field(default=256, ge=1)
+
+
+class WebSettings(BaseModel):
+    """How this process reads the web: `fetch`, search, and whatever else asks a site for something.
+
+    Attributes:
+        private: services of one's own on this machine or its network that may be read, `HOST:PORT` each, as they stand
+            in an address. Everything else that is not on the public network is refused.
+        user_agent: what the client calls itself.
+        timeout_s: seconds for one read, redirects included.
+        idle_s: seconds without a byte after which an answer is given up.
+        max_mib: of one answer, unpacked.
+        redirects: that are followed.
+        per_host: requests that are under way at one host at the same time.
+        retry_after_s: how long a host that asks to wait is waited for, once; 0 not to.
+        nameservers: asked in place of the system's, `IP` or `IP:PORT` (extra `reading`).
+        ca_file: certificates of authorities that are believed beside the system's.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    private: tuple[str, ...] = ()
+    user_agent: str = "agentorchestra"
+    timeout_s: float = Field(default=60.0, gt=0)
+    idle_s: float = Field(default=15.0, gt=0)
+    max_mib: float = Field(default=20.0, gt=0)
+    redirects: int = Field(default=10, ge=0)
+    per_host: int = Field(default=3, ge=1)
+    retry_after_s: float = Field(default=5.0, ge=0)
+    nameservers: tuple[str, ...] = ()
+    ca_file: str = ""
+
+
 class Settings(BaseModel):
     """The workspace's settings; unknown names are refused.
 
@@ -157,11 +230,13 @@ class Settings(BaseModel):
         action: how agents act: `tools`, or `code`: a program in each step, in which the tools are functions.
         memory: the memory system of runs' top agents: `none`, `window`, `summary`, `insights`, or the user's own.
         sandbox: where code that a model wrote runs.
+        git, github: what the environments of these names use (docs/git.md).
         max_bytes: quota of the workspace's database, None for no limit but the disk; of SQLite only.
         database: the address of a PostgreSQL database, `postgresql://user@host:5432/name`, that holds the log instead
             of a file in the folder. It may hold a password, so it is never shown as it stands.
         database_schema: the workspace's own schema there.
         database_retry_s: how long writes and reads wait for a database that is away.
+        web: how the web is read.
         mcp: a file of MCP servers whose tools runs have (docs/mcp.md), beside the settings file; "" for none.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
     """
@@ -185,6 +260,8 @@ class Settings(BaseModel):
     on_uncertain: Literal["report", "ask", "retry"] = "report"
     policy: PolicySettings = PolicySettings()
     sandbox: SandboxSettings = SandboxSettings()
+    git: GitSettings = GitSettings()
+    github: GitHubSettings = GitHubSettings()
     mcp: str = ""
     secrets: tuple[str, ...] = ()
     max_bytes: int | None = Field(default=None, gt=0)
