@@ -54,6 +54,7 @@
     │   │   └── ModelContextError      the prompt is longer than the model's window
     │   └── ScriptError                the scripted model met an unexpected or unused step
     ├── ToolError                      raised by a tool: becomes an observation
+    │   └── WebError                   an address that is refused, or that gave no usable answer
     ├── InvocationError                a call outside of a run that gave no value
     ├── ProgramEndedError              a program made too many calls or printed too much
     ├── AgentFailedError               the top agent ended without a result
@@ -66,6 +67,7 @@ Every message names the bad value and what to do next.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 
 class AgentOrchestraError(Exception):
@@ -348,6 +350,30 @@ class ScriptError(ModelError):
 
 class ToolError(AgentOrchestraError):
     """Raise it in a tool to show the model a sentence without a traceback."""
+
+
+class WebError(ToolError):
+    """An address that is refused, or that gave no usable answer. Tools that raise it show its sentence to the model.
+
+    Attributes:
+        kind: `refused` (the address, or where it leads, is not read), `unreachable` (no name, no connection, no valid
+            certificate), `timeout`, `too_large`, `bad_answer` (what came is no HTTP, or no answer to what was asked).
+        url: the address, without passwords.
+        status: of the answer, 0 without one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: Literal["refused", "unreachable", "timeout", "too_large", "bad_answer"],
+        url: str,
+        status: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.url = url
+        self.status = status
 
 
 class InvocationError(AgentOrchestraError):

@@ -1,0 +1,297 @@
+"""Addresses on the web: one spelling of each, and which of them may be connected to.
+
+Whoever reads an address that a page or a model wrote must not be led into this machine, its network, or the service
+that gives a cloud machine its credentials. An address is therefore brought into one form first (what is written with
+tricks is refused), and every resolved IP address is judged as the address it ends up at.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+from agentorchestra.core.errors import WebError
+
+MOST_CHARS = 8_000
+"""Of one address."""
+
+_PORTS = {"http": 80, "https": 443}
+_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
+_SAFE = "!#$%&'()*+,/:;=?@[]~-._"
+
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_V4_REFUSED = [
+    (ipaddress.IPv4Network(net), what)
+    for net, what in (
+        ("0.0.0.0/8", "unspecified"),
+        ("10.0.0.0/8", "private"),
+        ("100.64.0.0/10", "shared by a provider's customers"),
+        ("127.0.0.0/8", "loopback"),
+        ("168.63.129.16/32", "a cloud's own service"),
+        ("169.254.0.0/16", "link-local, where clouds give out credentials"),
+        ("172.16.0.0/12", "private"),
+        ("192.0.0.0/24", "reserved"),
+        ("192.0.2.0/24", "reserved"),
+        ("192.31.196.0/24", "reserved"),
+        ("192.52.193.0/24", "reserved"),
+        ("192.88.99.0/24", "reserved"),
+        ("192.168.0.0/16", "private"),
+        ("192.175.48.0/24", "reserved"),
+        ("198.18.0.0/15", "reserved"),
+        ("198.51.100.0/24", "reserved"),
+        ("203.0.113.0/24", "reserved"),
+        ("224.0.0.0/4", "multicast"),
+        ("240.0.0.0/4", "reserved"),
+    )
+]
+_V6_REFUSED = [
+    (ipaddress.IPv6Network(net), what)
+    for net, what in (
+        ("::/128", "unspecified"),
+        ("::1/128", "loopback"),
+        ("fc00::/7", "private"),
+        ("fe80::/10", "link-local"),
+        ("fec0::/10", "private"),
+        ("ff00::/8", "multicast"),
+        ("2001::/23", "reserved"),
+        ("2001:db8::/32", "reserved"),
+        ("2620:4f:8000::/48", "reserved"),
+        ("3fff::/20", "reserved"),
+    )
+]
+_V6_GLOBAL = ipaddress.IPv6Network("2000::/3")
+_NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
+_SIX_TO_FOUR = ipaddress.IPv6Network("2002::/16")
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
+
+
+@dataclass(frozen=True)
+class Address:
+    """An address in the one form in which it is asked for.
+
+    Attributes:
+        scheme: `http` or `https`.
+        host: a name in lower case and in ASCII (IDNA), or an IP address in its usual form, without brackets.
+        port: the port, always given.
+        path: path and query, percent-encoded; at least `/`.
+        fragment: what stood behind `#`, which no server sees.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    fragment: str = ""
+
+    @property
+    def url(self) -> str:
+        """The address without its fragment."""
+        port = "" if self.port == _PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{_bracketed(self.host)}{port}{self.path}"
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """Scheme, host and port."""
+        return self.scheme, self.host, self.port
+
+    @property
+    def place(self) -> str:
+        """`HOST:PORT`, the form in which private services are allowed."""
+        return f"{_bracketed(self.host)}:{self.port}"
+
+    @property
+    def ip(self) -> IPAddress | None:
+        """The host, where it is an IP address."""
+        try:
+            return ipaddress.ip_address(self.host)
+        except ValueError:
+            return None
+
+
+def parse_address(url: str) -> Address:
+    """An address in its one form.
+
+    Args:
+        url: an absolute `http` or `https` address.
+
+    Raises:
+        WebError: of kind `refused`: another scheme, a user name, a host written with tricks, or no address at all.
+    """
+    text = url.strip(" \t\r\n")
+    shown = shown_address(text)
+    if not text:
+        raise WebError("the address is empty; give one such as https://example.org/page", kind="refused", url="")
+    if len(text) > MOST_CHARS:
+        raise _refused(shown, f"is longer than {MOST_CHARS:,} characters")
+    if any(unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") for char in text):
+        raise _refused(shown, "holds control or invisible characters")
+    if "\\" in text:
+        raise _refused(shown, "holds a backslash, which clients read differently")
+    scheme, colon, _ = text.partition(":")
+    if not colon or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme) or not text[len(scheme) :].startswith("://"):
+        raise _refused(shown, "is no absolute address; give one such as https://example.org/page", way_out="")
+    if scheme.lower() not in _PORTS:
+        raise _refused(shown, f"has the scheme {scheme.lower()!r}; only http and https are read", way_out="")
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise _refused(shown, f"is malformed ({error})") from None
+    if "@" in parts.netloc:
+        raise _refused(shown, "holds a user name before the host")
+    if port == 0:
+        raise _refused(shown, "has the port 0")
+    host = plain_host(parts.netloc, shown)
+    scheme = scheme.lower()
+    path = _quoted(parts.path or "/") + (f"?{_quoted(parts.query)}" if parts.query else "")
+    return Address(scheme, host, port or _PORTS[scheme], path, parts.fragment)
+
+
+def plain_host(netloc: str, shown: str) -> str:
+    """The host of an authority (`host:port`) in its one form.
+
+    Raises:
+        WebError: of kind `refused`, where it is written with tricks.
+    """
+    if netloc.startswith("["):
+        written, _, rest = netloc[1:].partition("]")
+        if rest and not re.fullmatch(r":[0-9]*", rest):
+            raise _refused(shown, "has a host that is none")
+        if "%" in written:
+            raise _refused(shown, "names a network interface of this machine in its host")
+        try:
+            return str(ipaddress.IPv6Address(written))
+        except ValueError:
+            raise _refused(shown, "has a host in brackets that is no IPv6 address") from None
+    written = netloc.partition(":")[0]
+    if "%" in written:
+        raise _refused(shown, "has a percent sign in its host")
+    host = _ascii(written, shown)
+    if not host:
+        raise _refused(shown, "has no host")
+    last = host.rpartition(".")[2]
+    if _NUMBER.fullmatch(last):  # what every client reads as an IPv4 address, whatever else stands there
+        try:
+            plain = str(ipaddress.IPv4Address(host))
+        except ValueError:
+            plain = ""
+        if plain != written.rstrip("."):
+            raise _refused(shown, "writes an IP address in an unusual way")
+        return plain
+    if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in host.split(".")):
+        raise _refused(shown, f"has the host {host[:80]!r}, which no site can have")
+    return host
+
+
+def _ascii(written: str, shown: str) -> str:
+    """A host in lower case and ASCII, without the dot at its end."""
+    host = written
+    if not host.isascii():
+        import idna
+
+        try:
+            host = idna.encode(host, uts46=True).decode("ascii")
+        except (idna.IDNAError, UnicodeError):
+            raise _refused(shown, "has a host with characters that no site's name can have") from None
+    return host.lower().removesuffix(".")
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe=_SAFE)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def shown_address(url: str) -> str:
+    """An address for a message: short, without what changes a terminal and without a password."""
+    plain = "".join(char if char.isprintable() else "?" for char in url)
+    plain = re.sub(r"(?<=://)[^/@\s]*@", "...@", plain)
+    return plain if len(plain) <= 200 else f"{plain[:200]}..."
+
+
+def _refused(shown: str, why: str, *, way_out: str = "; give the address as a browser shows it") -> WebError:
+    return WebError(f"{shown!r} {why}{way_out}", kind="refused", url=shown)
+
+
+# -- IP addresses ----------------------------------------------------------------------------------------------------
+
+
+def ends_at(ip: IPAddress) -> IPAddress:
+    """The address at which packets to this one end: what IPv6 wraps an IPv4 address in is taken off."""
+    if isinstance(ip, ipaddress.IPv4Address):
+        return ip
+    packed = ip.packed
+    if ip.ipv4_mapped is not None:
+        return ip.ipv4_mapped
+    if ip in _SIX_TO_FOUR:
+        return ipaddress.IPv4Address(packed[2:6])
+    if any(ip in net for net in _NAT64):
+        return ipaddress.IPv4Address(packed[12:])
+    if ip in _COMPATIBLE and int(ip) > 1:
+        return ipaddress.IPv4Address(packed[12:])
+    if packed[8:12] in (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe"):  # ISATAP
+        return ipaddress.IPv4Address(packed[12:])
+    if packed[8:12] == b"\x00\x00\xff\xff":  # translated (RFC 2765)
+        return ipaddress.IPv4Address(packed[12:])
+    return ip
+
+
+def why_not(ip: IPAddress) -> str:
+    """Why an address is not on the public network, "" where it is.
+
+    The networks are listed here and not left to the standard library, whose opinion of what is global has changed
+    between the Python versions that are supported.
+    """
+    if isinstance(ip, ipaddress.IPv6Address) and ip.scope_id:
+        return "link-local"
+    ending = ends_at(ip)
+    if isinstance(ending, ipaddress.IPv4Address):
+        return next((what for net, what in _V4_REFUSED if ending in net), "")
+    found = next((what for net, what in _V6_REFUSED if ending in net), "")
+    return found or ("" if ending in _V6_GLOBAL else "reserved")
+
+
+# -- private services that are allowed -------------------------------------------------------------------------------
+
+
+def allowed_places(written: Iterable[str]) -> frozenset[tuple[str, int]]:
+    """(host, port) of services on private networks that may be read.
+
+    Args:
+        written: `HOST:PORT` each, or an address, whose host and port count; an IPv6 address in brackets.
+
+    Raises:
+        WebError: of kind `refused`, for one that names no host and port.
+    """
+    found = set()
+    for one in written:
+        if "://" in one:
+            address = parse_address(one)
+        elif re.search(r":\d+$", one):
+            address = parse_address(f"http://{one}")
+        else:
+            raise WebError(
+                f"{one!r} names no private service; write HOST:PORT, e.g. '127.0.0.1:8080'", kind="refused", url=one
+            )
+        found.add((address.host, address.port))
+    return frozenset(found)
+
+
+__all__ = [
+    "Address",
+    "IPAddress",
+    "allowed_places",
+    "ends_at",
+    "parse_address",
+    "plain_host",
+    "shown_address",
+    "why_not",
+]

@@ -1,0 +1,205 @@
+"""Bodies of answers, unpacked in bounded memory: what a few kilobytes unpack to is counted while it comes out."""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from agentorchestra.core.errors import WebError
+
+MOST_CODINGS = 2
+"""Compressions within each other; nobody honest uses more."""
+
+_STEP = 64 * 1024
+
+
+def accepted_codings() -> str:
+    """What this installation can unpack, for `Accept-Encoding`."""
+    found = ["gzip", "deflate"]
+    for name, module in (("br", "brotli"), ("zstd", "backports.zstd")):
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            continue
+        found.append(name)
+    return ", ".join(found)
+
+
+class Unpacker(Protocol):
+    """One compression."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What these bytes unpack to, in pieces of bounded size."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether the compressed stream came to its end."""
+        ...
+
+
+class _Zlib:
+    """gzip and deflate (with its header, or raw as some servers send it)."""
+
+    def __init__(self, coding: str) -> None:
+        self._gzip = coding == "gzip"
+        self._d: Any = zlib.decompressobj(16 + zlib.MAX_WBITS) if self._gzip else None
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        if not data:
+            return
+        if self._d is None:
+            # A zlib header is two bytes that are a multiple of 31 and name the method 8.
+            whole = len(data) > 1 and data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
+            self._d = zlib.decompressobj(zlib.MAX_WBITS if whole else -zlib.MAX_WBITS)
+        while data:
+            yield self._d.decompress(data, _STEP)
+            if self._d.eof:
+                data = self._d.unused_data
+                if not (self._gzip and data.startswith(b"\x1f\x8b")):
+                    return  # padding behind the end is no content
+                self._d = zlib.decompressobj(16 + zlib.MAX_WBITS)  # gzip members may follow each other
+            else:
+                data = self._d.unconsumed_tail
+
+    @property
+    def complete(self) -> bool:
+        return self._d is None or bool(self._d.eof)
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        self._d = importlib.import_module("brotli").Decompressor()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        yield self._d.process(data, output_buffer_limit=_STEP)
+        while not self._d.can_accept_more_data():
+            piece = self._d.process(b"", output_buffer_limit=_STEP)
+            if not piece:
+                return
+            yield piece
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._d.is_finished())
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        self._module = importlib.import_module("backports.zstd")
+        self._d = self._new()
+
+    def _new(self) -> Any:
+        # RFC 9659: at most 8 MiB of window on the web; a frame that wants more wants memory.
+        options = {self._module.DecompressionParameter.window_log_max: 23}
+        return self._module.ZstdDecompressor(options=options)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while True:
+            if self._d.eof:
+                if not data:
+                    return
+                self._d = self._new()
+            yield self._d.decompress(data, _STEP)
+            if self._d.eof:
+                data = self._d.unused_data
+            elif self._d.needs_input:
+                return
+            else:
+                data = b""
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._d.eof)
+
+
+class Body:
+    """Takes the bytes of an answer as they come and keeps what they unpack to, up to a size.
+
+    Args:
+        codings: the header `Content-Encoding`.
+        most: bytes that are kept.
+        url: for messages.
+
+    Raises:
+        WebError: of kind `bad_answer`, for a compression that is not known here, or too many of them.
+    """
+
+    def __init__(self, codings: str, most: int, url: str) -> None:
+        names = [one.strip().lower().removeprefix("x-") for one in codings.split(",")]
+        names = [one for one in names if one not in ("", "identity")]
+        if len(names) > MOST_CODINGS:
+            raise WebError(
+                f"{url} sent an answer compressed {len(names)} times, which is no ordinary page; leave it out",
+                kind="bad_answer",
+                url=url,
+            )
+        self._unpackers = [_unpacker(name, url) for name in reversed(names)]
+        self._url = url
+        self._most = most
+        self._kept = bytearray()
+        self.full = False
+
+    def take(self, data: bytes) -> bool:
+        """Take some bytes; whether there is room for more.
+
+        Raises:
+            WebError: of kind `bad_answer`, for bytes that are not so compressed.
+        """
+        try:
+            for piece in self._through(data, 0):
+                room = self._most - len(self._kept)
+                self._kept += piece[:room]
+                if len(piece) > room:
+                    self.full = True
+                    return False
+        except WebError:
+            raise
+        except Exception as error:  # each library has its own
+            raise WebError(
+                f"{self._url} sent an answer that cannot be unpacked ({type(error).__name__}: {error}); try it later",
+                kind="bad_answer",
+                url=self._url,
+            ) from None
+        return True
+
+    def _through(self, data: bytes, at: int) -> Iterator[bytes]:
+        if at == len(self._unpackers):
+            if data:
+                yield data
+            return
+        for piece in self._unpackers[at].feed(data):
+            yield from self._through(piece, at + 1)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing at the end of what is compressed."""
+        return all(one.complete for one in self._unpackers)
+
+    @property
+    def data(self) -> bytes:
+        """What was kept."""
+        return bytes(self._kept)
+
+
+def _unpacker(name: str, url: str) -> Unpacker:
+    try:
+        if name in ("gzip", "deflate"):
+            return _Zlib(name)
+        if name == "br":
+            return _Brotli()
+        if name == "zstd":
+            return _Zstd()
+    except ImportError:
+        pass
+    raise WebError(
+        f"{url} sent an answer compressed as {name[:40]!r}, which was not asked for and cannot be unpacked here; "
+        "leave it out",
+        kind="bad_answer",
+        url=url,
+    )
+
+
+__all__ = ["MOST_CODINGS", "Body", "accepted_codings"]

@@ -1,0 +1,551 @@
+"""The one client for everything that this process reads from the web.
+
+`aiohttp` is underneath: it is in the base install, its sockets can be made by us, and its resolver is ours, so that the
+address which was judged is the address that is connected to. Each request has a connection of its own: what was allowed
+to one is not left open for the next, and nothing has to be closed.
+
+    client = WebClient(settings.web)
+    answer = await client.get("https://example.org/")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import datetime
+import ipaddress
+import itertools
+import json
+import re
+import socket
+import ssl
+import weakref
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
+
+from agentorchestra.core.errors import SettingsError, WebError
+from agentorchestra.core.settings import WebSettings
+from agentorchestra.tools.web.addresses import Address, allowed_places, parse_address, shown_address, why_not
+from agentorchestra.tools.web.bodies import Body, accepted_codings
+from agentorchestra.tools.web.names import Resolver, names_from, system_names
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
+"""Headers that go along when a redirect leads to another origin; keys do not."""
+
+_MAX_HEADERS = 128
+_MAX_HEADER_CHARS = 16_384
+_MOST_PACKED = 256 * 1024 * 1024
+"""Bytes that are read of one answer as they come over the wire, whatever they unpack to."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a site answered, whatever its status.
+
+    Attributes:
+        url: the address that answered, after redirects.
+        status: of HTTP.
+        headers: by name in lower case; several of one name are joined by ", ".
+        body: the bytes, unpacked.
+        redirects: the addresses that led here, the first one asked for first; empty without any.
+        read_at: when it came, in UTC.
+        elapsed_s: seconds it took, redirects and waiting included.
+        cut: whether there was more than was to be read (`cut=True`).
+    """
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    redirects: tuple[str, ...] = ()
+    read_at: datetime.datetime = field(default_factory=lambda: datetime.datetime.now(datetime.UTC))
+    elapsed_s: float = 0.0
+    cut: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is one of success."""
+        return 200 <= self.status < 300
+
+    @property
+    def downgraded(self) -> bool:
+        """Whether a redirect led from https to http: what came could have been written by anybody on the way."""
+        hops = (*self.redirects, self.url)
+        return any(a.startswith("https:") and b.startswith("http:") for a, b in itertools.pairwise(hops))
+
+    @property
+    def media_type(self) -> str:
+        """What the server says it is, without parameters, in lower case; "" where it says nothing."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def charset(self) -> str:
+        """The charset the server declares, "" for none or one that is unknown here."""
+        match = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", self.headers.get("content-type", ""), re.IGNORECASE)
+        try:
+            return codecs.lookup(match[1]).name if match else ""
+        except LookupError:
+            return ""
+
+    @property
+    def text(self) -> str:
+        """The body as text in the declared charset, else UTF-8; what does not fit is replaced."""
+        return self.body.decode(self.charset or "utf-8", "replace")
+
+    def json(self) -> Any:
+        """The body as JSON.
+
+        Raises:
+            WebError: of kind `bad_answer`, where it is none.
+        """
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            shown = shown_address(self.url)
+            raise WebError(
+                f"{shown} answered with something that is no JSON ({self.status}, {self.media_type or 'no type'})",
+                kind="bad_answer",
+                url=shown,
+                status=self.status,
+            ) from None
+
+
+class WebClient:
+    """Asks sites for something; refuses what is not on the public network, on every hop.
+
+    It keeps no cookies, no connection and no credentials, takes no proxy from the environment, and can be used from
+    several event loops.
+
+    Args:
+        settings: limits, private services that are allowed, name servers.
+        resolver: names to IP addresses; None for the settings' name servers, else the system's.
+
+    Raises:
+        SettingsError: they name no service, name server or file.
+        MissingExtraError: name servers without the extra `reading`.
+    """
+
+    def __init__(self, settings: WebSettings | None = None, *, resolver: Resolver | None = None) -> None:
+        self.settings = settings or WebSettings()
+        try:
+            self._private = allowed_places(self.settings.private)
+        except WebError as error:
+            raise SettingsError(f"web.private: {error}") from None
+        if resolver is None:
+            resolver = names_from(self.settings.nameservers) if self.settings.nameservers else system_names
+        self._resolver = resolver
+        self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Semaphore]]
+        self._lines = weakref.WeakKeyDictionary()
+
+    async def get(self, url: str, **options: Any) -> Answer:
+        """`request("GET", url, ...)`."""
+        return await self.request("GET", url, **options)
+
+    async def post(self, url: str, **options: Any) -> Answer:
+        """`request("POST", url, ...)`."""
+        return await self.request("POST", url, **options)
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        json: Any = None,
+        data: bytes | None = None,
+        allowed: Iterable[str] = (),
+        max_bytes: int | None = None,
+        timeout_s: float | None = None,
+        cut: bool = False,
+        retry: bool = True,
+    ) -> Answer:
+        """Ask for an address.
+
+        Args:
+            method: of HTTP.
+            url: `http` or `https`.
+            headers: that go along; to another origin only what says how the answer is to look.
+            json: a body as JSON.
+            data: a body as it is.
+            allowed: services on private networks that this request may reach besides the settings', `HOST:PORT` or an
+                address each, for those whose address the user gave.
+            max_bytes: of the answer, unpacked; None for the settings'.
+            timeout_s: seconds for all of it; None for the settings'.
+            cut: keep the beginning of an answer that is larger, instead of refusing it.
+            retry: wait once where the site asks for it (429, 503 with Retry-After), if it is a read.
+
+        Raises:
+            WebError: the address is refused, or there is no answer. Any status is an answer.
+        """
+        body = data
+        sent = {name.lower(): value for name, value in (headers or {}).items()}
+        if json is not None:
+            body = _json_bytes(json)
+            sent.setdefault("content-type", "application/json")
+        job = _Job(
+            client=self,
+            method=method.upper(),
+            headers=sent,
+            body=body,
+            private=self._private | allowed_places(allowed),
+            max_bytes=max_bytes if max_bytes is not None else int(self.settings.max_mib * 1024 * 1024),
+            cut=cut,
+        )
+        address = parse_address(url)
+        limit = timeout_s if timeout_s is not None else self.settings.timeout_s
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            async with asyncio.timeout(limit):
+                answer = await job.follow(address)
+                wait = self._asked_to_wait(answer, job.method) if retry else None
+                if wait is not None and wait < limit - (loop.time() - started):
+                    await asyncio.sleep(wait)
+                    answer = await job.follow(address)
+        except TimeoutError:
+            shown = shown_address(address.url)
+            raise WebError(
+                f"{shown} was not read within {limit:g} s; try it later, or read another page",
+                kind="timeout",
+                url=shown,
+            ) from None
+        return Answer(
+            url=answer.url,
+            status=answer.status,
+            headers=answer.headers,
+            body=answer.body,
+            redirects=answer.redirects,
+            read_at=answer.read_at,
+            elapsed_s=loop.time() - started,
+            cut=answer.cut,
+        )
+
+    def line(self, host: str) -> asyncio.Semaphore:
+        """The line at a host's door, in this event loop."""
+        lines = self._lines.setdefault(asyncio.get_running_loop(), {})
+        if len(lines) > 1000:
+            for name in [name for name, one in lines.items() if one._value == self.settings.per_host]:
+                del lines[name]
+        return lines.setdefault(host, asyncio.Semaphore(self.settings.per_host))
+
+    async def addresses(self, address: Address, private: frozenset[tuple[str, int]]) -> list[str]:
+        """The IP addresses of a host, each of them judged.
+
+        Raises:
+            WebError: it has none, or one of them is not on the public network and the host is not allowed.
+        """
+        shown = shown_address(address.url)
+        if address.ip is not None:
+            found = [address.host]
+        else:
+            try:
+                found = list(await self._resolver(address.host))
+            except (OSError, UnicodeError) as error:
+                why = getattr(error, "strerror", None) or error
+                raise WebError(
+                    f"{shown} cannot be read: the host {address.host} has no address ({why}); check its name",
+                    kind="unreachable",
+                    url=shown,
+                ) from None
+        if not found:
+            raise WebError(
+                f"{shown} cannot be read: the host {address.host} has no address; check its name",
+                kind="unreachable",
+                url=shown,
+            )
+        if (address.host, address.port) not in private:
+            for one in found:
+                refuse_private(one, address)
+        return found
+
+    @cached_property
+    def tls(self) -> ssl.SSLContext:
+        """What certificates are checked with.
+
+        Raises:
+            SettingsError: `ca_file` cannot be read.
+        """
+        context = ssl.create_default_context()
+        if self.settings.ca_file:
+            try:
+                context.load_verify_locations(self.settings.ca_file)
+            except OSError as error:
+                raise SettingsError(f"web.ca_file: {self.settings.ca_file} cannot be read ({error})") from None
+        return context
+
+    @cached_property
+    def codings(self) -> str:
+        """What answers may be compressed with."""
+        return accepted_codings()
+
+    def _asked_to_wait(self, answer: Answer, method: str) -> float | None:
+        """Seconds that a site asks to wait, None where it does not or for too long."""
+        after = answer.headers.get("retry-after", "").strip()
+        if answer.status not in (429, 503) or method not in ("GET", "HEAD") or not after:
+            return None
+        try:
+            seconds = float(after) if re.fullmatch(r"\d{1,9}", after) else _until(after)
+        except (ValueError, TypeError, OverflowError):
+            return None
+        return seconds if 0 <= seconds <= self.settings.retry_after_s else None
+
+
+def refuse_private(ip: str, address: Address) -> None:
+    """Refuse an IP address that is not on the public network.
+
+    Raises:
+        WebError: of kind `refused`.
+    """
+    try:
+        why = why_not(ipaddress.ip_address(ip))
+    except ValueError:
+        why = "no IP address"
+    if why:
+        shown = shown_address(address.url)
+        where = "" if ip == address.host else f", the host {address.host} is at {ip}"
+        raise WebError(
+            f"{shown} is not read: it leads to an address that is not on the public network ({why}{where}); a service "
+            f"of your own is allowed by the setting web.private = [{address.place!r}]",
+            kind="refused",
+            url=shown,
+        )
+
+
+def _until(when: str) -> float:
+    return (parsedate_to_datetime(when) - datetime.datetime.now(datetime.UTC)).total_seconds()
+
+
+def _json_bytes(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+@dataclass
+class _Job:
+    """One request with its redirects."""
+
+    client: WebClient
+    method: str
+    headers: dict[str, str]
+    body: bytes | None
+    private: frozenset[tuple[str, int]]
+    max_bytes: int
+    cut: bool
+
+    async def follow(self, address: Address) -> Answer:
+        """The answer at the end of the redirects."""
+        hops: list[Address] = []
+        method, headers, body = self.method, dict(self.headers), self.body
+        public = False
+        while True:
+            hops.append(address)
+            if public and (address.host, address.port) in self.private:
+                raise self._refused(hops, "leads from a public site to a private service; name that one yourself")
+            public = public or (address.host, address.port) not in self.private
+            answer, target = await self._ask(address, method, headers, body, hops)
+            if target is None:
+                return answer
+            if len(hops) > self.client.settings.redirects:
+                raise self._refused(hops, f"redirects more than {self.client.settings.redirects} times", "bad_answer")
+            if any(target == one for one in hops) and method in ("GET", "HEAD"):
+                raise self._refused(hops, f"redirects in a circle, by {shown_address(target.url)}", "bad_answer")
+            if (answer.status == 303 and method != "HEAD") or (answer.status in (301, 302) and method == "POST"):
+                method, body = "GET", None
+                headers = {name: value for name, value in headers.items() if not name.startswith("content-")}
+            if target.origin != address.origin:
+                if body is not None:
+                    raise self._refused(hops, f"would send what was posted on to {shown_address(target.url)}")
+                headers = {name: value for name, value in headers.items() if name in _KEPT_ELSEWHERE}
+            address = target
+
+    async def _ask(
+        self, address: Address, method: str, headers: Mapping[str, str], body: bytes | None, hops: list[Address]
+    ) -> tuple[Answer, Address | None]:
+        """One hop: its answer, and where that leads."""
+        import aiohttp
+
+        shown = shown_address(address.url)
+        found = await self.client.addresses(address, self.private)
+        settings = self.client.settings
+        wanted = {"accept": "*/*", "user-agent": settings.user_agent, "accept-encoding": self.client.codings, **headers}
+        tls = self.client.tls if address.scheme == "https" else True
+        async with self.client.line(address.host):
+            connector = aiohttp.TCPConnector(
+                resolver=_resolver_of(found),
+                use_dns_cache=False,
+                force_close=True,
+                ssl=tls,
+                socket_factory=self._socket_for(address),
+            )
+            try:
+                async with (
+                    aiohttp.ClientSession(
+                        connector=connector,
+                        cookie_jar=aiohttp.DummyCookieJar(),
+                        trust_env=False,
+                        auto_decompress=False,
+                        timeout=aiohttp.ClientTimeout(
+                            total=None, sock_connect=settings.idle_s, sock_read=settings.idle_s, connect=None
+                        ),
+                        max_line_size=_MAX_HEADER_CHARS,
+                        max_field_size=_MAX_HEADER_CHARS,
+                        max_headers=_MAX_HEADERS,
+                    ) as session,
+                    session.request(
+                        method, _yarl(address), headers=wanted, data=body, allow_redirects=False
+                    ) as response,
+                ):
+                    return await self._taken(address, method, response, hops)
+            except aiohttp.ClientConnectorCertificateError as error:
+                raise WebError(
+                    f"{shown} is not read: its certificate is not valid ({_certificate(error)}); read another source",
+                    kind="unreachable",
+                    url=shown,
+                ) from None
+            except aiohttp.ServerTimeoutError:
+                raise WebError(
+                    f"{shown} fell silent for {settings.idle_s:g} s; try it later, or read another page",
+                    kind="timeout",
+                    url=shown,
+                ) from None
+            except aiohttp.ClientConnectionError as error:
+                raise WebError(
+                    f"{shown} cannot be reached ({_words(error)}); try it later, or read another page",
+                    kind="unreachable",
+                    url=shown,
+                ) from None
+            except (aiohttp.ClientError, ValueError) as error:
+                raise WebError(
+                    f"{shown} answered with something that is no proper HTTP ({_words(error)}); read another page",
+                    kind="bad_answer",
+                    url=shown,
+                ) from None
+
+    async def _taken(
+        self, address: Address, method: str, response: aiohttp.ClientResponse, hops: list[Address]
+    ) -> tuple[Answer, Address | None]:
+        """The answer with its body; of a redirect, where it leads."""
+        headers: dict[str, str] = {}
+        for name, value in response.headers.items():
+            key = name.lower()
+            headers[key] = f"{headers[key]}, {value}" if key in headers else value
+        redirects = tuple(one.url for one in hops[:-1])
+        if response.status in _REDIRECTS and headers.get("location", "").strip():
+            target = self._target(address, headers["location"], hops)
+            return Answer(address.url, response.status, headers, b"", redirects), target
+        body = b""
+        cut = False
+        if method != "HEAD" and response.status not in (204, 304):
+            body, cut = await self._body(address, response)
+        return Answer(address.url, response.status, headers, body, redirects, cut=cut), None
+
+    async def _body(self, address: Address, response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
+        shown = shown_address(address.url)
+        too_large = WebError(
+            f"{shown} is larger than {_size(self.max_bytes)}, the most that is read of one address; look for a smaller "
+            "page, or for a part of it",
+            kind="too_large",
+            url=shown,
+            status=response.status,
+        )
+        body = Body(response.headers.get("content-encoding", ""), self.max_bytes, shown)
+        most = _MOST_PACKED if response.headers.get("content-encoding") else self.max_bytes
+        if (response.content_length or 0) > most and not self.cut:
+            raise too_large
+        taken = 0
+        async for chunk in response.content.iter_chunked(64 * 1024):
+            taken += len(chunk)
+            if not body.take(chunk) or taken > _MOST_PACKED:
+                if not self.cut:
+                    raise too_large
+                return body.data, True
+        if not body.complete:
+            raise WebError(
+                f"{shown} sent an answer that breaks off inside what is compressed; try it later",
+                kind="bad_answer",
+                url=shown,
+                status=response.status,
+            )
+        return body.data, False
+
+    def _target(self, address: Address, location: str, hops: list[Address]) -> Address:
+        # A header is bytes; sites write other characters into it in UTF-8.
+        text = location.encode("utf-8", "surrogateescape").decode("utf-8", "replace").strip(" \t")
+        try:
+            return parse_address(urljoin(address.url, text))
+        except (WebError, ValueError) as error:
+            raise self._refused(hops, f"redirects to an address that is not read: {error}") from None
+
+    def _socket_for(self, address: Address) -> Any:
+        """Makes the sockets of a connection: the last look at where it leads, whoever resolved the name."""
+        allowed = (address.host, address.port) in self.private
+
+        def make(info: Any) -> socket.socket:
+            family, kind, protocol, _, where = info
+            if not allowed:
+                refuse_private(str(where[0]), address)
+            return socket.socket(family=family, type=kind, proto=protocol)
+
+        return make
+
+    def _refused(self, hops: list[Address], why: str, kind: Any = "refused") -> WebError:
+        shown = shown_address(hops[0].url)
+        return WebError(f"{shown} {why}", kind=kind, url=shown)
+
+
+def _resolver_of(found: list[str]) -> Any:
+    """A resolver that knows these addresses only: those that were judged."""
+    from aiohttp.abc import AbstractResolver, ResolveResult
+
+    class Known(AbstractResolver):
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+        ) -> list[ResolveResult]:
+            return [
+                ResolveResult(
+                    hostname=host,
+                    host=one,
+                    port=port,
+                    family=socket.AF_INET6 if ":" in one else socket.AF_INET,
+                    proto=0,
+                    flags=socket.AI_NUMERICHOST,
+                )
+                for one in found
+            ]
+
+        async def close(self) -> None:
+            """Nothing is held."""
+
+    return Known()
+
+
+def _yarl(address: Address) -> Any:
+    from yarl import URL
+
+    return URL(address.url, encoded=True)
+
+
+def _certificate(error: Exception) -> str:
+    inner = getattr(error, "certificate_error", error)
+    return str(getattr(inner, "verify_message", "") or inner)[:200]
+
+
+def _words(error: Exception) -> str:
+    cause = getattr(error, "os_error", None)
+    text = " ".join(str(getattr(cause, "strerror", None) or cause or error).split())
+    plain = "".join(char if char.isprintable() else "?" for char in text)
+    return plain[:200] or type(error).__name__
+
+
+def _size(count: int) -> str:
+    return f"{count / 1024 / 1024:.0f} MiB" if count >= 1024 * 1024 else f"{count:,} bytes"
+
+
+__all__ = ["Answer", "WebClient", "refuse_private"]
