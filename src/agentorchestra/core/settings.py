@@ -262,6 +262,7 @@ class Settings(BaseModel):
     sandbox: SandboxSettings = SandboxSettings()
     git: GitSettings = GitSettings()
     github: GitHubSettings = GitHubSettings()
+    web: WebSettings = WebSettings()
     mcp: str = ""
     secrets: tuple[str, ...] = ()
     max_bytes: int | None = Field(default=None, gt=0)
