@@ -212,6 +212,65 @@ class WebSettings(BaseModel):
     ca_file: str = ""
 
 
+class SearchEngineSettings(BaseModel):
+    """What one search engine needs; what is left out is the engine's own (docs/web-search.md).
+
+    Attributes:
+        base_url: address of its interface, for one that is asked elsewhere than at its maker's.
+        key_env: the environment variable that holds its key.
+        engine_id: of Google: the search engine's id (`cx`).
+        model: of `model`: the model that searches, a profile's name or `provider:model`.
+        timeout_s: seconds one request may take; None for the section's.
+        cost_usd: US dollars one request costs; it is held against the budget and counted.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base_url: str = ""
+    key_env: str = ""
+    engine_id: str = ""
+    model: str = ""
+    timeout_s: float | None = Field(default=None, gt=0)
+    cost_usd: float = Field(default=0.0, ge=0)
+
+
+class SearchFolder(BaseModel):
+    """A folder that `local` searches besides the files of the task.
+
+    Attributes:
+        path: absolute, or relative to the workspace's folder.
+        address: of the site that the folder is a copy of: `news/index.html` is then found as ADDRESS/news/.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str
+    address: str = ""
+
+
+class SearchSettings(BaseModel):
+    """How the web and folders are searched.
+
+    Attributes:
+        engines: that may be asked; `auto` stands for all that need nothing that is not there. Empty: there is no
+            search.
+        choice: who chooses among them for a question: the documented `rules`, or the model of the role `search`.
+        most: engines that are asked for one question, at most.
+        timeout_s: seconds each of them has.
+        folders: that `local` searches.
+        engine: what single engines need, by name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    engines: tuple[str, ...] = ("auto",)
+    choice: Literal["rules", "model"] = "rules"
+    most: int = Field(default=5, ge=1)
+    timeout_s: float = Field(default=10.0, gt=0)
+    folders: tuple[SearchFolder, ...] = ()
+    engine: dict[str, SearchEngineSettings] = {}
+
+
 class Settings(BaseModel):
     """The workspace's settings; unknown names are refused.
 
@@ -263,6 +322,7 @@ class Settings(BaseModel):
     git: GitSettings = GitSettings()
     github: GitHubSettings = GitHubSettings()
     web: WebSettings = WebSettings()
+    search: SearchSettings = SearchSettings()
     mcp: str = ""
     secrets: tuple[str, ...] = ()
     max_bytes: int | None = Field(default=None, gt=0)
