@@ -21,6 +21,10 @@ MOST_LEAVES = 5_000
 MOST_ROWS = 50
 """Arguments that a question shows one by one."""
 
+INSIDE = "name-inside"
+"""The `format` of a parameter that names something inside the one service that its tool was made for: whatever stands
+there chooses no host, as what is searched for chooses no search engine."""
+
 _ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})
 
 
@@ -33,12 +37,14 @@ class Leaf:
         value: text, a number or a boolean.
         default: it is what the tool takes by itself when nothing is given.
         choice: the tool's schema lists the values there are, or it is a boolean.
+        inside: the tool's schema says that it names something inside one service (`INSIDE`).
     """
 
     path: str
     value: str | int | float | bool
     default: bool = False
     choice: bool = False
+    inside: bool = False
 
 
 def leaves_of(effect: Effect) -> list[Leaf]:
@@ -87,7 +93,8 @@ def leaves(value: JsonValue, declared: ToolSchema | None = None) -> Iterator[Lea
             kinds = _either(schema, root) if trusted else []
             default = trusted and isinstance(schema, dict) and "default" in schema and _same(schema["default"], item)
             listed = any(item in one.get("enum", ()) or one.get("const", None) == item for one in kinds)
-            yield Leaf(path, item, default, isinstance(item, bool) or listed)
+            inside = any(one.get("format") == INSIDE for one in kinds)
+            yield Leaf(path, item, default, isinstance(item, bool) or listed, inside)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -182,4 +189,4 @@ def shown_text(value: str | int | float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-__all__ = ["MOST_LEAVES", "Leaf", "argument_rows", "harmless", "leaves", "leaves_of", "shown_text"]
+__all__ = ["INSIDE", "MOST_LEAVES", "Leaf", "argument_rows", "harmless", "leaves", "leaves_of", "shown_text"]

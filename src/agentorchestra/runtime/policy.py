@@ -50,6 +50,8 @@ class DefaultPolicy:
             return Verdict(action="deny", reason=f"{effect.name!r} is denied by the workspace's policy settings")
         if effect.kind not in _JUDGED or effect.name in self._settings.allow:
             return _ALLOWED
+        if not effect.tags and effect.mode is Mode.PURE:
+            return _ALLOWED
         network_code = Tag.NETWORK in effect.tags and bool({Tag.EXECUTE, Tag.WRITE} & effect.tags)
         sensitive = bool({Tag.SEND, Tag.SPEND} & effect.tags) or network_code or self._undeclared(effect)
         if not sensitive and not effect.tags & {Tag.WRITE, Tag.NETWORK}:
@@ -98,7 +100,7 @@ class DefaultPolicy:
         allowed = {host.casefold() for host in (*self._settings.allowed_hosts, *view.allowed_hosts)}
         seen_untrusted = effect.lowest_trust is Trust.UNTRUSTED
         words = words_of(view.user_content)
-        free = [leaf for leaf in leaves if not leaf.default and not leaf.choice]
+        free = [leaf for leaf in leaves if not (leaf.default or leaf.choice or leaf.inside)]
         places = [leaf for leaf in free if isinstance(leaf.value, str) and may_address(leaf.value)]
         if not places:
             # An address may be put together from words, where there are several.

@@ -1,0 +1,261 @@
+"""Requests to GitHub's REST API: the token as a handle, pages, limits of rate, and what went wrong in one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from agentorchestra.core.errors import MissingKeyError, SettingsError, ToolError, WebError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.settings import GitHubSettings
+from agentorchestra.tools.web.addresses import parse_address
+from agentorchestra.tools.web.http import Answer, WebClient
+
+MOST_BYTES = 16 << 20
+"""Of one answer."""
+
+PER_PAGE = 100
+_TRIES = 3
+_SAID_CHARS = 300
+
+_NEXT = {
+    401: "the token in {token} is not accepted: whoever set it has to make a new one",
+    403: "the token in {token} may not do this: give it the permission, or ask whoever owns the repository",
+    404: "there is no such thing, or the token in {token} may not see it: check owner, name and number",
+    405: "it cannot be done in its present state: look at it again",
+    409: "it was changed meanwhile: read it again and repeat with its present sha",
+    422: "correct what it names",
+    429: "try again later",
+}
+
+
+class GitHubApi:
+    """GitHub, asked on behalf of a run.
+
+    Args:
+        settings: where it is, and which variable holds the token.
+        web: carries the requests.
+
+    Raises:
+        SettingsError: the address is none that a token may be sent to.
+    """
+
+    def __init__(self, settings: GitHubSettings, web: WebClient) -> None:
+        example = "give an address like https://api.github.com or https://github.example.com/api/v3"
+        try:
+            base = parse_address(settings.base_url)
+        except WebError as error:
+            raise SettingsError(f"github.base_url is {settings.base_url!r} ({error}); {example}") from None
+        if "?" in base.path:
+            raise SettingsError(f"github.base_url is {settings.base_url!r}; {example}")
+        if base.scheme == "http" and not (base.ip is not None and base.ip.is_loopback) and base.host != "localhost":
+            raise SettingsError(f"github.base_url is {settings.base_url!r}; the token goes over https:// only")
+        self._settings = settings
+        self._base = base.url.rstrip("/")
+        self._origin, self._place = base.origin, base.place
+        self._web = web
+
+    @property
+    def base_url(self) -> str:
+        """Where it is, without a slash at the end."""
+        return self._base
+
+    async def get(self, ctx: RunContext[Any], path: str, **query: str | int | None) -> Any:
+        """What stands there.
+
+        Args:
+            ctx: for the token.
+            path: its parts with slashes between them, already quoted (see `parts`).
+            query: parameters; None is left out.
+
+        Raises:
+            ToolError: in one sentence.
+        """
+        answer = await self._asked(ctx, "GET", self._url(path, query), None)
+        return _json(answer, f"GET {path}")
+
+    async def pages(
+        self, ctx: RunContext[Any], path: str, limit: int, **query: str | int | None
+    ) -> tuple[list[Any], bool]:
+        """The first items of a list, and whether there are more; as many pages as needed are read."""
+        found: list[Any] = []
+        page = 0
+        while True:
+            page += 1
+            given = {**query, "per_page": min(PER_PAGE, limit), "page": page}
+            answer = await self._asked(ctx, "GET", self._url(path, given), None)
+            items = _json(answer, f"GET {path}")
+            if not isinstance(items, list):
+                raise ToolError(f"GitHub answered GET {path} with something that is no list; check the path")
+            found += items
+            # The number of the page is ours: addresses in an answer are never followed with the token.
+            more = bool(items) and 'rel="next"' in answer.headers.get("link", "")
+            if len(found) >= limit or not more:
+                return found[:limit], more or len(found) > limit
+
+    async def send(self, ctx: RunContext[Any], method: str, path: str, body: Mapping[str, Any]) -> Any:
+        """Change something there; None in the body is left out.
+
+        Raises:
+            ToolError: in one sentence.
+        """
+        given = {name: value for name, value in body.items() if value is not None}
+        answer = await self._asked(ctx, method, self._url(path, {}), json.dumps(given).encode())
+        return _json(answer, f"{method} {path}")
+
+    def token(self, ctx: RunContext[Any]) -> str | None:
+        """The token, which the log knows as a secret from here on; None where none is set."""
+        if not self._settings.token_env:
+            return None
+        try:
+            return ctx.secret(self._settings.token_env)
+        except MissingKeyError:
+            return None
+
+    def _url(self, path: str, query: Mapping[str, str | int | None]) -> str:
+        given = urlencode({name: value for name, value in query.items() if value is not None})
+        return f"{self._base}{path}{'?' if given else ''}{given}"
+
+    async def _asked(self, ctx: RunContext[Any], method: str, url: str, body: bytes | None) -> Answer:
+        token = self.token(ctx)
+        if token is None and method != "GET":
+            name = self._settings.token_env
+            how = f"export {name}=... before the run" if name else "name a variable in the settings, github.token_env"
+            raise ToolError(f"GitHub lets nobody write without a token; {how}")
+        headers = {
+            "accept": "application/vnd.github+json",
+            "x-github-api-version": "2022-11-28",
+            "user-agent": "agentorchestra",
+        }
+        if token is not None:
+            headers["authorization"] = f"Bearer {token}"
+        if body is not None:
+            headers["content-type"] = "application/json"
+        waited = 0.0
+        for again in range(_TRIES):
+            answer = await self._web.request(
+                method,
+                url,
+                headers=headers,  # the client sends the token to no other origin
+                data=body,
+                allowed=[self._place],  # the user named it, wherever it is
+                max_bytes=MOST_BYTES,
+                timeout_s=self._settings.timeout_s,
+                retry=False,
+            )
+            wait_s = _limited(answer)
+            if wait_s is None:
+                break
+            if again == _TRIES - 1 or waited + wait_s > self._settings.max_wait_s:
+                raise ToolError(
+                    f"GitHub allows no further requests for {wait_s:.0f} seconds (its limit of rate); the run waits "
+                    f"for at most {self._settings.max_wait_s:.0f}: try again later, or do something else first"
+                )
+            # It refused: nothing happened, so even what writes may be asked again.
+            await asyncio.sleep(wait_s)
+            waited += wait_s
+        self._check_place(method, answer)
+        if not 200 <= answer.status < 300:
+            raise ToolError(self._sentence(method, url, answer, token))
+        return answer
+
+    def _check_place(self, method: str, answer: Answer) -> None:
+        """Refuse what came from elsewhere, and what became of a change that was sent on."""
+        if parse_address(answer.url).origin != self._origin:
+            raise ToolError(
+                f"GitHub sent the request on to {_words(answer.url)}, another host, where the token does not go; "
+                "check github.base_url"
+            )
+        if answer.redirects and method != "GET":
+            raise ToolError(
+                f"GitHub sent the request on to {_words(answer.url)}: the repository has another name now, and the "
+                "change may or may not have been made; look at it under its present name first"
+            )
+
+    def _sentence(self, method: str, url: str, answer: Answer, token: str | None) -> str:
+        path = url.removeprefix(self._base).partition("?")[0]
+        said = _said(answer.body)
+        if token:
+            said = said.replace(token, f"secret:{self._settings.token_env}")
+        status = answer.status
+        hint = _NEXT.get(status, "it failed by itself: try again later" if status >= 500 else "check the call")
+        if status == 404 and token is None and method == "GET":
+            hint = "there is no such thing, or nobody may see it without a token: check owner, name and number"
+        shown = f': "{said}"' if said else ""
+        return (
+            f"GitHub answered {status} to {method} {_words(path)}{shown}; "
+            f"{hint.format(token=self._settings.token_env or 'the settings')}"
+        )
+
+
+def parts(*names: str | int) -> str:
+    """The parts of a path, each quoted, with a slash before each; a part may itself hold slashes.
+
+    Raises:
+        ToolError: for parts that would lead elsewhere.
+    """
+    made = ""
+    for name in names:
+        for piece in str(name).strip("/").split("/"):
+            if piece in ("", ".", "..") or any(ord(char) < 32 for char in piece):
+                raise ToolError(f"{str(name)[:100]!r} is no name on GitHub; give one without empty parts, . and ..")
+            made += "/" + quote(piece, safe="")
+    return made
+
+
+def _limited(answer: Answer) -> float | None:
+    """Seconds to wait for where the limit of rate is reached, None where it is not."""
+    headers = answer.headers
+    if answer.status not in (403, 429):
+        return None
+    after = headers.get("retry-after", "")
+    if after.isdigit():
+        return float(min(int(after), 1 << 31))
+    if headers.get("x-ratelimit-remaining") == "0" and headers.get("x-ratelimit-reset", "").isdigit():
+        # Both times are the server's: its clock and ours need not agree.
+        try:
+            now = parsedate_to_datetime(headers["date"]).timestamp()
+        except (KeyError, ValueError, TypeError):
+            now = time.time()
+        return min(max(1.0, float(headers["x-ratelimit-reset"][:12]) - now), float(1 << 31))
+    return 60.0 if answer.status == 429 else None
+
+
+def _json(answer: Answer, what: str) -> Any:
+    if answer.status == 204 or not answer.body:
+        return None
+    try:
+        return json.loads(answer.body)
+    except (ValueError, RecursionError):
+        raise ToolError(f"GitHub answered {what} with something that is not JSON; check github.base_url") from None
+
+
+def _said(body: bytes) -> str:
+    """What GitHub says went wrong, in one line."""
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(told, dict):
+        return ""
+    errors = told.get("errors")
+    pieces = [str(told.get("message", ""))]
+    for one in errors[:5] if isinstance(errors, list) else ():
+        if isinstance(one, dict):
+            named = " ".join(str(one[key]) for key in ("resource", "field", "code", "message") if key in one)
+            pieces.append(named)
+        else:
+            pieces.append(str(one))
+    return _words("; ".join(piece for piece in pieces if piece))
+
+
+def _words(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)[:_SAID_CHARS]
+
+
+__all__ = ["GitHubApi", "parts"]
