@@ -350,7 +350,7 @@ async def beam(
         front = sorted(scored, key=lambda one: -one[2])[:width]
         best = front[0][0]
         session.partial = {"steps": best.step, "memory": best.memory, "next_goal": best.next_goal}
-    session.adopt(front[0][1])
+    await session.adopt(front[0][1])
     return front[0][0]
 
 

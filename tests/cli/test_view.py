@@ -191,7 +191,7 @@ async def test_spawned_agents_and_rivals(tmp_path: Path) -> None:
         await session.join(keys)
         left, _ = session.candidates(2)
         await session.rivals([lambda: left.call_agent(AgentSpec(name="rival", instruction="rival")), _nothing])
-        session.adopt(left)
+        await session.adopt(left)
         return AgentResult(answer="done", steps=0)
 
     async def _nothing() -> None:

@@ -398,7 +398,7 @@ async def test_rival_branches_see_what_their_owner_saw_and_the_other_way_round()
         (rival,) = root.candidates(1)
         await rival.perform(effect_of("send", tags=[Tag.SEND], to="somebody"))  # nothing untrusted yet
         rival.sight.know((Provenance(kind="web", ref="x"),))
-        root.adopt(rival)
+        await root.adopt(rival)
         assert root.seen_trust is Trust.UNTRUSTED
         (later,) = root.candidates(1)
         assert later.seen_trust is Trust.UNTRUSTED

@@ -21,7 +21,7 @@ from agentorchestra.core.errors import BudgetExhaustedError, UnknownComponentErr
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import Message, ModelRequest, ModelSettings, ToolSchema
 from agentorchestra.core.messages import system as system_message
-from agentorchestra.core.protocols import Environment
+from agentorchestra.core.protocols import Environment, instance_of
 from agentorchestra.core.settings import RoleSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import (
@@ -415,7 +415,8 @@ async def run_agent(
         observe: what happens after its calls, before its history is looked after.
     """
     agent = await build_agent(spec, session, kit, prompt=prompt, offered=offered)
-    perceive = [environment_state(f"{name}@{kit.environments[name]().version}") for name in agent.environments]
+    shown = {name: kit.environments[name]() for name in agent.environments}
+    perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
     top = is_top(session)
     told = Trust.USER if top else lowest(Trust.AGENT, *(one.trust for one in session.provenance))
     memory = memory_of(spec, session, kit, top=top, trust=told)

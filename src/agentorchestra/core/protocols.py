@@ -576,6 +576,10 @@ class Environment(Protocol):
 
     async def close(self) -> None:
         """Leave nothing behind."""
+    Several environments can work on one thing, such as a folder: they name the same `ground` and have the members of
+    `Grounded`. The effects of all of them name the ground as their instance, so they share its lock, the order of its
+    calls and its snapshots.
+
         ...
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
@@ -612,3 +616,52 @@ __all__ = [
     "Store",
     "Swept",
 ]
+class Ground(Protocol):
+    """What the environments of one run and world that name the same `ground` stand on.
+
+    Attributes:
+        snapshot_type: media type of its snapshots: `application/json` where they name blobs.
+    """
+
+    snapshot_type: str
+
+    async def snapshot(self) -> bytes:
+        """The whole state as bytes, with what each of its environments remembers besides."""
+        ...
+
+    async def restore(self, data: bytes | None) -> None:
+        """The state of a snapshot; of a new ground for None."""
+        ...
+
+    async def close(self) -> None:
+        """Leave nothing behind but what the run's user is to find."""
+        ...
+
+
+@runtime_checkable
+class Grounded(Protocol):
+    """The members that an environment with a ground has besides `Environment`'s.
+
+    Attributes:
+        ground: the name of what it stands on, for all that share it.
+    """
+
+    ground: str
+
+    async def lay(self, ctx: Any) -> Ground:
+        """Make the ground: asked of the first environment that is opened in a world; `ctx` is a RunContext."""
+        ...
+
+    def stand_on(self, ground: Ground) -> None:
+        """Take the ground that is there; called before `open`."""
+        ...
+
+
+def instance_of(environment: Any) -> str:
+    """The instance that an environment's effects name where nobody names another: its ground, or it itself."""
+    return str(getattr(environment, "ground", "") or environment.name)
+
+
+    "Ground",
+    "Grounded",
+    "instance_of",

@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import NO_COST, Bound
-from agentorchestra.core.conditions import conditions_of, untrue
 from agentorchestra.core.content import Trust, lowest
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
-from agentorchestra.core.errors import DoorError, SuspendedError, UnknownComponentError
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
+from agentorchestra.core.errors import DoorError, SuspendedError
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.spec import Question
+from agentorchestra.runtime.environments import STATE_ACTION, BaseHandler, EnvironmentHandler
 from agentorchestra.runtime.mail import Waiting
-from agentorchestra.runtime.results import MAX_RESULT_CHARS, cut_result, result_value
-from agentorchestra.runtime.run import LiveEnvironment, Run
+from agentorchestra.runtime.results import MAX_RESULT_CHARS
+from agentorchestra.runtime.run import Run
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.sight import what_was_seen
-
-
-class BaseHandler:
-    """A handler with the effect's own mode, no cost and nothing to redact."""
-
-    def mode(self, effect: Effect) -> Mode:
-        """The effect's mode."""
-        return effect.mode
-
-    def bound(self, effect: Effect) -> Bound:
-        """Nothing."""
-        return NO_COST
-
-    def redact(self, effect: Effect) -> Effect:
-        """The effect as it is."""
-        return effect
 
 
 class AskHumanHandler(BaseHandler):
@@ -261,169 +243,6 @@ class JoinHandler(BaseHandler):
             raise
         finally:
             parent.joiners.remove(wake)
-
-
-class EnvironmentHandler(BaseHandler):
-    """Actions on environment instances, their snapshots and restores.
-
-    The snapshot an instance stands at lies in the run's state under `env:INSTANCE`, so a hit, a winning candidate or a
-    resume bring it along by themselves: an instance that stands elsewhere is restored before it acts.
-    """
-
-    def __init__(self, *, max_result_chars: int = MAX_RESULT_CHARS) -> None:
-        self._max_chars = max_result_chars
-
-    def mode(self, effect: Effect) -> Mode:
-        """Snapshots and restores are repeatable, actions have their own mode."""
-        return effect.mode if effect.kind is EffectKind.INVOKE_ACTION else Mode.REPEATABLE
-
-    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
-        """Act on the instance of the effect's world."""
-        instance = effect.instance or effect.name
-        place, held, run = (effect.world, instance), _held(ctx), ctx.run
-        if place in held:
-            return failed(
-                "mistake",
-                f"{instance} is in the middle of an action of its own, out of which this one came; it cannot act "
-                "on itself",
-            )
-        if _wait_in_a_circle(place, held, run.wanted):
-            return failed(
-                "mistake",
-                f"{instance} waits for {held[0][1]}, out of whose action this one came: each would wait for the other; "
-                "try again later",
-            )
-        ctx.acting_on = place
-        for one in held:
-            run.wanted[one].append(place)
-        try:
-            # Agents at work at the same time share it: nobody restores it while another one acts.
-            await run.using[place].acquire()
-        finally:
-            for one in held:
-                run.wanted[one].remove(place)
-        try:
-            return await self._use(effect, instance, ctx)
-        finally:
-            run.using[place].release()
-
-    async def _use(self, effect: Effect, instance: str, ctx: Session[Any]) -> Outcome:
-        name = f"env:{instance}"
-        stood = ctx.vars.get(name)
-        ref = stood if isinstance(stood, str) else None
-        live, lost = await self._instance(effect, instance, ref, ctx)
-        if lost is not None:
-            ctx.vars[name] = None
-            return failed("environment_lost", lost)
-        environment = live.environment
-        if effect.kind is EffectKind.SNAPSHOT:
-            await self._keep(live, name, ctx)
-            return Outcome(value={"snapshot": live.ref}, trust=Trust.SYSTEM)
-        if effect.kind is EffectKind.RESTORE:
-            wanted = str(effect.arguments.get("snapshot", ""))
-            await environment.restore(await ctx.blob(wanted))
-            live.ref = wanted
-            ctx.vars[name] = wanted
-            return Outcome(value={"snapshot": wanted}, trust=Trust.SYSTEM)
-        action = str(effect.arguments.get("action", ""))
-        if action == STATE_ACTION:
-            return Outcome(value=blocks_value(await environment.state()), trust=Trust.UNTRUSTED)
-        known = [schema.name for schema in environment.actions()]
-        if action not in known:
-            return failed("mistake", f"{effect.name} has no action {action!r}; its actions: {', '.join(known)}")
-        given = effect.arguments.get("arguments")
-        arguments = dict(given) if isinstance(given, dict) else {}
-        conditions = conditions_of(environment, action)
-        missing = untrue(conditions.before, arguments)
-        if missing:
-            return failed("mistake", f"{instance} does not allow {action} now: not true that {' and '.join(missing)}")
-        try:
-            value = await environment.act(action, arguments, ctx)
-        finally:
-            # A failed action may have changed something too: the snapshot tells where the instance really stands.
-            if environment.mutates(action) and environment.branching == "snapshot":
-                await self._keep(live, name, ctx)
-        if environment.mutates(action) and not environment.durable and environment.branching == "none":
-            ctx.vars[name] = live.ref = _ACTED
-        broken = untrue(conditions.after, arguments, value)
-        if broken:
-            return failed(
-                "error", f"{action} was done on {instance}, but then it was not true that {' and '.join(broken)}"
-            )
-        recorded, whole = await cut_result(
-            result_value(value, Trust.UNTRUSTED), f"{instance}-{action}", ctx, max_chars=self._max_chars
-        )
-        return Outcome(value=recorded, artifacts=whole, trust=Trust.UNTRUSTED)
-
-    async def _keep(self, live: LiveEnvironment, name: str, ctx: Session[Any]) -> None:
-        data = await live.environment.snapshot()
-        # A replay writes nothing: what it would keep was kept when the run was recorded.
-        live.ref = (
-            hashlib.sha256(data).hexdigest() if ctx.run.replaying else await ctx.run.services.store.put_blob(data)
-        )
-        ctx.vars[name] = live.ref
-
-    async def _instance(
-        self, effect: Effect, instance: str, ref: str | None, ctx: Session[Any]
-    ) -> tuple[LiveEnvironment, str | None]:
-        run = ctx.run
-        place = (effect.world, instance)
-        live = run.environments.get(place)
-        if live is not None and effect.component != f"{effect.name}@{live.environment.version}":
-            # It was updated meanwhile (calls outside of runs): the new version goes on from the state of the old one.
-            del run.environments[place]
-            await live.environment.close()
-            live = None
-        if live is None:
-            factory = run.services.environments.get(effect.name)
-            if factory is None:
-                known = ", ".join(sorted(run.services.environments)) or "none"
-                raise UnknownComponentError(f"no environment {effect.name!r} is registered; registered: {known}")
-            live = LiveEnvironment(factory())
-            await live.environment.open(ctx)
-            run.environments[place] = live
-            if ref == _ACTED:
-                live.ref = None
-                return live, (
-                    f"the state of {instance} was lost with the process that held it; it was opened anew, "
-                    "look at its state before going on"
-                )
-        if ref is not None and live.ref != ref and ref != _ACTED:
-            await live.environment.restore(await ctx.blob(ref))
-            live.ref = ref
-        return live, None
-
-
-def _held(ctx: Session[Any]) -> list[tuple[str, str]]:
-    """The instances in the middle of whose actions this effect comes, the nearest first: they wait for it."""
-    found = []
-    one = ctx.parent
-    while one is not None:
-        if one.acting_on is not None:
-            found.append(one.acting_on)
-        one = one.parent
-    return found
-
-
-def _wait_in_a_circle(
-    place: tuple[str, str], held: list[tuple[str, str]], wanted: Mapping[tuple[str, str], list[tuple[str, str]]]
-) -> bool:
-    """Whether an action on this instance waits, through others, for one that is held here."""
-    seen: set[tuple[str, str]] = set()
-    open_ = [place]
-    while open_:
-        one = open_.pop()
-        if one in held:
-            return True
-        if one not in seen:
-            seen.add(one)
-            open_ += wanted.get(one, ())
-    return False
-
-
-_ACTED = "acted"
-STATE_ACTION = "state"
-"""The action every environment has: what an agent sees of it now."""
 
 
 def builtin_handlers(*, max_result_chars: int = MAX_RESULT_CHARS) -> dict[EffectKind, Handler]:

@@ -49,6 +49,7 @@ from agentorchestra.runtime.addresses import links_in
 from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.ledger import Ledger, within
+from agentorchestra.runtime.live import LiveEnvironment, settle
 from agentorchestra.runtime.mail import MailRoom
 from agentorchestra.runtime.parallel import ReplayEnd
 from agentorchestra.runtime.redact import Redactor
@@ -91,14 +92,6 @@ class Services:
     tool_effect: Callable[..., Effect] | None = None
     agent_effect: Callable[..., Effect] | None = None
     granted: Callable[[Effect], frozenset[str]] | None = None
-
-
-@dataclass
-class LiveEnvironment:
-    """An open environment instance and the snapshot it stands at."""
-
-    environment: Environment
-    ref: str | None = None
 
 
 class Run:
@@ -372,8 +365,7 @@ class Run:
     async def put_away(self) -> None:
         """Close the environments; nothing of the run stays behind in this process."""
         for live in self.environments.values():
-            with contextlib.suppress(Exception):
-                await live.environment.close()
+            await live.close()
         self.environments.clear()
 
     async def replay(self, main: Callable[[Any], Awaitable[AgentResult]]) -> AgentResult | None:

@@ -55,6 +55,7 @@ from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhaust
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.ledger import Record, within
 from agentorchestra.runtime.mail import Mail, in_utc
+from agentorchestra.runtime.live import standing_now, take_over
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd, in_parallel
 from agentorchestra.runtime.run import Run, observe, wait_for
 from agentorchestra.runtime.sight import Sight, origins
@@ -1029,7 +1030,7 @@ class Session(Generic[Deps]):
                 f"{key.path}.{index}",
                 key,
                 parent=self,
-                base=self._vars.flat(),
+                base=dict(base),
                 now=self._now,
                 node=self.node,
                 actor=self.actor,
@@ -1057,7 +1058,7 @@ class Session(Generic[Deps]):
             raise error
         return [result for result in results if result is not None]
 
-    def adopt(self, candidate: Session[Any]) -> None:
+    async def adopt(self, candidate: Session[Any]) -> None:
         """Continue with a candidate's state: its writes, its time; environments follow by their snapshots."""
         chain: list[Session[Any]] = []
         one: Session[Any] | None = candidate
@@ -1070,6 +1071,7 @@ class Session(Generic[Deps]):
         self._now = max(self._now, candidate.now)
 
     def _spawn(self, key: EffectKey, effect: Effect, handler: Any, child: Session[Any]) -> Outcome:
+        base = {**self._vars.flat(), **standing_now(self)}
         spawned = Spawned(key, child.actor)
         self.spawned[key] = spawned
         self.run.mail.take_up()
@@ -1115,6 +1117,8 @@ class Session(Generic[Deps]):
             spawned.error = exc
             raise
         except BaseException as exc:
+        if chain:  # what began with the winner's rivals begins with their worlds' names, see `candidates`
+            await take_over(self, f"{self.world}{chain[-1].key.path}.")
             spawned.error = exc
             if isinstance(exc, SuspendedError):
                 run.mail.suspended += 1

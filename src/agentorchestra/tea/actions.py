@@ -8,7 +8,7 @@ from typing import Any
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, Tag
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import ToolSchema
-from agentorchestra.core.protocols import Environment
+from agentorchestra.core.protocols import Environment, instance_of
 from agentorchestra.runtime.handlers import STATE_ACTION
 from agentorchestra.tea.tool import ToolResult
 
@@ -30,7 +30,7 @@ def action_effect(
         environment: one of the component's instances, for what it says of itself.
         action: its name; `state` shows what there is.
         arguments: as they were written.
-        instance: the environment's name by default.
+        instance: the environment's ground by default, its name where it has none.
         role: of who acts.
         provenance: the sources in view.
         invalid: what is wrong with the arguments.
@@ -49,7 +49,7 @@ def action_effect(
         tags=frozenset({Tag.READ}) if looks else action_tags(environment, action),
         role=role,
         provenance=provenance,
-        instance=instance or environment.name,
+        instance=instance or instance_of(environment),
         invalid=invalid,
         declared=declared,
     )

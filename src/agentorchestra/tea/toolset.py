@@ -150,7 +150,7 @@ class AgentToolset:
                 found.environment,
                 found.action,
                 given,
-                instance=found.instance,
+                instance=found.instance if found.instance != found.environment.name else "",
                 role=self._role,
                 provenance=provenance,
                 invalid=found.problem(given, unread),

@@ -52,7 +52,7 @@ from agentorchestra.core.events import (
 )
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.policy import Policy
-from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
+from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store, instance_of
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import RoleSettings, Settings
 from agentorchestra.core.spec import (
@@ -490,7 +490,7 @@ class Workspace(Generic[Deps]):
             component=f"{one.name}@{one.version}",
             arguments={"action": "state"},
             mode=Mode.REPEATABLE,
-            instance=one.name,
+            instance=instance_of(one),
             role="user",
         )
         outcome = await self._calls.perform(lambda root: effect)

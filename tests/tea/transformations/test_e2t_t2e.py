@@ -227,7 +227,7 @@ async def test_rivals_have_worlds_of_their_own_and_the_winner_goes_on(tmp_path: 
         first = await go(session, 3)
         rivals = session.candidates(2)
         tried = await session.rivals([partial(go, rivals[0], 10), partial(go, rivals[1], 100)])
-        session.adopt(rivals[1])
+        await session.adopt(rivals[1])
         return [first, *tried, await go(session, 1)]
 
     assert (await probed(tmp_path, probe, environments={"adder": adder})).answer == "[3, 13, 103, 104]"

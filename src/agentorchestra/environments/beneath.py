@@ -1,0 +1,288 @@
+"""Paths below a folder in which programs that are not trusted work at the same time.
+
+A path is walked component by component from a descriptor of the folder, and no component may be a link: what a program
+puts there between a look and the use of it leads nowhere else. So nothing here ever touches a file outside the folder.
+All functions block; call them in a thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_DEPTH = 64
+"""Folders in folders; deeper ones are refused."""
+
+MAX_NAME = 255
+"""Bytes of one name."""
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO that nobody writes must not stop the reader
+
+
+class OutsideError(ValueError):
+    """A path that would lead out of the folder, or through a link, or that is none; in one sentence."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Something below the folder.
+
+    Attributes:
+        path: relative, with slashes.
+        status: of itself, links not followed.
+    """
+
+    path: str
+    status: os.stat_result
+
+    @property
+    def kind(self) -> str:
+        """`file`, `folder`, `link`, or `other` (a socket, a pipe, a device)."""
+        return kind_of(self.status.st_mode)
+
+
+def kind_of(mode: int) -> str:
+    """`file`, `folder`, `link` or `other`, from a file's mode."""
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "folder"
+    return "link" if stat.S_ISLNK(mode) else "other"
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """The components of a relative path; `a/../b` is `b`, the folder itself is `()`.
+
+    Raises:
+        OutsideError: for an absolute path, one that leads above the folder, and one that no file can have.
+    """
+    if "\0" in path:
+        raise OutsideError("a path cannot hold a zero character")
+    if path.startswith(("/", "~")):
+        raise OutsideError(f"{path[:200]!r} is outside of the folder; give a path relative to it, such as notes/a.txt")
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            if not parts:
+                raise OutsideError(f"{path[:200]!r} leads out of the folder; give a path below it")
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    if len(parts) > MAX_DEPTH:
+        raise OutsideError(f"the path has {len(parts)} parts; at most {MAX_DEPTH} are allowed")
+    for part in parts:
+        try:
+            length = len(os.fsencode(part))
+        except UnicodeEncodeError:
+            raise OutsideError(f"{part[:100]!r} is no name a file can have") from None
+        if length > MAX_NAME:
+            raise OutsideError(f"the name {part[:40]!r}... has {length} bytes; at most {MAX_NAME} are allowed")
+    return tuple(parts)
+
+
+@contextmanager
+def opened(root: Path, parts: tuple[str, ...] = (), *, make: bool = False) -> Iterator[int]:
+    """A descriptor of a folder below the root.
+
+    Args:
+        root: the folder; itself trusted.
+        parts: which one below it.
+        make: make the folders that are not there.
+
+    Raises:
+        OutsideError: where a component is a link.
+        FileNotFoundError, NotADirectoryError: where one is not there, or is no folder.
+    """
+    at = os.open(root, _FOLDER)
+    try:
+        for index, part in enumerate(parts):
+            below = _down(at, part, parts[: index + 1], make=make)
+            os.close(at)
+            at = below
+        yield at
+    finally:
+        os.close(at)
+
+
+def _down(at: int, part: str, path: tuple[str, ...], *, make: bool) -> int:
+    for attempt in (1, 2):
+        try:
+            return os.open(part, _FOLDER, dir_fd=at)
+        except FileNotFoundError:
+            if not make or attempt == 2:
+                raise FileNotFoundError(errno.ENOENT, "there is no such folder", "/".join(path)) from None
+            with suppress(FileExistsError):
+                os.mkdir(part, 0o755, dir_fd=at)
+        except OSError as exc:
+            if exc.errno not in (errno.ENOTDIR, errno.ELOOP):
+                raise
+            _refuse_link(at, part, path)
+            raise NotADirectoryError(errno.ENOTDIR, "this is no folder", "/".join(path)) from None
+    raise AssertionError("unreachable")
+
+
+def _refuse_link(at: int, part: str, path: tuple[str, ...]) -> None:
+    if stat.S_ISLNK(os.stat(part, dir_fd=at, follow_symlinks=False).st_mode):
+        raise OutsideError(f"{'/'.join(path)!r} is a link, and links are not followed; name the file itself")
+
+
+@contextmanager
+def parent_of(root: Path, parts: tuple[str, ...], *, make: bool = False) -> Iterator[tuple[int, str]]:
+    """A descriptor of the folder in which a path's last component is, and that component.
+
+    Raises:
+        OutsideError: for the root itself, and as `opened`.
+    """
+    if not parts:
+        raise OutsideError("this is the folder itself; name something in it")
+    with opened(root, parts[:-1], make=make) as at:
+        yield at, parts[-1]
+
+
+def open_file(at: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+    """A descriptor of a regular file in an opened folder.
+
+    Raises:
+        OutsideError: if it is a link, or no regular file.
+        FileNotFoundError, IsADirectoryError.
+    """
+    try:
+        found = os.open(name, flags | _FILE, mode, dir_fd=at)
+    except OSError as exc:
+        if exc.errno == errno.ELOOP:
+            raise OutsideError(f"{name!r} is a link, and links are not followed; name the file itself") from None
+        if exc.errno == errno.ENXIO:
+            raise OutsideError(f"{name!r} is no file: a socket or a pipe") from None
+        raise
+    mode_found = os.fstat(found).st_mode
+    if not stat.S_ISREG(mode_found):
+        os.close(found)
+        if stat.S_ISDIR(mode_found):
+            raise IsADirectoryError(errno.EISDIR, "this is a folder", name)
+        raise OutsideError(f"{name!r} is no file: a socket, a pipe or a device")
+    return found
+
+
+def status_of(root: Path, parts: tuple[str, ...]) -> os.stat_result:
+    """What lies at a path, itself if it is a link."""
+    if not parts:
+        return os.lstat(root)
+    with parent_of(root, parts) as (at, name):
+        return os.stat(name, dir_fd=at, follow_symlinks=False)
+
+
+def walk(
+    root: Path, parts: tuple[str, ...] = (), *, depth: int = MAX_DEPTH, skip: frozenset[str] = frozenset()
+) -> Iterator[Found]:
+    """Everything below a folder, folders before what is in them, names sorted; links are given, never followed.
+
+    What vanishes meanwhile is left out.
+
+    Args:
+        root: the folder.
+        parts: where below it.
+        depth: how many folders deep.
+        skip: paths (from the root) that are left out with all below them.
+    """
+    with opened(root, parts) as at:
+        yield from _walk(at, "/".join(parts), depth, skip)
+
+
+def _walk(at: int, path: str, depth: int, skip: frozenset[str]) -> Iterator[Found]:
+    with os.scandir(at) as entries:
+        names = sorted(entry.name for entry in entries)
+    for name in names:
+        below = f"{path}/{name}" if path else name
+        if below in skip:
+            continue
+        try:
+            status = os.stat(name, dir_fd=at, follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        yield Found(below, status)
+        if stat.S_ISDIR(status.st_mode) and depth > 1:
+            try:
+                inner = open_folder(at, name, status.st_mode)
+            except OSError:  # it became something else
+                continue
+            try:
+                yield from _walk(inner, below, depth - 1, skip)
+            finally:
+                os.close(inner)
+
+
+def open_folder(at: int, name: str, mode: int) -> int:
+    """A descriptor of a folder in an opened one, also of a folder without rights (which it has still, afterwards)."""
+    if os.geteuid() == 0 or mode & 0o500 == 0o500:
+        return os.open(name, _FOLDER, dir_fd=at)
+    _give_rights(at, name)
+    inner = os.open(name, _FOLDER, dir_fd=at)
+    os.fchmod(inner, stat.S_IMODE(mode))
+    return inner
+
+
+def remove(at: int, name: str) -> None:
+    """Remove whatever is there, a folder with all that is in it, however deep; nothing where nothing is."""
+    waiting = [name]
+    while waiting:
+        _remove(at, waiting.pop(), at, waiting, MAX_DEPTH)
+
+
+def _remove(at: int, name: str, top: int, waiting: list[str], depth: int) -> None:
+    try:
+        status = os.stat(name, dir_fd=at, follow_symlinks=False)
+        if not stat.S_ISDIR(status.st_mode):
+            os.unlink(name, dir_fd=at)
+            return
+        if depth == 0:  # descriptors are limited, and a program may nest folders without an end
+            lifted = f".{status.st_ino:x}-{len(waiting)}-{os.urandom(8).hex()}"
+            os.rename(name, lifted, src_dir_fd=at, dst_dir_fd=top)
+            waiting.append(lifted)
+            return
+        if stat.S_IMODE(status.st_mode) & 0o700 != 0o700:
+            _give_rights(at, name)
+        inner = os.open(name, _FOLDER, dir_fd=at)
+    except FileNotFoundError:
+        return
+    try:
+        with os.scandir(inner) as entries:
+            names = [entry.name for entry in entries]
+        for one in names:
+            _remove(inner, one, top, waiting, depth - 1)
+    finally:
+        os.close(inner)
+    with suppress(FileNotFoundError):
+        os.rmdir(name, dir_fd=at)
+
+
+def _give_rights(at: int, name: str) -> None:
+    """Let its owner into a folder without rights, through a descriptor: a link put there has no target changed."""
+    if not hasattr(os, "O_PATH"):  # another system than Linux: as it is
+        return
+    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+    try:
+        Path(f"/proc/self/fd/{handle}").chmod(0o700)
+    finally:
+        os.close(handle)
+
+
+__all__ = [
+    "MAX_DEPTH",
+    "Found",
+    "OutsideError",
+    "kind_of",
+    "open_file",
+    "open_folder",
+    "opened",
+    "parent_of",
+    "parts_of",
+    "remove",
+    "status_of",
+    "walk",
+]

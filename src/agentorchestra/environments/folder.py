@@ -1,0 +1,284 @@
+"""`FolderEnvironment`: environments of one run and world that work on one folder.
+
+`files`, `terminal` and `git` are such environments. What one does is there for the next; another run, and each rival
+world of this one, has a folder of its own. After each action that changes something a snapshot of the folder is kept.
+
+    class Notes(FolderEnvironment):
+        \"\"\"Notes, one a line.\"\"\"
+
+        name = "notes"
+
+        @action
+        def add(self, text: str) -> int:
+            \"\"\"Add a note.\"\"\"
+            with (self.folder / "notes.txt").open("a") as file:
+                file.write(f"{text}\\n")
+            self.kept["notes"] = int(self.kept.get("notes", 0)) + 1
+            return self.kept["notes"]
+
+Programs of the terminal may be at work in the folder at the same time: whoever follows a name that a model wrote does
+it with `environments/beneath.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import JsonValue
+
+from agentorchestra.core.content import Block, Source, TextBlock
+from agentorchestra.core.effects import ArtifactRef
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.ids import canonical_json
+from agentorchestra.core.protocols import Ground
+from agentorchestra.environments.beneath import parts_of
+from agentorchestra.environments.manifest import (
+    DEFAULT_LIMITS,
+    Entry,
+    FolderLimits,
+    Manifest,
+    Mark,
+    clear_for,
+    differs,
+    finish,
+    list_folder,
+    make_folders,
+    make_link,
+    place_file,
+    read_file,
+)
+from agentorchestra.tea.environment import ActionEnvironment
+
+FOLDER = "folder"
+"""The ground's name: the run's state has the snapshot it stands at under `env:folder`."""
+
+FILES = "files"
+"""Where the task's files are seen below the folder, read only."""
+
+MAIN = "main"
+"""The world whose folder the user finds after the run."""
+
+_AT_ONCE = 32
+"""Contents that are kept, or fetched, at the same time."""
+
+
+def world_folder(run_folder: Path, world: str) -> Path:
+    """Where the environments of a run's world have what they keep on disk."""
+    if world == MAIN:
+        return run_folder / "environments" / MAIN
+    mark = hashlib.sha256(world.encode()).hexdigest()[:12]
+    return run_folder / "environments" / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', world)[:60]}-{mark}"
+
+
+class FolderGround:
+    """The folder of one run and world, and what the environments on it remember.
+
+    Args:
+        place: what is made for it on disk; the folder is `folder` in it.
+        ctx: the run's context, for the contents in its store.
+        keep: whether the folder stays when the ground is closed.
+        files: the folder with the task's files, seen read only as `files/`; None for none.
+        limits: of what a snapshot can hold.
+
+    Attributes:
+        folder: what agents see as the folder.
+        kept: what each environment on it remembers, by its name.
+    """
+
+    snapshot_type = "application/json"
+
+    def __init__(
+        self, place: Path, ctx: Any, *, keep: bool, files: Path | None = None, limits: FolderLimits = DEFAULT_LIMITS
+    ) -> None:
+        self.place = place
+        self.folder = place / "folder"
+        self.files = files
+        self.limits = limits
+        self.kept: dict[str, dict[str, JsonValue]] = {}
+        self.members: list[FolderEnvironment] = []
+        self._ctx = ctx
+        self._keep = keep
+        self._known: dict[str, tuple[Mark, str]] = {}
+        self._stored: set[str] = set()
+        self._apart = frozenset({FILES}) if files is not None else frozenset[str]()
+
+    async def open(self) -> None:
+        """Make the folder; what a process that was killed left half made is removed."""
+
+        def make() -> None:
+            shutil.rmtree(self.place / "temporary", ignore_errors=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
+
+        await asyncio.to_thread(make)
+
+    def temporary(self) -> Path:
+        """A new empty file on the folder's file system, which no program of an agent sees. Blocks."""
+        place = self.place / "temporary"
+        place.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=place)
+        os.close(descriptor)
+        return Path(name)
+
+    # -- snapshots ---------------------------------------------------------------------------------------------------
+
+    async def snapshot(self) -> bytes:
+        """The manifest of the folder; contents that the store does not have yet are put there.
+
+        Raises:
+            ToolError: in one sentence, if it holds more than can be kept.
+        """
+        listed = await asyncio.to_thread(list_folder, self.folder, self._known, self.limits, self._apart)
+        known = {
+            one.path: (listed.marks[one.path], one.content)
+            for one in listed.entries
+            if one.content and one.kind == "file"
+        }
+        entries: list[Entry | None] = [*listed.entries]
+        unread = [index for index, one in enumerate(listed.entries) if one.kind == "file" and not one.content]
+        for start in range(0, len(unread), _AT_ONCE):
+            part = unread[start : start + _AT_ONCE]
+            found = await asyncio.gather(*(self._taken(listed.entries[index], known) for index in part))
+            for index, entry in zip(part, found, strict=True):
+                entries[index] = entry
+        self._known = known
+        kept = {name: values for name, values in self.kept.items() if values}
+        return Manifest(tuple(one for one in entries if one is not None), kept).to_bytes()
+
+    async def _taken(self, entry: Entry, known: dict[str, tuple[Mark, str]]) -> Entry | None:
+        """A file's entry with its content in the store; None if it is gone."""
+        read = await asyncio.to_thread(read_file, self.folder, entry.path, self.limits)
+        if read is None:
+            return None
+        ref = await self._ctx.artifact(entry.path, read.data)
+        if read.mark is not None:
+            known[entry.path] = (read.mark, ref.sha256)
+        return entry._replace(size=len(read.data), content=ref.sha256)
+
+    async def restore(self, data: bytes | None) -> None:
+        """Put the folder back as a snapshot has it, or empty it; what is as it should be is not written again."""
+        manifest = Manifest() if data is None else Manifest.from_bytes(data)
+        for one in self.members:
+            await one.leave()
+        wanted = {one.path: one for one in manifest.entries}
+        there = await asyncio.to_thread(clear_for, self.folder, wanted, self._apart)
+        await asyncio.to_thread(make_folders, self.folder, manifest.entries)
+        files = [one for one in manifest.entries if one.kind == "file"]
+
+        def changed() -> list[Entry]:
+            return [e for e in files if differs(self.folder, e, there.get(e.path), self._known.get(e.path))]
+
+        missing = await asyncio.to_thread(changed)
+        for start in range(0, len(missing), _AT_ONCE):
+            await asyncio.gather(*(self._written(one) for one in missing[start : start + _AT_ONCE]))
+
+        def end() -> dict[str, tuple[Mark, str]]:
+            for one in manifest.entries:
+                if one.kind == "link":
+                    make_link(self.folder, one)
+            return finish(self.folder, manifest.entries)
+
+        self._known = await asyncio.to_thread(end)
+        # What an environment holds in its hands stays the same object.
+        for name in {*self.kept, *manifest.kept}:
+            held = self.kept.setdefault(name, {})
+            held.clear()
+            held.update(manifest.kept.get(name, {}))
+        for one in self.members:
+            await one.restored()
+
+    async def _written(self, entry: Entry) -> None:
+        data = await self._ctx.read_artifact(ArtifactRef(name=entry.path, sha256=entry.content, size=entry.size))
+
+        def write() -> None:
+            made = self.temporary()
+            made.write_bytes(data)
+            place_file(self.folder, parts_of(entry.path), made)
+
+        await asyncio.to_thread(write)
+
+    async def close(self) -> None:
+        """Leave the folder of the world that is the run's; nothing of another one."""
+        gone = self.place / "temporary" if self._keep else self.place
+        await asyncio.to_thread(shutil.rmtree, gone, ignore_errors=True)
+
+
+class FolderEnvironment(ActionEnvironment):
+    """An environment that works on the folder of its run and world; see this module.
+
+    Attributes:
+        limits: of what the folder may hold, so that a snapshot of it can be kept.
+    """
+
+    branching: Literal["stateless", "snapshot", "none"] = "snapshot"
+    ground: ClassVar[str] = FOLDER
+    limits: FolderLimits = DEFAULT_LIMITS
+    _ground: FolderGround | None = None
+
+    @property
+    def _stands_on(self) -> FolderGround:
+        if self._ground is None:
+            raise ToolError(f"the environment {self.name!r} is not open; let a run or `ws.ecp` open it")
+        return self._ground
+
+    @property
+    def folder(self) -> Path:
+        """The folder, on this machine."""
+        return self._stands_on.folder
+
+    @property
+    def files(self) -> Path | None:
+        """The folder with the task's files, seen read only as `files/` in the folder; None for none."""
+        return self._stands_on.files
+
+    @property
+    def kept(self) -> dict[str, JsonValue]:
+        """What this environment remembers besides the folder; part of the snapshot. Change it, never replace it."""
+        return self._stands_on.kept.setdefault(self.name, {})
+
+    async def lay(self, ctx: Any) -> FolderGround:
+        """Make the folder of the run's world."""
+        world = str(getattr(ctx, "world", MAIN))
+        files = ctx.folder / FILES if ctx.manifest.files else None
+        ground = FolderGround(world_folder(ctx.folder, world), ctx, keep=world == MAIN, files=files, limits=self.limits)
+        await ground.open()
+        return ground
+
+    def stand_on(self, ground: Ground) -> None:
+        """Take the folder that is there."""
+        assert isinstance(ground, FolderGround)
+        self._ground = ground
+        ground.members.append(self)
+
+    async def leave(self) -> None:
+        """Called before the folder is put back to a snapshot: end whatever works in it."""
+
+    async def restored(self) -> None:
+        """Called when folder and `kept` were put back to a snapshot."""
+
+    async def close(self) -> None:
+        """Let the folder go; overriding methods call this one last."""
+        if self._ground is not None and self in self._ground.members:
+            self._ground.members.remove(self)
+
+    async def state(self) -> tuple[Block, ...]:
+        """What the environment remembers, a line for each name."""
+        lines = [f"{name}: {canonical_json(value)}" for name, value in sorted(self.kept.items())]
+        return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),) if lines else ()
+
+    async def snapshot(self) -> bytes:
+        """Of the whole ground."""
+        return await self._stands_on.snapshot()
+
+    async def restore(self, data: bytes) -> None:
+        """Of the whole ground."""
+        await self._stands_on.restore(data)
+
+
+__all__ = ["FILES", "FOLDER", "MAIN", "FolderEnvironment", "FolderGround", "world_folder"]

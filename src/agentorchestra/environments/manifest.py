@@ -1,0 +1,348 @@
+"""The snapshot of a folder: a manifest of its paths, with the contents named by their hashes; how it is put back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pydantic import JsonValue
+
+from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.beneath import (
+    MAX_DEPTH,
+    Found,
+    open_file,
+    parent_of,
+    parts_of,
+    remove,
+    walk,
+)
+
+FORMAT = 1
+"""1: entries `[path, kind, mode, mtime_ns, size, sha256 or target of the link]`, and `kept`."""
+
+_NOBODYS = "something that is neither file nor folder nor link"
+
+
+@dataclass(frozen=True)
+class FolderLimits:
+    """What the folder of a run's environments may hold, so that a snapshot of it can be kept.
+
+    Attributes:
+        bytes: of all files together.
+        entries: files, folders and links.
+        file_bytes: of one file.
+    """
+
+    bytes: int = 1 << 30
+    entries: int = 50_000
+    file_bytes: int = 256 << 20
+
+
+DEFAULT_LIMITS = FolderLimits()
+
+
+class Mark(NamedTuple):
+    """What tells that a file was not touched: it need not be read again."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Mark:
+        """The mark of a file with this status."""
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+class Entry(NamedTuple):
+    """A line of the manifest; `content` is the SHA-256 of a file, the target of a link, "" for a folder."""
+
+    path: str
+    kind: Literal["file", "folder", "link"]
+    mode: int
+    mtime_ns: int
+    size: int
+    content: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A folder as it stood, and what the environments on it remembered.
+
+    Attributes:
+        entries: folders before what is in them.
+        kept: by the name of the environment.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    kept: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """As it is stored; the same for the same folder."""
+        body = {"format": FORMAT, "entries": [list(one) for one in self.entries], "kept": self.kept}
+        return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Manifest:
+        """As it was stored.
+
+        Raises:
+            ToolError: for bytes that are no manifest of a known format.
+        """
+        try:
+            body = json.loads(data)
+            version = body["format"]
+            if version != FORMAT:
+                raise ToolError(f"the snapshot of the folder has the format {version}; this version reads {FORMAT}")
+            entries = tuple(Entry(*one) for one in body["entries"])
+            for one in entries:
+                if not parts_of(one.path):
+                    raise ValueError("an entry without a path")
+            return cls(entries, dict(body["kept"]))
+        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+            raise ToolError(f"the snapshot of the folder cannot be read: {exc}") from None
+
+
+@dataclass
+class Listed:
+    """What a look at the folder found.
+
+    Attributes:
+        entries: with "" as the content of files that have to be read.
+        marks: of the files.
+        left_out: what is neither file nor folder nor link.
+    """
+
+    entries: list[Entry]
+    marks: dict[str, Mark]
+    left_out: list[str]
+
+
+def list_folder(
+    root: Path, known: Mapping[str, tuple[Mark, str]], limits: FolderLimits, apart: frozenset[str]
+) -> Listed:
+    """Everything in the folder; contents of files that were not touched since they were read are known. Blocks.
+
+    Raises:
+        ToolError: if there is more than a snapshot can hold.
+    """
+    listed = Listed([], {}, [])
+    total = 0
+    for found in walk(root, skip=apart):
+        if len(listed.entries) >= limits.entries:
+            raise ToolError(
+                f"the folder holds more than {limits.entries:,} files and folders, which is the most that can be kept; "
+                "delete what is not needed (caches, downloaded packages)"
+            )
+        entry = _entry(root, found, known, listed)
+        if entry is None:
+            continue
+        if entry.kind == "folder" and entry.path.count("/") + 1 >= MAX_DEPTH:
+            raise ToolError(f"the folder has folders more than {MAX_DEPTH - 1} deep, which cannot be kept; delete them")
+        if entry.kind == "file":
+            total += entry.size
+            _check_size(entry.path, entry.size, total, limits)
+        listed.entries.append(entry)
+    return listed
+
+
+def _check_size(path: str, size: int, total: int, limits: FolderLimits) -> None:
+    mib = 1 << 20
+    if size > limits.file_bytes:
+        raise ToolError(
+            f"{path} has {size / mib:,.0f} MiB; files of more than {limits.file_bytes / mib:,.0f} MiB cannot be kept; "
+            "delete it or make it smaller"
+        )
+    if total > limits.bytes:
+        raise ToolError(
+            f"the folder holds more than {limits.bytes / mib:,.0f} MiB, which is the most that can be kept; "
+            "delete what is not needed"
+        )
+
+
+def _entry(root: Path, found: Found, known: Mapping[str, tuple[Mark, str]], listed: Listed) -> Entry | None:
+    status, mode = found.status, stat.S_IMODE(found.status.st_mode) & 0o777
+    if found.kind == "folder":
+        return Entry(found.path, "folder", mode, 0, 0, "")
+    if found.kind == "link":
+        try:
+            with parent_of(root, parts_of(found.path)) as (at, name):
+                return Entry(found.path, "link", 0, 0, 0, os.readlink(name, dir_fd=at))
+        except OSError:  # gone meanwhile
+            return None
+    if found.kind == "other":
+        listed.left_out.append(found.path)
+        return None
+    mark = Mark.of(status)
+    listed.marks[found.path] = mark
+    held = known.get(found.path)
+    content = held[1] if held is not None and held[0] == mark else ""
+    return Entry(found.path, "file", mode, status.st_mtime_ns, status.st_size, content)
+
+
+class Read(NamedTuple):
+    """A file's bytes; `mark` is None where it changed while it was read."""
+
+    data: bytes
+    mark: Mark | None
+
+
+def read_file(root: Path, path: str, limits: FolderLimits) -> Read | None:
+    """The bytes of a file below the root; None if it is none any more. Blocks.
+
+    Raises:
+        ToolError: if it grew over the limit.
+    """
+    try:
+        with parent_of(root, parts_of(path)) as (at, name):
+            descriptor = _readable(at, name)
+    except (OSError, ValueError):
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        before = Mark.of(os.fstat(descriptor))
+        data = file.read(limits.file_bytes + 1)
+        _check_size(path, len(data), len(data), limits)
+        return Read(data, before if Mark.of(os.fstat(descriptor)) == before and len(data) == before.size else None)
+
+
+def _readable(at: int, name: str) -> int:
+    try:
+        return open_file(at, name)
+    except PermissionError:
+        # Its owner took the right to read away; it has to be in the snapshot all the same.
+        mode = stat.S_IMODE(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
+        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+        try:
+            Path(f"/proc/self/fd/{handle}").chmod(mode | 0o400)
+            descriptor = open_file(at, name)
+            os.fchmod(descriptor, mode)
+            return descriptor
+        finally:
+            os.close(handle)
+
+
+def clear_for(root: Path, wanted: Mapping[str, Entry], apart: frozenset[str]) -> dict[str, Found]:
+    """Remove what a manifest does not have, or has as something else; what there is of the rest. Blocks."""
+    there: dict[str, Found] = {}
+    gone: list[str] = []
+    for found in walk(root, skip=apart):
+        if gone and found.path.startswith(f"{gone[-1]}/"):
+            continue
+        entry = wanted.get(found.path)
+        if entry is None or entry.kind != found.kind:
+            gone.append(found.path)
+        else:
+            there[found.path] = found
+    for path in gone:
+        with suppress(FileNotFoundError), parent_of(root, parts_of(path)) as (at, name):
+            remove(at, name)
+    return there
+
+
+def differs(root: Path, entry: Entry, found: Found | None, known: tuple[Mark, str] | None) -> bool:
+    """Whether a file's content has to be written. Blocks."""
+    if found is None or found.status.st_size != entry.size:
+        return True
+    if known is not None and known[0] == Mark.of(found.status):
+        return known[1] != entry.content
+    read = read_file(root, entry.path, FolderLimits(file_bytes=entry.size))
+    return read is None or hashlib.sha256(read.data).hexdigest() != entry.content
+
+
+def make_folders(root: Path, entries: Sequence[Entry]) -> None:
+    """The folders of a manifest, open to their owner while they are filled. Blocks."""
+    for entry in entries:
+        if entry.kind == "folder":
+            with parent_of(root, parts_of(entry.path)) as (at, name):
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=at)
+                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+                try:
+                    os.fchmod(inner, entry.mode | 0o700)
+                finally:
+                    os.close(inner)
+
+
+def make_link(root: Path, entry: Entry) -> None:
+    """A link of a manifest. Blocks."""
+    with parent_of(root, parts_of(entry.path)) as (at, name):
+        try:
+            if os.readlink(name, dir_fd=at) == entry.content:
+                return
+            os.unlink(name, dir_fd=at)
+        except FileNotFoundError:
+            pass
+        os.symlink(entry.content, name, dir_fd=at)
+
+
+def place_file(root: Path, parts: tuple[str, ...], source: Path, *, new: bool = False, make: bool = False) -> None:
+    """Move a finished file to its place below the root, in one step. Blocks.
+
+    Args:
+        root: the folder.
+        parts: the place.
+        source: the file, on the same file system.
+        new: refuse to replace what is there.
+        make: make the folders on the way.
+
+    Raises:
+        FileExistsError: with `new`.
+    """
+    with parent_of(root, parts, make=make) as (at, name):
+        if new:
+            os.link(source, name, dst_dir_fd=at, follow_symlinks=False)
+            source.unlink()
+        else:
+            os.rename(source, name, dst_dir_fd=at)
+
+
+def finish(root: Path, entries: Sequence[Entry]) -> dict[str, tuple[Mark, str]]:
+    """Modes and times, from the inside out; what is known of the files now. Blocks."""
+    known = {}
+    for entry in reversed(entries):
+        if entry.kind == "link":
+            continue
+        with parent_of(root, parts_of(entry.path)) as (at, name):
+            if entry.kind == "folder":
+                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+            else:
+                inner = _readable(at, name)
+            try:
+                status = os.fstat(inner)
+                if stat.S_IMODE(status.st_mode) != entry.mode:
+                    os.fchmod(inner, entry.mode)
+                if entry.kind == "file":
+                    if status.st_mtime_ns != entry.mtime_ns:
+                        os.utime(inner, ns=(entry.mtime_ns, entry.mtime_ns))
+                    known[entry.path] = (Mark.of(os.fstat(inner)), entry.content)
+            finally:
+                os.close(inner)
+    return known
+
+
+__all__ = [
+    "DEFAULT_LIMITS",
+    "Entry",
+    "FolderLimits",
+    "Listed",
+    "Manifest",
+    "Mark",
+    "Read",
+    "clear_for",
+    "differs",
+    "finish",
+    "list_folder",
+    "make_folders",
+    "make_link",
+    "place_file",
+    "read_file",
+]

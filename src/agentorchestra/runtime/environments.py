@@ -1,0 +1,228 @@
+"""The handler of actions on environments, with what keeps instances apart, in order and where the run stands."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentorchestra.core.budget import NO_COST, Bound
+from agentorchestra.core.conditions import conditions_of, untrue
+from agentorchestra.core.content import Trust
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
+from agentorchestra.core.errors import ToolError
+from agentorchestra.runtime.live import CHANGED, LiveEnvironment, grounded, made, opened, standing
+from agentorchestra.runtime.results import MAX_RESULT_CHARS, cut_result, result_value
+
+if TYPE_CHECKING:
+    from agentorchestra.runtime.session import Session
+
+
+class BaseHandler:
+    """A handler with the effect's own mode, no cost and nothing to redact."""
+
+    def mode(self, effect: Effect) -> Mode:
+        """The effect's mode."""
+        return effect.mode
+
+    def bound(self, effect: Effect) -> Bound:
+        """Nothing."""
+        return NO_COST
+
+    def redact(self, effect: Effect) -> Effect:
+        """The effect as it is."""
+        return effect
+
+
+class EnvironmentHandler(BaseHandler):
+    """Actions on environment instances, their snapshots and restores.
+
+    The snapshot an instance stands at lies in the run's state under `env:INSTANCE`, so a hit, a winning candidate or a
+    resume bring it along by themselves: an instance that stands elsewhere is restored before it acts.
+    """
+
+    def __init__(self, *, max_result_chars: int = MAX_RESULT_CHARS) -> None:
+        self._max_chars = max_result_chars
+
+    def mode(self, effect: Effect) -> Mode:
+        """Snapshots and restores are repeatable, actions have their own mode."""
+        return effect.mode if effect.kind is EffectKind.INVOKE_ACTION else Mode.REPEATABLE
+
+    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+        """Act on the instance of the effect's world."""
+        instance = effect.instance or effect.name
+        place, held, run = (effect.world, instance), _held(ctx), ctx.run
+        if place in held:
+            return failed(
+                "mistake",
+                f"{instance} is in the middle of an action of its own, out of which this one came; it cannot act "
+                "on itself",
+            )
+        if _wait_in_a_circle(place, held, run.wanted):
+            return failed(
+                "mistake",
+                f"{instance} waits for {held[0][1]}, out of whose action this one came: each would wait for the other; "
+                "try again later",
+            )
+        ctx.acting_on = place
+        for one in held:
+            run.wanted[one].append(place)
+        try:
+            # Agents at work at the same time share it: nobody restores it while another one acts.
+            await run.using[place].acquire()
+        finally:
+            for one in held:
+                run.wanted[one].remove(place)
+        try:
+            return await self._use(effect, instance, ctx)
+        finally:
+            run.using[place].release()
+
+    async def _use(self, effect: Effect, instance: str, ctx: Session[Any]) -> Outcome:
+        name = f"env:{instance}"
+        stood = ctx.vars.get(name)
+        ref = stood if isinstance(stood, str) else None
+        try:
+            live, lost = await self._instance(effect, instance, ref, ctx)
+        except ToolError as exc:
+            return failed("error", f"{instance} could not be opened: {exc}", error_type=type(exc).__name__)
+        if lost is not None:
+            if live.alone:
+                ctx.vars[name] = None
+            else:  # what lies on disk is there still: from here on that is the state
+                await self._try_to_keep(live, name, ctx)
+            return failed("environment_lost", lost)
+        environment = live.members[effect.name]
+        if effect.kind is EffectKind.SNAPSHOT:
+            await self._keep(live, name, ctx)
+            return Outcome(value={"snapshot": live.ref}, trust=Trust.SYSTEM)
+        if effect.kind is EffectKind.RESTORE:
+            wanted = str(effect.arguments.get("snapshot", ""))
+            await live.keeper.restore(await ctx.blob(wanted))
+            live.stands_at(wanted)
+            ctx.vars[name] = wanted
+            return Outcome(value={"snapshot": wanted}, trust=Trust.SYSTEM)
+        action = str(effect.arguments.get("action", ""))
+        if action == STATE_ACTION:
+            return Outcome(value=blocks_value(await environment.state()), trust=Trust.UNTRUSTED)
+        known = [schema.name for schema in environment.actions()]
+        if action not in known:
+            return failed("mistake", f"{effect.name} has no action {action!r}; its actions: {', '.join(known)}")
+        given = effect.arguments.get("arguments")
+        arguments = dict(given) if isinstance(given, dict) else {}
+        conditions = conditions_of(environment, action)
+        missing = untrue(conditions.before, arguments)
+        if missing:
+            return failed("mistake", f"{instance} does not allow {action} now: not true that {' and '.join(missing)}")
+        mutates = environment.mutates(action)
+        unkept: str | None = None
+        try:
+            value = await environment.act(action, arguments, ctx)
+        finally:
+            # A failed action may have changed something too: the snapshot tells where the instance really stands.
+            if mutates and environment.branching == "snapshot":
+                unkept = await self._try_to_keep(live, name, ctx)
+        if mutates and not environment.durable and environment.branching == "none":
+            live.stands_at(CHANGED)
+            ctx.vars[name] = CHANGED
+        if unkept is not None:
+            return failed(
+                "error", f"{action} was done on {instance}, but how it stands now could not be kept: {unkept}"
+            )
+        broken = untrue(conditions.after, arguments, value)
+        if broken:
+            return failed(
+                "error", f"{action} was done on {instance}, but then it was not true that {' and '.join(broken)}"
+            )
+        recorded, whole = await cut_result(
+            result_value(value, Trust.UNTRUSTED), f"{effect.name}-{action}", ctx, max_chars=self._max_chars
+        )
+        return Outcome(value=recorded, artifacts=whole, trust=Trust.UNTRUSTED)
+
+    async def _try_to_keep(self, live: LiveEnvironment, name: str, ctx: Session[Any]) -> str | None:
+        """Keep a snapshot; the sentence that says why there is none (more than can be kept, for one)."""
+        try:
+            await self._keep(live, name, ctx)
+        except ToolError as exc:
+            live.stands_at(CHANGED)
+            ctx.vars[name] = CHANGED
+            return str(exc)
+        return None
+
+    async def _keep(self, live: LiveEnvironment, name: str, ctx: Session[Any]) -> None:
+        data = await live.keeper.snapshot()
+        if ctx.run.replaying:  # it writes nothing: what it would keep was kept when the run was recorded
+            live.stands_at(hashlib.sha256(data).hexdigest())
+        else:
+            kind = getattr(live.keeper, "snapshot_type", "application/octet-stream")
+            live.stands_at(await ctx.run.services.store.put_blob(data, kind))
+        ctx.vars[name] = live.ref
+
+    async def _instance(
+        self, effect: Effect, instance: str, ref: str | None, ctx: Session[Any]
+    ) -> tuple[LiveEnvironment, str | None]:
+        """The open instance, standing where its world stands; a sentence if that state is lost."""
+        run, name = ctx.run, effect.name
+        place = (effect.world, instance)
+        live = run.environments.get(place)
+        member = live.members.get(name) if live is not None else None
+        if live is not None and member is not None and effect.component != f"{name}@{member.version}":
+            # It was updated meanwhile (calls outside of runs): the new version goes on from the state of the old one.
+            if live.alone:
+                run.environments.pop(place)
+                live = None
+            else:
+                live.members.pop(name)
+            await member.close()
+        lost: str | None = None
+        if live is None:
+            ref = standing(run, place, ref)
+            live = run.environments[place] = await opened(made(name, run), ref, ctx)
+            if ref == CHANGED:
+                lost = (
+                    f"the state of {instance} was lost with the process that held it; it was opened anew, "
+                    "look at its state before going on"
+                )
+        elif name not in live.members:
+            environment = made(name, run)
+            if live.alone or grounded(environment) is None:
+                raise ToolError(f"{instance!r} is the instance of {', '.join(live.members)}, not of {name!r}")
+            await live.join(environment, ctx)
+        if lost is None and ref is not None and ref != CHANGED and not live.has_stood_at(ref):
+            await live.keeper.restore(await ctx.blob(ref))
+            live.stands_at(ref)
+        return live, lost
+
+
+def _held(ctx: Session[Any]) -> list[tuple[str, str]]:
+    """The instances in the middle of whose actions this effect comes, the nearest first: they wait for it."""
+    found = []
+    one = ctx.parent
+    while one is not None:
+        if one.acting_on is not None:
+            found.append(one.acting_on)
+        one = one.parent
+    return found
+
+
+def _wait_in_a_circle(
+    place: tuple[str, str], held: list[tuple[str, str]], wanted: Mapping[tuple[str, str], list[tuple[str, str]]]
+) -> bool:
+    """Whether an action on this instance waits, through others, for one that is held here."""
+    seen: set[tuple[str, str]] = set()
+    open_ = [place]
+    while open_:
+        one = open_.pop()
+        if one in held:
+            return True
+        if one not in seen:
+            seen.add(one)
+            open_ += wanted.get(one, ())
+    return False
+
+
+STATE_ACTION = "state"
+"""The action every environment has: what an agent sees of it now."""
+
+
+__all__ = ["STATE_ACTION", "BaseHandler", "EnvironmentHandler"]
