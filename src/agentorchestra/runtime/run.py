@@ -338,6 +338,8 @@ class Run:
             result = AgentResult(status=status, **_partial_of(root.partial))
         try:
             await root.end_spawned()
+            if result is not nothing:
+                await settle(root)
             await self.put_away()
         finally:
             ended = RunEnded(
