@@ -22,6 +22,7 @@ from agentorchestra.tea.programs import NAME as PROGRAM
 from agentorchestra.tea.prompts import Prompt
 from agentorchestra.tools.files.passages import normalised
 from agentorchestra.tools.files.places import parse_place
+from agentorchestra.tools.web.pages import is_address
 
 MOST_CHECKS = 2
 """Answers that are sent back for correction; the next one is taken without what does not hold."""
@@ -84,9 +85,9 @@ def evidence_block(results: Sequence[Found]) -> Block:
 
 
 async def misquoted(cited: Sequence[Citation], session: Session[Any]) -> list[Citation]:
-    """Quotes from files of the task that do not stand word for word at their places."""
+    """Quotes from files of the task, and from pages that the run read, that do not stand word for word there."""
     names = {ref.name for ref in session.manifest.files}
-    quoted = [one for one in cited if one.source in names and one.place and one.quote]
+    quoted = [one for one in cited if (one.source in names or is_address(one.source)) and one.place and one.quote]
     held = session.capabilities
     if not quoted or (held is not None and CHECK not in held):
         return []

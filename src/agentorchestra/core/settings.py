@@ -196,6 +196,13 @@ class WebSettings(BaseModel):
         retry_after_s: how long a host that asks to wait is waited for, once; 0 not to.
         nameservers: asked in place of the system's, `IP` or `IP:PORT` (extra `reading`).
         ca_file: certificates of authorities that are believed beside the system's.
+        robots: whether robots.txt is respected by `fetch`.
+        reader: what `fetch` makes of an HTML page: its main content as Markdown (`text`), its source (`raw`), or what a
+            reading service gives for it (`service`).
+        service_url: the service's address, in which `{url}` stands for the page's; the page's address is sent there.
+        service_key_env: the environment variable that holds its key; "" for a service without one.
+        cache_mib: of the pages that are kept in the workspace; 0 to keep none.
+        cache_s: how long a page is taken from there before it is read again.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -210,6 +217,12 @@ class WebSettings(BaseModel):
     retry_after_s: float = Field(default=5.0, ge=0)
     nameservers: tuple[str, ...] = ()
     ca_file: str = ""
+    robots: bool = True
+    reader: Literal["text", "raw", "service"] = "text"
+    service_url: str = ""
+    service_key_env: str = ""
+    cache_mib: float = Field(default=200.0, ge=0)
+    cache_s: float = Field(default=86_400.0, ge=0)
 
 
 class SearchEngineSettings(BaseModel):

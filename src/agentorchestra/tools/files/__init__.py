@@ -60,11 +60,13 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
         return await with_index(folder or ctx.folder, lambda index: describe(ctx, index, files))
 
     @tool(effect="read")
-    async def check_quotes(ctx: RunContext[Any], quotes: list[Quote]) -> list[bool]:
-        """Whether quotes stand word for word at their places in this task's files, in the order given.
+    async def check_quotes(ctx: RunContext[Any], quotes: list[Quote]) -> list[bool | None]:
+        """Whether quotes stand word for word at their places, in the order given; null for pages nobody fetched.
+
+        Places are those of this task's files, and of pages of the web as they were when this run fetched them.
 
         Args:
-            quotes: The quotes with the file and the place each is said to stand at.
+            quotes: The quotes with the file or address and the place each is said to stand at.
         """
         return await with_index(folder or ctx.folder, lambda index: check(ctx, index, quotes))
 

@@ -81,6 +81,11 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
             if mode == "media":
                 return {"text": media.describe_media(job, data, media_type)}, b""
             return {"frames": media.frames(job, data, media_type, request["at"], request["count"])}, b""
+        if mode == "shape":
+            media_type = importlib.import_module("formats.sniff").sniff(data, name)
+            return importlib.import_module("formats.shapes").shaped(job, data, media_type, request["asked"]), b""
+        if mode == "page":
+            return importlib.import_module("formats.webpage").read_page(job, data, name, request["asked"]), b""
         document = importlib.import_module("formats.convert").convert(job, data, name)
         return {"document": document if mode == "read" else {"media_type": document["media_type"]}}, b""
     except base.Refused as error:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentorchestra.core.content import Source, TextBlock, Trust
+from agentorchestra.core.content import Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef, first_names
@@ -75,8 +75,8 @@ async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *
     return document
 
 
-def block(name: str, passage: Passage) -> TextBlock:
-    source = Source(kind="file", ref=name, place=passage.place)
+def block(name: str, passage: Passage, kind: SourceKind = "file") -> TextBlock:
+    source = Source(kind=kind, ref=name, place=passage.place)
     return TextBlock(text=passage.text, source=source, trust=Trust.UNTRUSTED)
 
 

@@ -20,6 +20,7 @@ from agentorchestra.tools.files.read import extent_of, listing
 from agentorchestra.tools.files.readers import PartsDocument, describe_media
 from agentorchestra.tools.files.search import chosen_files
 from agentorchestra.tools.files.shown import is_media
+from agentorchestra.tools.web.pages import is_address, read_in_run
 
 SECONDS = 60.0
 """After this the files left are named but not looked into."""
@@ -28,7 +29,7 @@ SECONDS = 60.0
 class Quote(BaseModel):
     """A quote and where it is said to stand."""
 
-    source: str = Field(description="Name of the file.")
+    source: str = Field(description="Name of the file, or address of the page.")
     place: str = Field(description='Where in it: "line 12", "p. 3", "B7", "Sales!B7".')
     quote: str = Field(description="The words, verbatim.")
 
@@ -75,9 +76,14 @@ async def _about(ctx: RunContext[Any], ref: FileRef) -> str:
     return "; " + ", ".join(lines) if lines else ""
 
 
-async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) -> list[bool]:
-    found = []
+async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) -> list[bool | None]:
+    found: list[bool | None] = []
     for one in quotes:
+        if is_address(one.source):
+            page = await read_in_run(ctx, one.source)
+            stands = await asyncio.to_thread(quote_stands, page, one.place, one.quote) if page is not None else None
+            found.append(stands)
+            continue
         try:
             document = await document_of(ctx, file_named(ctx, one.source), index)
         except ToolError:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agentorchestra.core.content import Block
+from agentorchestra.core.content import Block, SourceKind
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.core.spec import FileRef
 from agentorchestra.tea.tool import ToolResult
 from agentorchestra.tools.files.common import block, document_of, file_named, note
 from agentorchestra.tools.files.documents import (
@@ -53,25 +52,41 @@ async def read_part(ctx: RunContext[Any], index: PassageIndex, name: str, part: 
         return await show(ctx, ref, (), ref.media_type, part or "")
     document = await document_of(ctx, ref, index)
     names, found, inside = locate(document, part or "")
+    if names and isinstance(found, TextDocument) and is_media(found.media_type):
+        return await show(ctx, ref, names, found.media_type, inside)
+    return ToolResult(content=await asyncio.to_thread(document_blocks, document, ref.name, part or ""))
+
+
+def document_blocks(document: Document, name: str, part: str, kind: SourceKind = "file") -> list[Block]:
+    """A document from its beginning, or a part of it, every piece with its place; then how to go on.
+
+    Args:
+        document: what was read.
+        name: its file's name or its address.
+        part: as a place, "" for all.
+        kind: of the source that blocks name.
+
+    Raises:
+        ToolError: a sentence that lists what parts there are.
+    """
+    names, found, inside = locate(document, part)
     if inside and not names:
         found = only_part(found)  # a place may leave out the name of the only part
     path = "!".join(names)
     if isinstance(found, PartsDocument):
         if inside:
-            raise ToolError(f"{ref.name} has no part {part!r}; it has {described(found, path)}.")
-        return await asyncio.to_thread(_read_parts, ref, found, path)
-    if names and isinstance(found, TextDocument) and is_media(found.media_type):
-        return await show(ctx, ref, names, found.media_type, inside)
-    place = _part(ref.name, found, inside, part or "")
-    passages = await asyncio.to_thread(_read, found, place)
+            raise ToolError(f"{name} has no part {part!r}; it has {described(found, path)}.")
+        return _read_parts(name, found, path, kind)
+    place = _part(name, found, inside, part)
+    passages = _read(found, place)
     if not passages:
-        return ToolResult(content=[note(f"{ref.name}: {joined(path, str(place))} holds no text.")])
-    blocks: list[Block] = [block(ref.name, _inside(path, passage)) for passage in passages]
-    if more := _read_on(ref.name, found, place, passages, path):
+        return [note(f"{name}: {joined(path, str(place))} holds no text.")]
+    blocks: list[Block] = [block(name, _inside(path, passage), kind) for passage in passages]
+    if more := _read_on(name, found, place, passages, path):
         blocks.append(note(more))
     if place == _extent(found):
         blocks.extend(note(f"Note: {one}.") for one in found.notes)
-    return ToolResult(content=blocks)
+    return blocks
 
 
 def _inside(path: str, passage: Passage) -> Passage:
@@ -81,20 +96,20 @@ def _inside(path: str, passage: Passage) -> Passage:
 # --- documents with parts -------------------------------------------------------------------------------------------
 
 
-def _read_parts(ref: FileRef, document: PartsDocument, path: str) -> ToolResult:
+def _read_parts(file: str, document: PartsDocument, path: str, kind: SourceKind) -> list[Block]:
     """What the parts are, then their content from the first one on."""
-    blocks: list[Block] = [note(f"{joined(ref.name, path) if path else ref.name} has {listing(document, path)}")]
+    blocks: list[Block] = [note(f"{joined(file, path) if path else file} has {listing(document, path)}")]
     spent = 0
     for name, leaf in leaves(document, path):
         found = _read(leaf, _extent(leaf), PART_CHARS - spent)
-        blocks.extend(block(ref.name, _inside(name, passage)) for passage in found)
+        blocks.extend(block(file, _inside(name, passage), kind) for passage in found)
         spent += sum(len(passage.text) for passage in found)
-        more = _read_on(ref.name, leaf, _extent(leaf), found, name) if found else ""
+        more = _read_on(file, leaf, _extent(leaf), found, name) if found else ""
         if "Read on" in more or spent >= PART_CHARS:
             blocks.append(note(f"{more} Every part above can be read by its name.".strip()))
-            return ToolResult(content=blocks)
-    blocks.append(note(f"{joined(ref.name, path) if path else ref.name} ends here."))
-    return ToolResult(content=blocks)
+            return blocks
+    blocks.append(note(f"{joined(file, path) if path else file} ends here."))
+    return blocks
 
 
 def listing(document: PartsDocument, path: str = "") -> str:

@@ -10,9 +10,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -53,7 +53,7 @@ class Limits:
 
 LIMITS = Limits()
 
-Mode = Literal["check", "read", "media", "frames", "member"]
+Mode = Literal["check", "read", "media", "frames", "member", "shape", "page"]
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,12 @@ class Request:
     """What a worker is asked.
 
     Attributes:
-        mode: look whether the file can be read, read it, describe a recording, take frames of it, or give a member.
+        mode: look whether the file can be read, read it, read it as a page of the web, describe a recording, take
+            frames of it, give a member, or a medium in the form in which models take it.
         member: the names of the parts that lead to a member; none for the file itself.
         at: seconds at which frames are taken.
         count: frames that are taken evenly, when `at` is empty.
+        asked: which form (formats/shapes.py), or what a server said of a page (formats/webpage.py).
     """
 
     path: Path
@@ -72,6 +74,7 @@ class Request:
     member: Sequence[str] = ()
     at: Sequence[float] = ()
     count: int = 0
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
 
 class WorkersGoneError(Exception):
@@ -165,6 +168,7 @@ def asked(request: Request, limits: Limits) -> dict[str, Any]:
         "member": list(request.member),
         "at": list(request.at),
         "count": request.count,
+        "asked": dict(request.asked),
         "seconds": limits.seconds,
         "cpu": max(1, int(limits.seconds + 0.999)),
         "memory": limits.memory_bytes,
@@ -251,6 +255,8 @@ def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
         "no_text": f"holds nothing that can be read: {detail}; give a document with content.",
         "no_frames": f"gives no frames: {detail}.",
         "no_member": f"has no member {detail!r}.",
+        "medium": f"cannot be looked at or listened to: {detail}.",
+        "extra_reading": "is HTML, which needs the extra `reading` to be read: pip install 'agentorchestra[reading]'.",
         "extra": f"needs {detail} to be read, which is not installed: pip install 'agentorchestra[files]'.",
         "corrupt": f"is corrupt: it cannot be read{more}; give an intact copy.",
     }

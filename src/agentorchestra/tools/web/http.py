@@ -20,7 +20,7 @@ import re
 import socket
 import ssl
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -166,6 +166,7 @@ class WebClient:
         timeout_s: float | None = None,
         cut: bool = False,
         retry: bool = True,
+        before: Callable[[Address], Awaitable[None]] | None = None,
     ) -> Answer:
         """Ask for an address.
 
@@ -181,6 +182,7 @@ class WebClient:
             timeout_s: seconds for all of it; None for the settings'.
             cut: keep the beginning of an answer that is larger, instead of refusing it.
             retry: wait once where the site asks for it (429, 503 with Retry-After), if it is a read.
+            before: is asked before each hop, redirects too; it raises to stop there.
 
         Raises:
             WebError: the address is refused, or there is no answer. Any status is an answer.
@@ -198,6 +200,7 @@ class WebClient:
             private=self._private | allowed_places(allowed),
             max_bytes=max_bytes if max_bytes is not None else int(self.settings.max_mib * 1024 * 1024),
             cut=cut,
+            before=before,
         )
         address = parse_address(url)
         limit = timeout_s if timeout_s is not None else self.settings.timeout_s
@@ -338,6 +341,7 @@ class _Job:
     private: frozenset[tuple[str, int]]
     max_bytes: int
     cut: bool
+    before: Callable[[Address], Awaitable[None]] | None
 
     async def follow(self, address: Address) -> Answer:
         """The answer at the end of the redirects."""
@@ -346,10 +350,18 @@ class _Job:
         public = False
         while True:
             hops.append(address)
-            if public and (address.host, address.port) in self.private:
+            private = (address.host, address.port) in self.private
+            if public and private:
                 raise self._refused(hops, "leads from a public site to a private service; name that one yourself")
-            public = public or (address.host, address.port) not in self.private
-            answer, target = await self._ask(address, method, headers, body, hops)
+            public = public or not private
+            try:
+                if self.before is not None:
+                    await self.before(address)
+                answer, target = await self._ask(address, method, headers, body, hops)
+            except WebError as error:
+                if len(hops) == 1:
+                    raise
+                raise self._refused(hops, f"redirects: {error}", error.kind) from None
             if target is None:
                 return answer
             if len(hops) > self.client.settings.redirects:
@@ -419,6 +431,12 @@ class _Job:
                 raise WebError(
                     f"{shown} cannot be reached ({_words(error)}); try it later, or read another page",
                     kind="unreachable",
+                    url=shown,
+                ) from None
+            except aiohttp.ClientPayloadError:
+                raise WebError(
+                    f"{shown} broke off in the middle of its answer; try it later, or read another page",
+                    kind="bad_answer",
                     url=shown,
                 ) from None
             except (aiohttp.ClientError, ValueError) as error:

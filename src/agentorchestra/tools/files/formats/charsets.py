@@ -1,0 +1,117 @@
+"""Which charset a page of the web is really in: servers, and pages themselves, often say the wrong one."""
+
+from __future__ import annotations
+
+import codecs
+import importlib
+import re
+
+from .text import decode
+
+_META = re.compile(rb"<meta[^>]{0,300}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
+_XML = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})", re.IGNORECASE)
+_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+# As browsers read them (WHATWG Encoding): the names of small sets stand for the larger ones that are in use.
+_MEANT = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "tis-620": "cp874",
+}
+_SEVEN_BITS = ("iso2022", "hz", "utf-7")
+_SAMPLE = 200_000
+_FEW = 100
+_OF_SEVERAL_BYTES = {"gb18030", "gbk", "gb2312", "big5", "big5hkscs", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949"}
+
+
+def text_of(data: bytes, declared: str = "") -> tuple[str, str]:
+    """A page's text, and the charset it was read in.
+
+    In this order: a byte order mark; UTF-8, if it is that beyond doubt; what the server declares, then what the page
+    declares, where the bytes are valid in it; what the letters look like; then as files are read.
+
+    Args:
+        data: the page.
+        declared: what the server says, "" for nothing.
+
+    Raises:
+        Refused: the bytes are not text.
+    """
+    if data.startswith(_MARKS) or b"\x00" in data[:4000]:
+        return decode(data), "by its bytes"
+    names = [_known(name) for name in (declared, *(match[1].decode() for match in _declared_in(data)))]
+    if escaped := next((name for name in names if name.startswith(_SEVEN_BITS[:2])), ""):
+        names = [escaped]
+    elif (plain := _strict(data, "utf-8")) is not None:
+        # Bytes of other charsets are next to never valid UTF-8; a declaration of something else is then a mistake.
+        return plain, "utf-8"
+    for name in names:
+        if name and name not in ("utf-8", "utf-7") and (text := _strict(data, _MEANT.get(name, name))) is not None:
+            if _single(name) and _looks_wrong(text):
+                continue
+            return text, name
+    if names and "utf-8" in names:
+        lenient = data.decode("utf-8", "replace")
+        if lenient.count("�") * 200 < len(lenient):
+            return lenient, "utf-8"
+    if found := _guessed(data):
+        return data.decode(found, "replace"), found
+    return decode(data), "by its bytes"
+
+
+def _declared_in(data: bytes) -> list[re.Match[bytes]]:
+    head = data[:4096]
+    return [match for pattern in (_META, _XML) if (match := pattern.search(head)) is not None]
+
+
+def _known(name: str) -> str:
+    try:
+        return codecs.lookup(name.strip()).name if name.strip() else ""
+    except LookupError:
+        return ""
+
+
+def _strict(data: bytes, name: str) -> str | None:
+    try:
+        return data.decode(name)
+    except (UnicodeDecodeError, LookupError):
+        # Downloads are cut inside a character.
+        try:
+            return data[:-3].decode(name) if len(data) > 3 else None
+        except (UnicodeDecodeError, LookupError):
+            return None
+
+
+def _single(name: str) -> bool:
+    return name.startswith(("iso8859", "cp125", "latin", "ascii", "koi8", "mac"))
+
+
+def _looks_wrong(text: str) -> bool:
+    """Whether a text in a charset of single bytes is mostly made of letters and signs that stand alone in none."""
+    strange = [char for char in text[:_SAMPLE] if char > "\x7f"]
+    if len(strange) < 8:
+        return False
+    signs = sum(1 for char in strange if not char.isalpha() and char not in "\u00a0«»–—“”‘’„…•°€£§©®")
+    return signs * 4 > len(strange)
+
+
+def _guessed(data: bytes) -> str:
+    """What charset the letters look like, "" for no idea; the detector comes with the extra `reading`."""
+    try:
+        normalizer = importlib.import_module("charset_normalizer")
+    except ImportError:
+        return ""
+    best = normalizer.from_bytes(data[:_SAMPLE]).best()
+    name = _known(best.encoding) if best is not None else ""
+    if name not in _OF_SEVERAL_BYTES and sum(byte > 0x7F for byte in data[:_SAMPLE]) < _FEW:
+        return ""  # few letters look like any charset of single bytes
+    return _MEANT.get(name, name)
+
+
+__all__ = ["text_of"]

@@ -1,0 +1,233 @@
+"""A page of the web: of HTML its main content as Markdown, with its links; whatever else it is, as a file is read."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import re
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from .base import Job, Refused, clean, one_line, text_document
+from .charsets import text_of
+from .convert import convert
+from .markup import convert_html
+from .sniff import sniff
+
+MOST_LINKS = 1_000
+
+_SHORT = 300
+"""Characters: a main part that is shorter may be none, and the whole page is shown where it has much more."""
+
+_HTML_TYPES = ("text/html", "application/xhtml+xml")
+_BARE = "translate(@style, ' \t\r\nABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')"
+_HIDDEN = f"//*[@hidden or contains({_BARE}, 'display:none') or contains({_BARE}, 'visibility:hidden')]"
+_TAG = re.compile(r"<[a-zA-Z!/][^<>]{0,2000}>")
+
+
+def read_page(job: Job, data: bytes, name: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """A document, and what is known of the page.
+
+    Args:
+        job: the bounds.
+        data: the bytes that came.
+        name: the last part of its path.
+        asked: `url`, `media_type` and `charset` as the server says, `raw` to leave HTML as it is.
+
+    Raises:
+        Refused: if it is not read.
+    """
+    if not data.strip(b" \t\r\n\x0b\x0c\xef\xbb\xbf\xff\xfe\x00"):
+        raise Refused("empty")
+    declared = str(asked.get("media_type", ""))
+    media_type = sniff(data, name)
+    textual = media_type.startswith("text/") or media_type in ("application/json", "application/xml", "message/rfc822")
+    page: dict[str, Any] = {"charset": "", "links": []}
+    if not textual:
+        return {"document": convert(job, data, name), "page": page}
+    source, page["charset"] = text_of(data, str(asked.get("charset", "")))
+    source = clean(source)
+    alike = declared in _HTML_TYPES and media_type in ("text/plain", "application/xml", "text/markdown")
+    if media_type == "text/html" or (alike and _TAG.search(source[:20_000])):
+        job.spend_chars(len(source), "its source")
+        if asked.get("raw"):
+            return {"document": text_document(job, source, "text/html"), "page": page}
+        return _html(job, source, str(asked.get("url", "")), page)
+    return {"document": convert(job, source.encode(), name), "page": page}
+
+
+def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, Any]:
+    try:
+        import trafilatura
+    except ImportError:
+        return {"document": _without_library(job, source), "page": page}
+    notes = []
+    tree = _parsed(trafilatura, source)
+    if tree is None:
+        return {"document": text_document(job, source, "text/html"), "page": page}
+    base = _base(tree, url)
+    try:
+        page |= _about(trafilatura.extract_metadata(tree, default_url=url, extensive=False))
+        _drop_hidden(tree)
+        page["links"] = _links(tree, base)
+        main = (
+            trafilatura.extract(
+                copy.deepcopy(tree),  # it takes the page apart
+                url=base,
+                output_format="markdown",
+                include_links=True,
+                include_formatting=True,
+                include_tables=True,
+                include_comments=False,
+                favor_recall=True,
+            )
+            or ""
+        )
+        if len(main) < _SHORT:
+            parts = tree.xpath("//main | //article[not(ancestor::main)]")
+            whole = _whole(parts[0] if len(parts) == 1 else tree, base)
+            marked = len(parts) == 1 and len(whole) * 5 >= len(main) * 4
+            if marked or len(whole) > len(main) + 40:
+                main = whole
+                if len(parts) != 1:
+                    notes.append("no main part was found; this is the whole page")
+    except RecursionError:
+        main = " ".join(_TAG.sub(" ", source).split())
+        notes.append("it is nested without end; these are its words without their structure")
+    document = text_document(job, _tidy(main) or source, "text/markdown")
+    document["notes"] = notes
+    return {"document": document, "page": page}
+
+
+def _parsed(trafilatura: Any, source: str) -> Any:
+    """The tree of a page; None where there is none to be made. Pages that lack `<html>` are pages too."""
+    tree = trafilatura.load_html(source)
+    if tree is not None:
+        return tree
+    parser = importlib.import_module("lxml.html")
+    try:
+        return parser.document_fromstring(re.sub(r"^\s*<\?xml[^>]*\?>", "", source))
+    except (parser.etree.ParserError, ValueError):
+        return None
+
+
+def _without_library(job: Job, source: str) -> dict[str, Any]:
+    """The whole page by the library of the extra `files`."""
+    try:
+        return convert_html(job, source.encode())
+    except Refused as error:
+        raise Refused("extra_reading" if error.code == "extra" else error.code, error.detail) from None
+
+
+def _drop_hidden(tree: Any) -> None:
+    """Remove what nobody who looks at the page sees: a place for words that are meant for machines."""
+    for node in tree.xpath(_HIDDEN):
+        parent = node.getparent()
+        if parent is None:
+            continue
+        before = node.getprevious()
+        if before is not None:
+            before.tail = (before.tail or "") + (node.tail or "")
+        else:
+            parent.text = (parent.text or "") + (node.tail or "")
+        parent.remove(node)
+
+
+def _base(tree: Any, url: str) -> str:
+    """What the links of a page are relative to."""
+    found = tree.xpath("//base/@href")
+    return urljoin(url, str(found[0])) if found else url
+
+
+def _about(found: Any) -> dict[str, Any]:
+    """What a page says of itself, short and in one line each."""
+    said = {name: getattr(found, name, None) for name in ("title", "author", "date", "sitename")}
+    return {name: one_line(" ".join(str(value).split()), 300) for name, value in said.items() if value}
+
+
+def _links(tree: Any, base: str) -> list[list[str]]:
+    """[words, address] of each link, in order, each address once."""
+    found: dict[str, str] = {}
+    for node in tree.iter("a"):
+        target = _absolute(str(node.get("href") or ""), base)
+        if target and target not in found:
+            found[target] = one_line(" ".join("".join(node.itertext()).split()), 200)
+            if len(found) >= MOST_LINKS:
+                break
+    return [[words, target] for target, words in found.items()]
+
+
+def _absolute(href: str, base: str) -> str:
+    """A link as an absolute address of the web, "" for any other."""
+    href = re.sub(r"[\t\r\n]", "", href).strip()
+    if not href or href.startswith("#"):
+        return ""
+    try:
+        target = urljoin(base, href)
+        return target if urlsplit(target).scheme in ("http", "https") and " " not in target else ""
+    except ValueError:
+        return ""
+
+
+# -- the whole page, where there is no main part -----------------------------------------------------------------------
+
+_LEFT_OUT = {"script", "style", "noscript", "template", "svg", "head", "iframe", "object"}
+_BLOCKS = {
+    *("p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "ul", "ol", "table", "tr", "form"),
+    *("blockquote", "pre", "h1", "h2", "h3", "h4", "h5", "h6", "li", "dl", "dt", "dd", "figure", "hr", "body", "html"),
+}
+
+
+def _whole(tree: Any, base: str) -> str:
+    """The words of a page in its order, with headings, items and links. Without recursion: pages nest without end."""
+    out: list[str] = []
+    pending: list[tuple[Any, bool]] = [(tree, False)]
+    while pending:
+        node, leaving = pending.pop()
+        tag = node.tag if isinstance(node.tag, str) else ""
+        if leaving:
+            out.append(_after(node, tag, base))
+            out.append(_words(node.tail))
+            continue
+        if not tag or tag in _LEFT_OUT:
+            out.append(_words(node.tail))
+            continue
+        out.append(_before(tag))
+        out.append(_words(node.text))
+        pending.append((node, True))
+        pending.extend((child, False) for child in reversed(node))
+    return "".join(out)
+
+
+def _words(text: str | None) -> str:
+    return re.sub(r"\s+", " ", text or "")
+
+
+def _before(tag: str) -> str:
+    if re.fullmatch(r"h[1-6]", tag):
+        return f"\n\n{'#' * int(tag[1])} "
+    if tag == "li":
+        return "\n- "
+    if tag == "br":
+        return "\n"
+    if tag in ("td", "th"):
+        return " | "
+    if tag == "a":
+        return "["
+    return "\n\n" if tag in _BLOCKS else ""
+
+
+def _after(node: Any, tag: str, base: str) -> str:
+    if tag == "a":
+        target = _absolute(str(node.get("href") or ""), base)
+        return f"]({target})" if target else "]"
+    return "\n" if tag in _BLOCKS else ""
+
+
+def _tidy(text: str) -> str:
+    """Without white space at the ends of lines and without heaps of empty lines."""
+    lines = [line.rstrip() for line in clean(text).split("\n")]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+
+
+__all__ = ["read_page"]

@@ -1,0 +1,132 @@
+"""`fetch`: a page of the web, from its beginning or a part of it, every piece with its place."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.effects import ArtifactRef
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.runtime.arguments import INSIDE
+from agentorchestra.tea.tool import Tool, ToolResult, tool
+from agentorchestra.tools.files.common import note
+from agentorchestra.tools.files.documents import Document
+from agentorchestra.tools.files.read import PART_CHARS, document_blocks, extent_of
+from agentorchestra.tools.web.pages import Page, artifact_name, file_name, is_text, outline
+from agentorchestra.tools.web.reading import PageReader
+
+LINKS = "links"
+"""The part that lists the links of a page."""
+
+_LINKS_SHOWN = 200
+
+
+def fetch_tool(reader: PageReader) -> Tool[..., Any]:
+    """The tool `fetch`.
+
+    Args:
+        reader: reads the pages.
+    """
+
+    @tool(effect=("read", "network"))
+    async def fetch(
+        ctx: RunContext[Any],
+        url: str,
+        part: Annotated[str, Field(json_schema_extra={"format": INSIDE})] = "",
+        fresh: bool = False,
+    ) -> ToolResult:
+        """Read a page of the web, a PDF or an office file at an address; every piece comes with its place.
+
+        Args:
+            url: The whole address, as it stands where you found it.
+            part: What to read of a long page: "lines 200-400", "p. 3", "rows 7-20", a sheet's name, or "links" for all
+                of its links. Without it the beginning is given.
+            fresh: Read it again, where it was kept from an earlier time.
+        """
+        page, body, kept = await reader.page(url, fresh=fresh, secret=ctx.secret)
+        document = await asyncio.to_thread(page.read)
+        artifacts = await _artifacts(ctx, page, body)
+        if part.strip().lower() == LINKS:
+            content = _links(page)
+        else:
+            content = await asyncio.to_thread(_shown, page, document, part.strip())
+        head = note(_head(page, document, artifacts[0].name, kept=kept, whole=not part.strip()))
+        source = Source(kind="web", ref=page.final_url)
+        return ToolResult(content=[head, *content], artifacts=artifacts, trust=Trust.UNTRUSTED, sources=(source,))
+
+    return fetch
+
+
+def _shown(page: Page, document: Document, part: str) -> list[Block]:
+    if page.media_type.startswith(("image/", "audio/", "video/")):
+        if part:
+            raise ToolError(f"{page.final_url} is {page.media_type} and has no part {part!r}; leave `part` out.")
+        text = str(page.document.get("text", ""))
+        return [TextBlock(text=text, source=Source(kind="web", ref=page.final_url), trust=Trust.UNTRUSTED)]
+    return document_blocks(document, page.final_url, part, "web")
+
+
+def _links(page: Page) -> list[Block]:
+    if not page.links:
+        return [note("It has no links.")]
+    lines = [f"- {words or '(no words)'}: {target}" for words, target in page.links[:_LINKS_SHOWN]]
+    if len(page.links) > _LINKS_SHOWN:
+        lines.append(f"and {len(page.links) - _LINKS_SHOWN} more")
+    source = Source(kind="web", ref=page.final_url, place=LINKS)
+    return [TextBlock(text="\n".join(lines), source=source, trust=Trust.UNTRUSTED)]
+
+
+def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: bool) -> str:
+    """What was read, in a few lines."""
+    about = page.about
+    said = [f"{page.final_url}"]
+    if page.url != page.final_url:
+        said.append(f"reached from {page.url} by {len(page.redirects)} redirect(s)")
+    said += [f"{name}: {about[name]}" for name in ("title", "author", "sitename") if _says(page, about.get(name))]
+    if about.get("date"):
+        said.append(f"dated {about['date']}")
+    said.append(f"{page.media_type}, {page.size:,} bytes")
+    said.append(f"kept since {page.read_at} (fresh=true reads it again)" if kept else f"read at {page.read_at}")
+    if not page.media_type.startswith(("image/", "audio/", "video/")):
+        said.append(extent_of(document))
+    if page.links:
+        said.append(f"{len(page.links)} links (part='{LINKS}')")
+    said.append(f"the whole is the artifact {artifact}")
+    lines = ["; ".join(said), *(f"Note: {one}." for one in page.notes)]
+    if whole and is_text(page) and len(str(page.document["text"])) > PART_CHARS:
+        lines += ["Headings:", *outline(document)] if outline(document) else []
+    return "\n".join(lines)
+
+
+def _says(page: Page, value: str | None) -> bool:
+    """Whether a value says more than the address does."""
+    return bool(value) and str(value).lower() not in page.final_url.lower()
+
+
+async def _artifacts(ctx: RunContext[Any], page: Page, body: bytes) -> tuple[ArtifactRef, ...]:
+    """The page as it is kept with the run: what was read of it, which quotes are checked against, and a file as it is.
+
+    It has the name of the address that answered and that of the one that was asked for, as an answer may cite either.
+    """
+    if is_text(page):
+        text = str(page.document["text"]).encode("utf-8", "replace")
+        found = [await ctx.artifact(artifact_name(page.final_url, ".md"), text, "text/markdown")]
+    else:
+        file = f"-{file_name(page.final_url)}"
+        data = json.dumps(page.document, ensure_ascii=False).encode("utf-8", "replace")
+        found = [
+            await ctx.artifact(artifact_name(page.final_url, file), body, page.media_type),
+            await ctx.artifact(artifact_name(page.final_url, ".json"), data, "application/json"),
+        ]
+    if page.url != page.final_url:
+        ending = ".md" if is_text(page) else ".json"
+        found.append(found[-1].model_copy(update={"name": artifact_name(page.url, ending)}))
+    return tuple(found)
+
+
+__all__ = ["LINKS", "fetch_tool"]

@@ -1,0 +1,184 @@
+"""Pages as they were read: a document with places, and what is known of where it came from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from agentorchestra.core.errors import FileInputError, UnknownComponentError, WebError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.tools.files.documents import Document, TextDocument, document_from_json
+from agentorchestra.tools.files.worker import Limits, Request, run_async
+from agentorchestra.tools.web.addresses import parse_address, shown_address
+from agentorchestra.tools.web.http import Answer
+
+FORMAT = 1
+"""Of a kept page. 1: the first."""
+
+LIMITS = Limits(max_bytes=100_000_000, seconds=30.0, chars=10_000_000)
+"""On one page. What a page is made of is read in a process of its own."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page.
+
+    Attributes:
+        url: as it was asked for.
+        final_url: the address that answered.
+        redirects: the addresses that led there.
+        read_at: when, in UTC, ISO 8601.
+        media_type: of what came.
+        size: its bytes.
+        document: as JSON (`document_to_json`).
+        about: what the page says of itself: title, author, date, sitename.
+        charset: in which its text was read.
+        links: [words, address] of each link.
+        reader: which one read it.
+        notes: what the reader of the page should know of how it came.
+    """
+
+    url: str
+    final_url: str
+    redirects: tuple[str, ...]
+    read_at: str
+    media_type: str
+    size: int
+    document: dict[str, Any]
+    about: dict[str, str] = field(default_factory=dict)
+    charset: str = ""
+    links: tuple[tuple[str, str], ...] = ()
+    reader: str = "text"
+    notes: tuple[str, ...] = ()
+
+    def read(self) -> Document:
+        """The document."""
+        return document_from_json(self.document)
+
+    def to_json(self) -> dict[str, Any]:
+        """For the cache."""
+        return {"format": FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Page:
+        """The inverse.
+
+        Raises:
+            ValueError, KeyError, TypeError: for another format.
+        """
+        if data.pop("format") != FORMAT:
+            raise ValueError("it was kept by another version")
+        links = tuple((str(words), str(target)) for words, target in data.pop("links"))
+        return cls(links=links, redirects=tuple(data.pop("redirects")), notes=tuple(data.pop("notes")), **data)
+
+
+async def page_of(answer: Answer, url: str, reader: str, *, charset: str = "") -> Page:
+    """Read what a site answered, in a process with bounded time and memory.
+
+    Args:
+        answer: of the site.
+        url: as it was asked for.
+        reader: `text`, `raw` or `service`.
+        charset: in place of the one that the server declares.
+
+    Raises:
+        WebError: of kind `bad_answer`: it is not what can be read.
+    """
+    shown = shown_address(answer.url)
+    with tempfile.TemporaryDirectory(prefix="agentorchestra-page-") as folder:
+        path = Path(folder) / file_name(answer.url)
+        path.write_bytes(answer.body)
+        declared = answer.media_type
+        asked = {
+            "url": answer.url,
+            "media_type": "text/markdown" if reader == "service" and not declared else declared,
+            "charset": charset or answer.charset,
+            "raw": reader == "raw",
+        }
+        try:
+            result, _ = await run_async(Request(path, "page", asked=asked), LIMITS)
+        except FileInputError as error:
+            raise WebError(
+                str(error).replace(str(path.absolute()), shown), kind="bad_answer", url=shown, status=answer.status
+            ) from None
+    about = dict(result["page"])
+    notes = []
+    if answer.downgraded:
+        notes.append("a redirect led from https to http: what came could have been changed on the way")
+    if answer.cut:
+        notes.append("it is longer; only its beginning was read")
+    return Page(
+        url=url,
+        final_url=answer.url,
+        redirects=answer.redirects,
+        read_at=answer.read_at.isoformat(timespec="seconds"),
+        media_type=str(result["document"]["media_type"]),
+        size=len(answer.body),
+        document=result["document"],
+        charset=str(about.pop("charset", "")),
+        links=tuple((str(words), str(target)) for words, target in about.pop("links", ())),
+        about={name: str(value) for name, value in about.items()},
+        reader=reader,
+        notes=tuple(notes),
+    )
+
+
+def file_name(url: str) -> str:
+    """A plain file's name for what lies at an address."""
+    last = unquote(urlsplit(url).path.rstrip("/").rpartition("/")[2])
+    plain = re.sub(r"[^\w.-]+", "-", last).strip("-.")[-80:]
+    return plain or "page"
+
+
+def artifact_name(url: str, ending: str) -> str:
+    """The artifact in which a page is kept: the same for the same address in every step of a run."""
+    parts = urlsplit(url)
+    plain = re.sub(r"[^\w.-]+", "-", f"{parts.hostname}{unquote(parts.path)}").strip("-.")[:60].rstrip("-.")
+    return f"web/{plain}-{hashlib.sha256(url.encode()).hexdigest()[:8]}{ending}"
+
+
+def is_address(source: str) -> bool:
+    """Whether a source is a page of the web, and no file."""
+    return source.startswith(("http://", "https://"))
+
+
+async def read_in_run(ctx: RunContext[Any], url: str) -> Document | None:
+    """A page as this run read it last, None where it read none at that address."""
+    try:
+        plain = parse_address(url).url
+    except WebError:
+        return None
+    for ending in (".md", ".json"):
+        try:
+            data = await ctx.read_artifact(artifact_name(plain, ending))
+            return TextDocument(data.decode()) if ending == ".md" else document_from_json(json.loads(data))
+        except (UnknownComponentError, ValueError, KeyError):
+            continue
+    return None
+
+
+def is_text(page: Page) -> bool:
+    """Whether a page is one text, and no medium that is only described."""
+    return page.document["kind"] == "text" and not page.media_type.startswith(("image/", "audio/", "video/"))
+
+
+def outline(document: Document, most: int = 30) -> Sequence[str]:
+    """The headings of a text with their lines."""
+    if not isinstance(document, TextDocument):
+        return ()
+    found = [
+        f"line {number}: {line.strip('# ')[:100]}"
+        for number, line in enumerate(document.text.split("\n"), start=1)
+        if re.match(r"#{1,4} \S", line)
+    ]
+    return [*found[:most], f"and {len(found) - most} more headings"] if len(found) > most else found
+
+
+__all__ = ["LIMITS", "Page", "artifact_name", "file_name", "is_address", "is_text", "outline", "page_of", "read_in_run"]
