@@ -41,7 +41,7 @@ class Components:
         clock: dates them.
         programs: where code runs that the workspace's user did not write.
         tools: those at hand, by name.
-        builtin_tools: names of those that come with the package.
+        builtin_tools, builtin_environments: names of those that come with the package.
         toolkits: opened before they are first needed.
         environments, agents: at hand, by name.
         prompts: packaged, the application's and the workspace's own.
@@ -61,6 +61,7 @@ class Components:
         builtin_tools: Iterable[str],
         toolkits: Sequence[Toolkit],
         environments: Mapping[str, EnvironmentFactory],
+        builtin_environments: Iterable[str] = (),
         agents: Mapping[str, Agent],
         prompts: PromptLibrary,
         memories: Mapping[str, MemoryFactory],
@@ -83,7 +84,9 @@ class Components:
         self.tools: ToolContextManager = ContextManager(
             tool_kind(programs), registry, tools, builtin=builtin_tools, distribution=distribution
         )
-        self.environments: EnvironmentContextManager = ContextManager(ENVIRONMENT, registry, environments)
+        self.environments: EnvironmentContextManager = ContextManager(
+            ENVIRONMENT, registry, environments, builtin=builtin_environments, distribution=distribution
+        )
         self.agents: AgentContextManager = ContextManager(
             AGENT, registry, agents, builtin=builtin_agents(), distribution=distribution
         )

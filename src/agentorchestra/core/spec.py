@@ -188,6 +188,7 @@ class RunManifest(BaseModel):
             before there was a limit, and for none.
         kept: what agents remember from the session's earlier runs: the run's state begins with it.
         began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
+        environments: names of the packaged environments that its top agent works in.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -230,6 +231,7 @@ class RunManifest(BaseModel):
     memory_session: str | None = None
     kept: dict[str, JsonValue] = {}
     prompt_tool_chars: int = 0
+    environments: tuple[str, ...] = ()
 
 
 class Question(BaseModel):

@@ -38,12 +38,14 @@ class Equipment:
 
     Attributes:
         recorded: the manifest of a run that is replayed with nothing else than what it had, None for today's.
+        environments: names of the packaged environments that its top agent works in.
     """
 
     tools: Mapping[str, Any]
     models: Any
     prompts: PromptLibrary
     recorded: RunManifest | None = None
+    environments: tuple[str, ...] = ()
 
 
 def tools_by_name(given: Sequence[Any]) -> dict[str, Any]:

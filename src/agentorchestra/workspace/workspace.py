@@ -200,6 +200,7 @@ class Workspace(Generic[Deps]):
         self._given_tools = tuple(tools)
         self._given_environments = dict(environments or {})
         self._environments = dict(self._given_environments)
+        self._packaged: dict[str, Callable[[], Environment]] = {}
         self._behind: frozenset[str] = frozenset()
         self._agents_behind: frozenset[str] = frozenset()
         self._given_agents = tuple(agents)
@@ -257,6 +258,7 @@ class Workspace(Generic[Deps]):
 
     async def _assemble(self) -> None:
         """Make everything that an open workspace has, around its open store."""
+        from agentorchestra.environments.registry import packaged_environments
         from agentorchestra.models.manager import ModelManager
         from agentorchestra.tea.finding import Finding
         from agentorchestra.tea.interpreter import Interpreter, MontyInterpreter
@@ -282,6 +284,11 @@ class Workspace(Generic[Deps]):
         self.memories = memories_by_name(self._given_memories)
         self.agents = agents_by_name(self._given_agents, self.tools, self.systems, self.prompts)
         self._environments = dict(self._given_environments)
+        self._packaged = {
+            name: one
+            for name, one in packaged_environments(self._environment_parts()).items()
+            if name not in self._given_environments
+        }
         self._take_brought()
         await self._check_agents()
         self._calls = DirectCalls(self.engine, self.store, self._create_calls, self._call_services)
@@ -299,6 +306,23 @@ class Workspace(Generic[Deps]):
         if self._given_store is not None and not self.folder.exists():
             # A workspace without a folder of its own still needs a place for the files of its runs.
             self._temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-")
+
+    def _environment_parts(self) -> Any:
+        from agentorchestra.environments.registry import EnvironmentParts
+
+        bench = self._builtin.workbench
+        return EnvironmentParts(self.settings, bench.sandbox, bench.limits, bench.network, self._environ)
+
+    @property
+    def _every_environment(self) -> dict[str, Callable[[], Environment]]:
+        """The user's and what others registered, and those that come with the package."""
+        return {**self._packaged, **self._environments}
+
+    def _environments_for(self, equipment: Equipment) -> dict[str, Callable[[], Environment]]:
+        """The environments of a run: all but the packaged ones that neither it nor an agent names."""
+        named = {name for one in self.agents.values() for name in one.environments} - {*equipment.tools}
+        chosen = {name: self._packaged[name] for name in sorted({*equipment.environments, *named} & {*self._packaged})}
+        return {**chosen, **self._environments}
 
     def _take_brought(self, *, refuse: bool = True) -> None:
         """Take in what stands behind the components that are here; nobody is offered it (tea/transformations)."""
@@ -320,7 +344,7 @@ class Workspace(Generic[Deps]):
         names: dict[str, set[str]] = {"tool": set(), "environment": set(), "agent": set()}
         for kind, name in await self.store.component_heads():
             names.setdefault(kind, set()).add(name)
-        environments = {*self._environments, *names["environment"]}
+        environments = {*self._every_environment, *names["environment"]}
         closed = not self._mcp_toolkits() and not any(is_toolkit(one) for one in self._given_tools)
         check_named(
             self._given_agents,
@@ -411,7 +435,7 @@ class Workspace(Generic[Deps]):
             invoke_action=self._invoke_action,
             state_of=self._state_of,
             invoke_agent=self._invoke_agent,
-            environments=lambda: self._environments,
+            environments=lambda: self._every_environment,
         )
         own = set(tools_by_name(self._given_tools))
         return Components(
@@ -421,7 +445,8 @@ class Workspace(Generic[Deps]):
             tools={name: one for name, one in self.tools.items() if name not in self._behind},
             builtin_tools=set(self.tools) - own,
             toolkits=[*(one for one in self._given_tools if is_toolkit(one)), *self._mcp_toolkits()],
-            environments=self._given_environments,
+            environments={**self._packaged, **self._given_environments},
+            builtin_environments={*self._packaged},
             agents={name: one for name, one in self.agents.items() if name not in self._agents_behind},
             prompts=self.prompts,
             memories=self.memories,
@@ -454,7 +479,9 @@ class Workspace(Generic[Deps]):
         self._taken = components.count
         self.tools = components.tools.live()
         self.agents = components.agents.live()
-        self._environments = components.environments.live()
+        environments = components.environments.live()
+        self._packaged = {name: one for name, one in environments.items() if name in self._packaged}
+        self._environments = {name: one for name, one in environments.items() if name not in self._packaged}
         self._take_brought(refuse=False)  # what is registered has its versions: it is another object by now
         self.prompts = components.library()
         self.memories = components.memories.live()
@@ -475,7 +502,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tea.actions import action_effect
         from agentorchestra.tea.signatures import mistake, schema_problems
 
-        one = self._environments[name]()
+        one = self._every_environment[name]()
         schema = next(schema for schema in one.actions() if schema.name == action)
         problems = schema_problems(dict(arguments), schema.parameters)
         invalid = mistake(f"{name}: {action}", problems, schema.parameters) if problems else None
@@ -484,7 +511,7 @@ class Workspace(Generic[Deps]):
         )
 
     async def _state_of(self, name: str) -> tuple[Block, ...]:
-        one = self._environments[name]()
+        one = self._every_environment[name]()
         effect = Effect(
             kind=EffectKind.INVOKE_ACTION,
             component=f"{one.name}@{one.version}",
@@ -509,7 +536,7 @@ class Workspace(Generic[Deps]):
             system=CALLS,
             model=self.settings.model,
             tools={name: pin_of(one) for name, one in sorted(self.tools.items())}
-            | {name: pin_of(make()) for name, make in sorted(self._environments.items())},
+            | {name: pin_of(make()) for name, make in sorted(self._every_environment.items())},
             seed=sha256_text(run_id)[:16],
             budget=self._budget([self.settings.model], None, self.models),
             on_ask="wait" if self.asker is not None else "deny",
@@ -534,6 +561,16 @@ class Workspace(Generic[Deps]):
         """What of its toolkits was left out or passed over, a sentence each; servers may have chosen the words."""
         self._need_open()
         return self._components.notes
+
+    def run_folder(self, run_id: str) -> Path:
+        """The folder that the environments of a run work on (`files`, `terminal`, `git`); the user's to look into.
+
+        It need not exist: for a run without environments there is none. Copy what is to be changed: a resume of the
+        run puts it back to where its log says.
+        """
+        from agentorchestra.environments.folder import MAIN, world_folder
+
+        return world_folder(self.runs_folder / run_id, MAIN) / "folder"
 
     @property
     def runs_folder(self) -> Path:
@@ -565,6 +602,7 @@ class Workspace(Generic[Deps]):
         finish: Literal["done", "text"] | None = None,
         action: Literal["tools", "code"] | None = None,
         memory: str | None = None,
+        environments: Sequence[str] = (),
     ) -> RunResult:
         """Run a task to its end, or to where it waits.
 
@@ -593,6 +631,8 @@ class Workspace(Generic[Deps]):
                 `tools` (the default) by calling them.
             memory: the memory system of the top agent: `none` (the default), `window`, `summary`, `insights`, or one of
                 `memories`; it remembers within the session.
+            environments: names of packaged environments (`files`, `terminal`, ...) that the top agent works in, besides
+                the workspace's own; `run_folder` says where their files are.
 
         Raises:
             UsageError: for input that is refused before anything is spent.
@@ -615,6 +655,7 @@ class Workspace(Generic[Deps]):
             finish=finish,
             action=action,
             memory=memory,
+            environments=environments,
         )
         return await self._drive(run_id, deps=deps, policy=policy, output_type=output_type)
 
@@ -638,6 +679,7 @@ class Workspace(Generic[Deps]):
         finish: Literal["done", "text"] | None = None,
         action: Literal["tools", "code"] | None = None,
         memory: str | None = None,
+        environments: Sequence[str] = (),
         temporary_files: bool = False,
     ) -> str:
         """Check everything, then write the run into the log; nothing is spent yet. `resume` drives it.
@@ -666,6 +708,7 @@ class Workspace(Generic[Deps]):
         name = self._model_name(model)
         await self._ready()
         equipment = await self._equip(self._base_equipment(), tools, model)
+        equipment = replace(equipment, environments=self._environments_named(environments, equipment))
         equipment.models.check(name)
         worded = finish != "text" or action == "code" or equipment.models.client(name).native_tools
         check_finish(finish, output_type, native=worded)
@@ -690,7 +733,7 @@ class Workspace(Generic[Deps]):
             files=kept.refs,
             left_out=kept.left_out,
             tools={name: pin_of(one) for name, one in sorted(equipment.tools.items())}
-            | {name: pin_of(make()) for name, make in sorted(self._environments.items())},
+            | {name: pin_of(make()) for name, make in sorted(self._environments_for(equipment).items())},
             prompts=equipment.prompts.pins(),
             seed=seed or sha256_text(run_id)[:16],
             budget=limits,
@@ -719,6 +762,7 @@ class Workspace(Generic[Deps]):
             memory=remembering,
             memory_session=session,
             prompt_tool_chars=self.settings.prompt_tool_chars,
+            environments=equipment.environments,
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self.store.create_run(run_id, manifest, [created])
@@ -761,7 +805,7 @@ class Workspace(Generic[Deps]):
         if waits and not_yet(await self.store.load(run_id), self._clock.now()):
             return self._typed(await self.result(run_id), output_type)
         await self._ready()
-        given = await self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
+        given = await self._equip(self._equipment_of(record), tools, model)
         equipment = await self._as_started(record, given, pin=pin)
         self._check_components(record.manifest, equipment)
         equipment.models.check(record.manifest.model)
@@ -783,8 +827,9 @@ class Workspace(Generic[Deps]):
         record = await self._record(run_id)
         if record.status in FINAL:
             return self._typed(await self.result(run_id), output_type)
-        equipment = equipment or self._equipment.get(run_id, self._base_equipment())
+        equipment = equipment or self._equipment_of(record)
         services = self._services(policy, equipment)
+        top = partial(self._top, record.manifest, self._hidden(equipment))
 
         async def drive(epoch: int) -> RunResult:
             while True:
@@ -814,7 +859,7 @@ class Workspace(Generic[Deps]):
                     run.note(change, level="warning")
                 for failure in self._components.failures():
                     run.note(failure, level="warning")
-                result = await run.drive(partial(self._top, record.manifest), owner=self.engine.owner)
+                result = await run.drive(top, owner=self.engine.owner)
                 # The answer or the time may have come while the siblings of what waits were still at work.
                 if result.status is not RunStatus.WAITING:
                     return result
@@ -853,18 +898,18 @@ class Workspace(Generic[Deps]):
         await wait_for(self.store.append(run_id, epoch, [new_event(body, ts=self._clock.now())]))
         return await self.store.load(run_id)
 
-    async def _top(self, manifest: RunManifest, root: Session[Any]) -> AgentResult:
+    async def _top(self, manifest: RunManifest, hidden: frozenset[str], root: Session[Any]) -> AgentResult:
         """Perform the top agent on the root session."""
         from agentorchestra.agents.kit import agent_effect
 
         if manifest.system == CALLS:
             return await repeated(root)
-        tools = tuple(sorted(name for name in manifest.tools if name not in self._behind))
+        tools = tuple(sorted(name for name in manifest.tools if name not in self._behind | hidden))
         role, agent = "agent", self.agents.get(manifest.system) if manifest.system not in self.systems else None
         if agent is not None:
             role = agent.role
-            given = {*manifest.tools} - {*self._builtin.tools} if agent.tools is None else {*agent.tools}
-            tools = tuple(sorted(given & {*manifest.tools}))
+            wanted = agent.reach(tuple({*manifest.tools} - {*self._builtin.tools} - hidden))
+            tools = tuple(sorted({*wanted, *manifest.environments} & {*manifest.tools}))
         spec = AgentSpec(
             name=manifest.system,
             instruction=manifest.task,
@@ -922,11 +967,11 @@ class Workspace(Generic[Deps]):
         seq = fork_point(run_id, events, at)
         copied = [event for event in events if event.seq <= seq]
         ledger = Ledger.of(copied)
-        refuse_lost_environments(run_id, ledger, self._environments)
+        refuse_lost_environments(run_id, ledger, self._every_environment)
         for key, value in (outcomes or {}).items():
             replaceable(ledger, key, value)
         await self._ready()
-        equipment = await self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
+        equipment = await self._equip(self._equipment_of(parent), tools, model)
         self._check_components(parent.manifest, equipment)
         changes, overrides = await self._changes(parent.manifest, equipment, model, roles, prompts)
         limits = current_budget(parent.manifest, copied).model_dump() | (budget or Budget()).model_dump(
@@ -971,7 +1016,7 @@ class Workspace(Generic[Deps]):
         """
         from agentorchestra.tea.kept import pin_of
 
-        made = {name: make() for name, make in self._environments.items()}
+        made = {name: make() for name, make in self._environments_for(equipment).items()}
         foreign = {f"prompt:{name}" for name in manifest.prompts if name not in given}
         return manifest.model_copy(
             update={
@@ -1282,7 +1327,7 @@ class Workspace(Generic[Deps]):
         self._need_open()
         record = await self._record(run_id)
         await self._ready(toolkits=False)  # what is recorded is not called
-        equipment = await self._equip(self._equipment.get(run_id, self._base_equipment()), tools, model)
+        equipment = await self._equip(self._equipment_of(record), tools, model)
         events = await self.store.load(run_id)
         if record.imported is None:
             away = await self._recorded_tools(
@@ -1306,7 +1351,7 @@ class Workspace(Generic[Deps]):
         if record.imported is not None:
             run.sealed = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
         try:
-            result = await run.replay(partial(self._top, record.manifest))
+            result = await run.replay(partial(self._top, record.manifest, self._hidden(equipment)))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
             if record.imported is None:
                 raise
@@ -1430,6 +1475,35 @@ class Workspace(Generic[Deps]):
     def _base_equipment(self) -> Equipment:
         return Equipment(self.tools, self.models, self.prompts)
 
+    def _equipment_of(self, record: RunRecord) -> Equipment:
+        """What a run was created with here; in another process the workspace's, and what its manifest names."""
+        held = self._equipment.get(record.id)
+        return held or replace(self._base_equipment(), environments=record.manifest.environments)
+
+    def _environments_named(self, names: Sequence[str], equipment: Equipment) -> tuple[str, ...]:
+        """The packaged environments that a run names.
+
+        Raises:
+            UnknownComponentError: for one that is not there, or that has the name of a tool.
+        """
+        if isinstance(names, str) or not all(isinstance(one, str) for one in names):
+            raise SettingsError(f"environments is {names!r}; give a list of names, e.g. environments=['files']")
+        known = self._every_environment
+        for name in names:
+            if name not in known:
+                raise UnknownComponentError(
+                    f"no environment {name!r} is registered; registered: {', '.join(sorted(known)) or 'none'}"
+                )
+            if name in equipment.tools:
+                raise UnknownComponentError(
+                    f"{name!r} is a tool here as well as an environment; give the tool another name"
+                )
+        return tuple(sorted({*names} & {*self._packaged}))
+
+    def _hidden(self, equipment: Equipment) -> frozenset[str]:
+        """The packaged environments that agents of a run work in and its top agent does not."""
+        return frozenset({*self._environments_for(equipment)} & {*self._packaged}) - {*equipment.environments}
+
     async def _equip(self, base: Equipment, tools: Sequence[Any], model: Any) -> Equipment:
         """What one run has besides the workspace's own; another run never sees it."""
         from agentorchestra.tea.transformations.brought import need_nothing
@@ -1443,9 +1517,9 @@ class Workspace(Generic[Deps]):
             if is_toolkit(one):
                 raise ToolDefinitionError(f"the toolkit {one.name!r} belongs to a workspace: Workspace(tools=[...])")
         given = tools_by_name(tools)
-        need_nothing(given, {*self.tools}, {*self._environments}, {*self.agents})
+        need_nothing(given, {*self.tools}, {*self._every_environment}, {*self.agents})
         given = await self._components.tools.admit(given)
-        return Equipment({**base.tools, **given}, models, base.prompts)
+        return replace(base, tools={**base.tools, **given}, models=models)
 
     async def _keep_texts(self, equipment: Equipment) -> str:
         """Keep the texts of prompts and tools that a run is about to be pinned to; the hash of its tools' schemas."""
@@ -1493,10 +1567,11 @@ class Workspace(Generic[Deps]):
                 if record.imported is not None:
                     check_plain(texts[name], name)
         tools = {**equipment.tools, **(apart or {})}
+        environments = self._environments_for(equipment)
         for name, one in manifest.tools.items() if pin else ():
             found = tools.get(name)
             if (
-                name in self._environments
+                name in environments
                 or name in (apart or ())
                 or (found is not None and found.content_hash == one.content_hash)
             ):
@@ -1511,7 +1586,8 @@ class Workspace(Generic[Deps]):
         from agentorchestra.models.manager import RecordedModels
 
         started = await self._as_started(record, equipment, pin=False)
-        names = [name for name in record.manifest.tools if name not in self._environments]
+        environments = self._environments_for(equipment)
+        names = [name for name in record.manifest.tools if name not in environments]
         tools = await self._recorded_tools(record, names, events, here=equipment.tools)
         return replace(started, tools=tools, models=RecordedModels(), recorded=record.manifest)
 
@@ -1617,7 +1693,8 @@ class Workspace(Generic[Deps]):
 
         pins = {("tool", name): pin_of(one) for name, one in equipment.tools.items()}
         pins |= {("prompt", name): pin for name, pin in equipment.prompts.pins().items()}
-        recorded = {("tool", name): pin for name, pin in manifest.tools.items() if name not in self._environments}
+        environments = self._environments_for(equipment)
+        recorded = {("tool", name): pin for name, pin in manifest.tools.items() if name not in environments}
         recorded |= {("prompt", name): pin for name, pin in manifest.prompts.items()}
         changed = []
         for one, was in recorded.items():
@@ -1645,7 +1722,7 @@ class Workspace(Generic[Deps]):
         return f"; its arguments: {', '.join(one.what for one in changes)} (a {level_of(changes)} change)"
 
     def _check_components(self, manifest: RunManifest, equipment: Equipment) -> None:
-        missing = sorted(set(manifest.tools) - set(equipment.tools) - set(self._environments))
+        missing = sorted(set(manifest.tools) - set(equipment.tools) - set(self._environments_for(equipment)))
         missing += sorted(set(manifest.agents) - set(self.agents))
         known = {*self.systems, *self.agents, CALLS}
         missing += [manifest.system] if manifest.system not in known else []
@@ -1693,12 +1770,13 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tea.programs import NAME as PROGRAM
         from agentorchestra.tea.programs import ProgramHandler
 
-        environments: Mapping[str, Any] = self._environments
+        environments: Mapping[str, Any] = self._environments_for(equipment)
         known_agents: Mapping[str, Any] = self.agents
         if (
             called is not None
         ):  # such a run lives as long as the workspace is open: it sees what is registered meanwhile
-            environments = LiveMapping(lambda: self._environments)
+            environments = LiveMapping(lambda: self._every_environment)
+        hidden = self._hidden(equipment)
         if equipment.recorded is not None:
             environments = {name: one for name, one in environments.items() if name in equipment.recorded.tools}
             known_agents = {name: one for name, one in known_agents.items() if name in equipment.recorded.agents}
@@ -1709,7 +1787,9 @@ class Workspace(Generic[Deps]):
             models=equipment.models,
             systems=self.systems,
             agents=known_agents,
-            given=tuple(sorted(({*equipment.tools} - {*self._builtin.tools} | {*environments}) - self._behind)),
+            given=tuple(
+                sorted(({*equipment.tools} - {*self._builtin.tools} | {*environments}) - self._behind - hidden)
+            ),
             choices=tuple(sorted(self.settings.models)),
             finder=self._finding.finder,
             behind=self._agents_behind,
@@ -1758,7 +1838,7 @@ class Workspace(Generic[Deps]):
             store=self.store,
             handlers=handlers,
             policy=lambda folder: chosen or DefaultPolicy(self.settings.policy, folder=folder),
-            environments=environments if called is not None else self._environments,
+            environments=environments if called is not None else self._environments_for(equipment),
             secrets=secrets,
             environ=self._environ,
             asker=self.asker,

@@ -1,0 +1,62 @@
+"""The environments every workspace has: known by name, imported when they are first used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from agentorchestra.core.protocols import Environment
+from agentorchestra.core.settings import Settings
+from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
+
+PACKAGED: Mapping[str, str] = {}
+"""Name -> `module:class`. A class that has the class method `packaged(parts)` is made by it."""
+
+
+@dataclass(frozen=True)
+class EnvironmentParts:
+    """What a workspace hands to the environments that come with the package.
+
+    Attributes:
+        settings: the workspace's.
+        sandbox: where code that a model wrote runs; None where the settings want none.
+        limits: what it may use.
+        network: whether it reaches the network.
+        environ: the process's environment, for handles of secrets.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    sandbox: Sandbox | None = None
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
+    network: bool = False
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+class PackagedFactory:
+    """Makes instances of a packaged environment; its module is imported by the first one."""
+
+    def __init__(self, place: str, parts: EnvironmentParts) -> None:
+        self._place = place
+        self._parts = parts
+
+    @cached_property
+    def _class(self) -> Any:
+        module, _, name = self._place.partition(":")
+        return getattr(importlib.import_module(module), name)
+
+    def __call__(self) -> Environment:
+        """A new instance."""
+        made = getattr(self._class, "packaged", None)
+        one: Environment = self._class() if made is None else made(self._parts)
+        return one
+
+
+def packaged_environments(parts: EnvironmentParts) -> dict[str, PackagedFactory]:
+    """The factories of the packaged environments by name."""
+    return {name: PackagedFactory(place, parts) for name, place in PACKAGED.items()}
+
+
+__all__ = ["PACKAGED", "EnvironmentParts", "PackagedFactory", "packaged_environments"]
