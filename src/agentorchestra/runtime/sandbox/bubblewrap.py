@@ -11,7 +11,6 @@ is changed to a number that nobody else has, and a second bubblewrap takes that 
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import shutil
@@ -22,8 +21,11 @@ from pathlib import Path
 from agentorchestra.core.errors import SandboxUnavailableError
 from agentorchestra.runtime.sandbox.base import HostCall, Program, Ran, SandboxLimits
 from agentorchestra.runtime.sandbox.drive import Driver, Place
+from agentorchestra.runtime.sandbox.ground import FIRST_USER, mount_point, new_user, own
 from agentorchestra.runtime.sandbox.libraries import DEFAULT_LIBRARIES, library_paths
 from agentorchestra.runtime.sandbox.seccomp import filter_for
+from agentorchestra.runtime.sandbox.shell import Shell, ShellState
+from agentorchestra.runtime.sandbox.shelldrive import SHELL_FILES, DrivenShell, Inside, Launch, clean_environment
 
 HERE = Path(__file__).parent
 OURS = "/opt/agentorchestra"
@@ -33,8 +35,6 @@ INPUTS = "/inputs"
 NOBODY = "65534"
 INSTALL = "install bubblewrap 0.8 or newer (Debian and Ubuntu: apt-get install bubblewrap)"
 _OLDEST = (0, 8)
-_FIRST_USER = 0x60000000
-_users = itertools.count()
 _ENVIRONMENT = {
     "HOME": "/tmp",
     "LANG": "C.UTF-8",
@@ -120,8 +120,41 @@ class Bubblewrap:
             if fd is not None:
                 os.close(fd)
 
+    async def shell(
+        self,
+        folder: Path,
+        limits: SandboxLimits | None = None,
+        *,
+        inputs: Path | None = None,
+        network: bool = False,
+        state: ShellState | None = None,
+    ) -> Shell:
+        """A shell in a sandbox of its own; see `ShellSandbox`.
+
+        Raises:
+            SandboxUnavailableError: bubblewrap cannot be used here.
+        """
+        problem = await self.problem()
+        if problem:
+            raise SandboxUnavailableError(problem)
+        limits = limits or SandboxLimits()
+        folder = folder.absolute()
+        user = own(folder, chosen=_as_root())
+        if inputs is not None:
+            mount_point(folder)
+
+        def launch() -> Launch:
+            rules = filter_for()
+            fd = _memory_file(rules) if rules is not None else None
+            world = self._world(limits, work=folder, inputs=inputs, network=network)
+            command = self._command(world, fd, network=network, user=user, script="_shell.py")
+            done = (lambda: None) if fd is None else (lambda: os.close(fd))
+            return Launch(command, clean_environment(), () if fd is None else (fd,), done=done)
+
+        return DrivenShell(launch, folder, limits, Inside(root=WORK, user=user), state)
+
     async def aclose(self) -> None:
-        """Nothing is kept between programs."""
+        """Nothing is kept between programs; a shell is closed by whoever has it."""
 
     def command(self, program: Program, limits: SandboxLimits, seccomp: int | None) -> list[str]:
         """The command that starts the supervisor inside.
@@ -130,29 +163,45 @@ class Bubblewrap:
             program, limits: what is to run.
             seccomp: a descriptor of the filter.
         """
-        root = _as_root()
+        world = self._world(limits, inputs=program.folder, network=program.network)
+        user = new_user() if _as_root() else None
+        return self._command(world, seccomp, network=program.network, user=user, script="_supervisor.py")
+
+    def _command(
+        self, world: list[str], seccomp: int | None, *, network: bool, user: int | None, script: str
+    ) -> list[str]:
         outer = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
-        outer += [] if program.network else ["--unshare-net"]
+        outer += [] if network else ["--unshare-net"]
         outer += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
         path = dict.fromkeys((str(Path(_python()).parent), "/usr/bin", "/bin"))
         for name, value in {**_ENVIRONMENT, "PATH": ":".join(path)}.items():
             outer += ["--setenv", name, value]
-        outer += self._world(program, limits)
+        outer += world
         closing = ["--disable-userns", "--uid", NOBODY, "--gid", NOBODY, "--cap-drop", "ALL"]
         closing += ["--seccomp", str(seccomp)] if seccomp is not None else []
-        if root:
-            user = str(_FIRST_USER + (os.getpid() % (1 << 22)) * 64 + next(_users) % 64)
-            outer += ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs"]
+        if user is not None:
+            outer += ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups", "--no-new-privs"]
             outer += ["--inh-caps=-all", "--bounding-set=-all"]
             outer += ["bwrap", "--unshare-user", *closing, "--dev-bind", "/", "/", "--chdir", WORK]
         else:
             # The supervisor is the first process: bubblewrap's own would belong to the program's user, who could read
             # its memory and write to the pipe that it holds.
             outer[1:1] = ["--unshare-user", "--as-pid-1", *closing]
-        return [*outer, _python(), "-I", "-B", f"{OURS}/_supervisor.py", WORK]
+        # The shell's file imports its neighbours, which -I would forbid; the environment is ours.
+        isolated = ["-I"] if script == "_supervisor.py" else ["-E", "-s"]
+        return [*outer, _python(), *isolated, "-B", f"{OURS}/{script}", WORK]
 
-    def _world(self, program: Program, limits: SandboxLimits) -> list[str]:
-        """The file systems, in the order in which they are mounted."""
+    def _world(
+        self, limits: SandboxLimits, *, work: Path | None = None, inputs: Path | None = None, network: bool = False
+    ) -> list[str]:
+        """The file systems, in the order in which they are mounted.
+
+        Args:
+            limits: of the temporary ones.
+            work: the host's folder that is the working folder; a temporary file system by default.
+            inputs: the given files.
+            network: whether names of the network have to be found.
+        """
         world = ["--ro-bind", "/usr", "/usr"]
         for name in ("bin", "lib", "lib64", "sbin"):
             path = Path("/") / name
@@ -161,7 +210,7 @@ class Bubblewrap:
             elif path.is_dir():
                 world += ["--ro-bind", str(path), str(path)]
         world += ["--perms", "0755", "--dir", "/etc"]  # by hand: bubblewrap would close it to other users
-        for path_ in (*_ETC, *(_ETC_NETWORK if program.network else ())):
+        for path_ in (*_ETC, *(_ETC_NETWORK if network else ())):
             world += ["--ro-bind-try", path_, path_]
         base = str(Path(sys.base_prefix).resolve())
         if not base.startswith("/usr/") and base != "/usr":
@@ -169,16 +218,18 @@ class Bubblewrap:
                 world += ["--perms", "0755", "--dir", str(parent)]
             world += ["--ro-bind", base, base]
         world += ["--dev", "/dev", "--proc", "/proc"]
-        for folder, size in ((WORK, limits.work_bytes), ("/tmp", limits.work_bytes), ("/dev/shm", limits.work_bytes)):
-            world += ["--perms", "1777", "--size", str(size), "--tmpfs", folder]
+        for folder in (*(() if work is not None else (WORK,)), "/tmp", "/dev/shm"):
+            world += ["--perms", "1777", "--size", str(limits.work_bytes), "--tmpfs", folder]
         for folder in ("/opt", OURS, LIBRARIES):
             world += ["--perms", "0755", "--dir", folder]
-        for name in ("_supervisor.py", "_program.py"):
+        for name in ("_supervisor.py", "_program.py") if work is None else SHELL_FILES:
             world += ["--ro-bind", str(HERE / name), f"{OURS}/{name}"]
         for name, path in library_paths(self._libraries)[0].items():
             world += ["--ro-bind", str(path), f"{LIBRARIES}/{name}"]
-        if program.folder is not None:
-            world += ["--ro-bind", str(program.folder), INPUTS]
+        if work is not None:
+            world += ["--bind", str(work), WORK]
+        if inputs is not None:
+            world += ["--ro-bind", str(inputs), INPUTS if work is None else f"{WORK}/files"]
         return [*world, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
 
 
@@ -190,7 +241,7 @@ def _as_root() -> bool:
         first, _, count = Path("/proc/self/uid_map").read_text().split()[:3]
     except (OSError, ValueError):
         return True
-    return int(first) + int(count) > _FIRST_USER + (1 << 28)
+    return int(first) + int(count) > FIRST_USER + (1 << 28)
 
 
 def _python() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
+from pathlib import Path
 
 from agentorchestra.core.errors import SandboxUnavailableError, SettingsError
 from agentorchestra.core.settings import SandboxSettings
@@ -11,6 +12,7 @@ from agentorchestra.runtime.sandbox.bubblewrap import INSTALL, Bubblewrap
 from agentorchestra.runtime.sandbox.docker import Docker
 from agentorchestra.runtime.sandbox.libraries import DEFAULT_LIBRARIES
 from agentorchestra.runtime.sandbox.local import UnsafeLocal
+from agentorchestra.runtime.sandbox.shell import Shell, ShellSandbox, ShellState
 
 GROUP = "agentorchestra.sandboxes"
 """The entry points of backends elsewhere: callables that take the SandboxSettings and give a Sandbox."""
@@ -54,10 +56,50 @@ class AnySandbox:
             raise SandboxUnavailableError(f"there is no sandbox here: {problem or INSTALL}")
         return await self._chosen.run(program, limits, call=call)
 
+    async def shell(
+        self,
+        folder: Path,
+        limits: SandboxLimits | None = None,
+        *,
+        inputs: Path | None = None,
+        network: bool = False,
+        state: ShellState | None = None,
+    ) -> Shell:
+        """A shell in it.
+
+        Raises:
+            SandboxUnavailableError: none can be used here.
+        """
+        problem = await self.problem()
+        if problem or self._chosen is None:
+            raise SandboxUnavailableError(f"there is no sandbox here: {problem or INSTALL}")
+        return await shell_in(self._chosen, folder, limits, inputs=inputs, network=network, state=state)
+
     async def aclose(self) -> None:
         """End them all."""
         for one in self._candidates:
             await one.aclose()
+
+
+async def shell_in(
+    sandbox: Sandbox,
+    folder: Path,
+    limits: SandboxLimits | None = None,
+    *,
+    inputs: Path | None = None,
+    network: bool = False,
+    state: ShellState | None = None,
+) -> Shell:
+    """A shell in a sandbox; see `ShellSandbox.shell`.
+
+    Raises:
+        SandboxUnavailableError: it cannot be used here, or has no shells (a backend of elsewhere).
+    """
+    if not isinstance(sandbox, ShellSandbox):
+        raise SandboxUnavailableError(
+            f"the sandbox {sandbox.name!r} has no shells; set sandbox.backend to bubblewrap or docker"
+        )
+    return await sandbox.shell(folder, limits, inputs=inputs, network=network, state=state)
 
 
 def sandbox_for(settings: SandboxSettings) -> Sandbox | None:
@@ -99,4 +141,4 @@ def limits_for(settings: SandboxSettings) -> SandboxLimits:
     )
 
 
-__all__ = ["GROUP", "AnySandbox", "limits_for", "sandbox_for"]
+__all__ = ["GROUP", "AnySandbox", "limits_for", "sandbox_for", "shell_in"]

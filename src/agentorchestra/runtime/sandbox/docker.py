@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
 import shutil
+import socket
 import subprocess
 from pathlib import Path
+
+import psutil
 
 from agentorchestra.core.errors import SandboxUnavailableError
 from agentorchestra.runtime.sandbox.base import HostCall, Program, Ran, SandboxLimits
 from agentorchestra.runtime.sandbox.drive import Driver, Place
+from agentorchestra.runtime.sandbox.ground import INPUTS as GIVEN
+from agentorchestra.runtime.sandbox.ground import mount_point, own
 from agentorchestra.runtime.sandbox.libraries import DEFAULT_LIBRARIES
+from agentorchestra.runtime.sandbox.shell import Shell, ShellState
+from agentorchestra.runtime.sandbox.shelldrive import SHELL_FILES, DrivenShell, Inside, Launch, clean_environment
 
 HERE = Path(__file__).parent
 DEFAULT_IMAGE = "agentorchestra-sandbox"
@@ -24,6 +32,8 @@ OURS = "/opt/agentorchestra"
 WORK = "/work"
 USER = 65534
 INPUTS = "/inputs"
+LABEL = "agentorchestra.process"
+_LISTED = '{{.Names}} {{.Label "' + LABEL + '"}}'
 _ENGINE_S = 15.0
 
 
@@ -104,27 +114,79 @@ class Docker:
             return Ran(**{**ran.__dict__, "ending": "memory", "detail": "it used more memory than allowed"})
         return ran
 
+    async def shell(
+        self,
+        folder: Path,
+        limits: SandboxLimits | None = None,
+        *,
+        inputs: Path | None = None,
+        network: bool = False,
+        state: ShellState | None = None,
+    ) -> Shell:
+        """A shell in a container of its own; see `ShellSandbox`.
+
+        Raises:
+            SandboxUnavailableError: no engine answers here.
+        """
+        problem = await self.problem()
+        if problem:
+            raise SandboxUnavailableError(problem)
+        await remove_orphans()
+        limits = limits or SandboxLimits()
+        folder = folder.absolute()
+        root = os.geteuid() == 0
+        user = own(folder, chosen=root)
+        if inputs is not None:
+            mount_point(folder)
+
+        def launch() -> Launch:
+            name = f"agentorchestra-{secrets.token_hex(8)}"
+            owner = user if user is not None else os.geteuid()
+            command = self.shell_command(folder, limits, name, owner, inputs=inputs, network=network)
+            return Launch(command, clean_environment(), on_kill=lambda: _remove(name))
+
+        return DrivenShell(launch, folder, limits, Inside(root=WORK, watched=None, user=user), state)
+
+    def shell_command(
+        self, folder: Path, limits: SandboxLimits, name: str, user: int, *, inputs: Path | None, network: bool
+    ) -> list[str]:
+        """The command that starts a shell in a container of this name."""
+        command = self._container(limits, name, network=network, user=user, temporary=("/tmp",))
+        command += ["--volume", f"{folder}:{WORK}", "--workdir", WORK]
+        if inputs is not None:
+            command += ["--volume", f"{inputs.absolute()}:{WORK}/{GIVEN}:ro"]
+        for file in SHELL_FILES:
+            command += ["--volume", f"{HERE / file}:{OURS}/{file}:ro"]
+        return [*command, self._image, "python3", "-E", "-s", "-B", f"{OURS}/_shell.py", WORK]
+
     def command(self, program: Program, limits: SandboxLimits, name: str) -> list[str]:
         """The command that starts the supervisor in a container of this name."""
-        # The owner is named: the engine gives a tmpfs the mode of the image's folder, whatever mode= says.
-        temporary = f"rw,exec,nosuid,nodev,uid={USER},gid={USER},size={limits.work_bytes},nr_inodes={limits.files}"
-        command = ["docker", "run", "--rm", "--interactive", "--name", name, "--hostname", "sandbox", "--init"]
-        command += ["--network", "bridge" if program.network else "none"]
-        command += ["--read-only", "--user", f"{USER}:{USER}", "--cap-drop", "ALL"]
-        command += ["--security-opt", "no-new-privileges", "--pids-limit", str(limits.processes + 3)]
-        command += ["--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes)]
-        command += ["--ulimit", "core=0", "--log-driver", "none", "--pull", "never"]
-        for folder in (WORK, "/tmp"):
-            command += ["--tmpfs", f"{folder}:{temporary}"]
-        if self._runtime:
-            command += ["--runtime", self._runtime]
-        for variable in ("HOME=/tmp", "LANG=C.UTF-8", "MPLBACKEND=Agg", "MPLCONFIGDIR=/tmp", "PYTHONUNBUFFERED=1"):
-            command += ["--env", variable]
+        command = self._container(limits, name, network=program.network, user=USER, temporary=(WORK, "/tmp"))
         command += ["--volume", f"{HERE / '_supervisor.py'}:{OURS}/_supervisor.py:ro"]
         command += ["--volume", f"{HERE / '_program.py'}:{OURS}/_program.py:ro"]
         if program.folder is not None:
             command += ["--volume", f"{program.folder.absolute()}:{INPUTS}:ro"]
         return [*command, self._image, "python3", "-I", "-B", f"{OURS}/_supervisor.py", WORK]
+
+    def _container(
+        self, limits: SandboxLimits, name: str, *, network: bool, user: int, temporary: tuple[str, ...]
+    ) -> list[str]:
+        # The owner is named: the engine gives a tmpfs the mode of the image's folder, whatever mode= says.
+        options = f"rw,exec,nosuid,nodev,uid={user},gid={user},size={limits.work_bytes},nr_inodes={limits.files}"
+        command = ["docker", "run", "--rm", "--interactive", "--name", name, "--hostname", "sandbox", "--init"]
+        command += ["--label", f"{LABEL}={os.getpid()}@{socket.gethostname()}"]
+        command += ["--network", "bridge" if network else "none"]
+        command += ["--read-only", "--user", f"{user}:{user}", "--cap-drop", "ALL"]
+        command += ["--security-opt", "no-new-privileges", "--pids-limit", str(limits.processes + 3)]
+        command += ["--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes)]
+        command += ["--ulimit", "core=0", "--log-driver", "none", "--pull", "never"]
+        for folder in temporary:
+            command += ["--tmpfs", f"{folder}:{options}"]
+        if self._runtime:
+            command += ["--runtime", self._runtime]
+        for variable in ("HOME=/tmp", "LANG=C.UTF-8", "MPLBACKEND=Agg", "MPLCONFIGDIR=/tmp", "PYTHONUNBUFFERED=1"):
+            command += ["--env", variable]
+        return command
 
     async def aclose(self) -> None:
         """Nothing is kept between programs: a container removes itself when the supervisor's pipe is closed."""
@@ -133,6 +195,42 @@ class Docker:
 def _last(text: str) -> str:
     lines = text.strip().splitlines()
     return lines[-1][:200] if lines else "no reason given"
+
+
+async def remove_orphans() -> int:
+    """Remove containers of processes of this machine that are gone: a supervisor that was stopped hears nothing of it.
+
+    Returns:
+        How many there were.
+    """
+    found = await _engine("ps", "--all", "--no-trunc", "--filter", f"label={LABEL}", "--format", _LISTED)
+    count = 0
+    for line in found.splitlines():
+        name, _, owner = line.partition(" ")
+        pid, _, host = owner.partition("@")
+        gone = host == socket.gethostname() and pid.isdigit() and not psutil.pid_exists(int(pid))
+        if gone and name.startswith("agentorchestra-"):
+            await _remove(name)
+            count += 1
+    return count
+
+
+async def _engine(*arguments: str) -> str:
+    with contextlib.suppress(OSError, TimeoutError):
+        process = await asyncio.create_subprocess_exec(
+            *("docker", *arguments),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            said, _ = await asyncio.wait_for(process.communicate(), _ENGINE_S)
+        except TimeoutError:
+            process.kill()
+            raise
+        return said.decode("utf-8", "replace")
+    return ""
 
 
 async def _remove(name: str) -> None:

@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import contextlib
 import json
 import math
 import os
-import signal
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.runtime.sandbox.base import Ending, HostCall, Program, Ran, SandboxLimits
+from agentorchestra.runtime.sandbox.pipes import Broken, Output, decoded, ended, message_of, printable, shown, started
 from agentorchestra.runtime.sandbox.watch import Watch
 
-PRINTED_BYTES = 200_000
-"""Of each output that is kept: the first and the last half."""
-
 CHUNK = 48_000
-_LONGEST_LINE = 4 << 20
 _GRACE_S = 5.0
 """How long the supervisor has to end the program and take the files out, after the time is over."""
 _START_S = 30.0
@@ -54,34 +49,6 @@ class Place:
     libraries: str
     temporary: str = "/tmp"
     own_user: bool = True
-
-
-class _Broken(Exception):
-    """The other end does not keep to the protocol."""
-
-
-@dataclass
-class _Output:
-    """The beginning and the end of an output."""
-
-    head: bytearray = field(default_factory=bytearray)
-    tail: bytearray = field(default_factory=bytearray)
-    size: int = 0
-
-    def add(self, data: bytes) -> None:
-        self.size += len(data)
-        half = PRINTED_BYTES // 2
-        room = half - len(self.head)
-        self.head += data[:room] if room > 0 else b""
-        self.tail += data[max(0, room) :]
-        if len(self.tail) > 2 * half:
-            del self.tail[:-half]
-
-    def text(self) -> str:
-        tail = bytes(self.tail[-(PRINTED_BYTES // 2) :])
-        left = self.size - len(self.head) - len(tail)
-        note = f"\n[{left:,} bytes left out]\n".encode() if left > 0 else b""
-        return (bytes(self.head) + note + tail).decode("utf-8", "replace")
 
 
 class Driver:
@@ -119,7 +86,7 @@ class Driver:
         self._env = env if env is not None else {"PATH": os.environ.get("PATH", os.defpath)}
         self._watching = watch
         self._on_kill = on_kill
-        self._outputs = {1: _Output(), 2: _Output()}
+        self._outputs = {1: Output(), 2: Output()}
         self._made: dict[str, bytes] = {}
         self._parts: dict[str, bytearray] = {}
         self._refused: set[str] = set()
@@ -130,7 +97,7 @@ class Driver:
 
     async def run(self) -> Ran:
         """Start, feed, listen, end; leaves no process behind however it is left."""
-        process = await self._started()
+        process = await started(self._command, env=self._env, pass_fds=self._pass_fds, on_kill=self._on_kill)
         watch = Watch(process.pid, self._limits) if self._watching else None
         watching = asyncio.create_task(watch.run()) if watch is not None else None
         hearing = asyncio.create_task(self._hear_errors(process))
@@ -146,54 +113,9 @@ class Driver:
                     await asyncio.wait_for(process.wait(), _END_S)
             return self._ran(ending, watch, code=code, removed=removed, detail=detail)
         finally:
-            await self._end(process, [one for one in (listening, watching, hearing) if one is not None])
-
-    async def _started(self) -> asyncio.subprocess.Process:
-        """The command's process. asyncio may wait for ever when it is cancelled in the middle of this, so it is not."""
-        creating = asyncio.create_task(
-            asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env=self._env,
-                pass_fds=self._pass_fds,
-                start_new_session=True,  # an interrupt at the terminal is for us
-                limit=_LONGEST_LINE,
+            await ended(
+                process, [one for one in (listening, watching, hearing) if one is not None], on_kill=self._on_kill
             )
-        )
-        try:
-            return await asyncio.shield(creating)
-        except asyncio.CancelledError:
-            await asyncio.wait({creating})
-            if not creating.cancelled() and creating.exception() is None:
-                await self._end(creating.result(), [])
-            raise
-
-    async def _end(self, process: asyncio.subprocess.Process, tasks: list[asyncio.Task[Any]]) -> None:
-        for task in tasks:
-            task.cancel()
-        if process.stdin is not None and not process.stdin.transport.is_closing():
-            process.stdin.transport.abort()  # a supervisor that is only now coming up finds its input closed, and ends
-        if process.returncode is None:
-            # The group: the command may have children that do not yet go with it. By number: Process.kill could take
-            # the status from asyncio.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            if self._on_kill is not None:
-                await asyncio.shield(self._on_kill())
-        # Output that nobody reads any more must not keep its pipe, and so the wait for the end, open. asyncio has no
-        # public way to close it.
-        transport: asyncio.SubprocessTransport | None = getattr(process, "_transport", None)
-        for fd in (1, 2):
-            pipe = transport.get_pipe_transport(fd) if transport is not None else None
-            if pipe is not None:
-                pipe.close()
-        # A killed process ends at once: wait even while being cancelled.
-        await asyncio.shield(process.wait())
-        await asyncio.gather(*tasks, return_exceptions=True)
-        if transport is not None:
-            transport.close()
 
     async def _hear_errors(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None
@@ -227,7 +149,7 @@ class Driver:
     async def _listen(self, process: asyncio.subprocess.Process) -> tuple[Ending, int, tuple[str, ...], str]:
         try:
             return await self._talk(process)
-        except _Broken as exc:
+        except Broken as exc:
             return "lost", 0, (), str(exc)
         except TimeoutError:
             return "time", 0, (), "it did not end in time and was killed"
@@ -238,7 +160,7 @@ class Driver:
         async with asyncio.timeout(_START_S):
             first = await self._line(process)
         if first.get("kind") != "ready":
-            raise _Broken("it did not say that it is ready")
+            raise Broken("it did not say that it is ready")
         sending = asyncio.create_task(self._start(process))
         try:
             loop = asyncio.get_running_loop()
@@ -263,29 +185,19 @@ class Driver:
                     elif kind == "file":
                         self._file(message)
                     elif kind == "note":
-                        self._note(_shown(message.get("text")))
+                        self._note(shown(message.get("text")))
                     elif kind == "end":
                         return self._ended(message)
                     else:
-                        raise _Broken(f"it said something unknown: {_shown(kind)}")
+                        raise Broken(f"it said something unknown: {shown(kind)}")
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
 
     async def _line(self, process: asyncio.subprocess.Process) -> dict[str, Any]:
-        assert process.stdout is not None
-        try:
-            line = await process.stdout.readline()
-        except ValueError:
-            raise _Broken("it sent a line that is longer than allowed") from None
-        if not line:
-            raise _Broken(await self._last_words(process))
-        try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
-            raise _Broken("it sent something that is not JSON") from None
-        if not isinstance(message, dict):
-            raise _Broken("it sent something that is no message")
+        message = await message_of(process)
+        if message is None:
+            raise Broken(await self._last_words(process))
         return message
 
     async def _last_words(self, process: asyncio.subprocess.Process) -> str:
@@ -341,28 +253,28 @@ class Driver:
     def _heard(self, message: dict[str, Any]) -> int:
         fd = message.get("fd")
         if fd not in (1, 2):
-            raise _Broken("it printed to an output that does not exist")
-        self._outputs[fd].add(_bytes(message))
+            raise Broken("it printed to an output that does not exist")
+        self._outputs[fd].add(decoded(message))
         return self._outputs[1].size + self._outputs[2].size
 
     def _note(self, text: str) -> None:
         if len(self._notes) < 20:
-            self._notes.append(_printable(text)[:300])
+            self._notes.append(printable(text)[:300])
 
     def _file(self, message: dict[str, Any]) -> None:
-        name, data = message.get("name"), _bytes(message)
+        name, data = message.get("name"), decoded(message)
         self._received += len(data)
         if self._received > self._limits.kept_bytes + (1 << 20):
-            raise _Broken("it sent more files than allowed")
+            raise Broken("it sent more files than allowed")
         problem = name_problem(name)
         if not isinstance(name, str) or problem:
-            shown = repr(_shown(name)[:100])
-            if shown not in self._refused and len(self._refused) < 100:
-                self._refused.add(shown)
-                self._note(f"the file {shown} was not kept: {problem}")
+            called = repr(shown(name)[:100])
+            if called not in self._refused and len(self._refused) < 100:
+                self._refused.add(called)
+                self._note(f"the file {called} was not kept: {problem}")
             return
         if name not in self._parts and len(self._parts) >= self._limits.kept_files:
-            raise _Broken("it sent more files than allowed")
+            raise Broken("it sent more files than allowed")
         self._parts.setdefault(name, bytearray()).extend(data)
         if message.get("last"):
             self._made[name] = bytes(self._parts[name])
@@ -384,14 +296,14 @@ class Driver:
     async def _called(self, message: dict[str, Any]) -> JsonValue:
         name, arguments = message.get("name"), message.get("arguments")
         if type(message.get("id")) is not int:
-            raise _Broken("it made a call without a number")
+            raise Broken("it made a call without a number")
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise ToolError("a call needs a name and arguments by name")
         if self._calls > self._limits.calls:
             raise ToolError(f"one program may call {self._limits.calls} tools at most; do the rest in another one")
         if self._call is None or name not in self._program.tools:
             known = ", ".join(self._program.tools) if self._call is not None else ""
-            raise ToolError(f"there is no tool {_printable(name)[:100]!r} here; the tools: {known or 'none'}")
+            raise ToolError(f"there is no tool {printable(name)[:100]!r} here; the tools: {known or 'none'}")
         problem = _value_problem(arguments)
         if problem:
             raise ToolError(f"the arguments of {name} cannot be passed on: {problem}")
@@ -400,24 +312,12 @@ class Driver:
     def _ended(self, message: dict[str, Any]) -> tuple[Ending, int, tuple[str, ...], str]:
         code, stopped, removed = message.get("exit_code"), message.get("stopped"), message.get("removed")
         if type(code) is not int or abs(code) > 255 or not isinstance(removed, list):
-            raise _Broken("it ended without saying how")
+            raise Broken("it ended without saying how")
         gone = tuple(one for one in removed if isinstance(one, str) and one in self._program.kept)
         if stopped == "call":
             return "lost", code, gone, "it sent a call that is not one, and was stopped"
         ending: Ending = "time" if stopped == "time" else "flood" if stopped == "flood" else "exited"
         return ending, code, gone, ""
-
-
-def _bytes(message: dict[str, Any]) -> bytes:
-    try:
-        return base64.b64decode(message["data"], validate=True)
-    except (KeyError, TypeError, ValueError, binascii.Error):
-        raise _Broken("it sent data that cannot be read") from None
-
-
-def _shown(value: object) -> str:
-    """Something that may be a text, for a sentence; anything else could be nested without end."""
-    return value if isinstance(value, str) else f"a {type(value).__name__}"
 
 
 def _value_problem(value: object) -> str:
@@ -436,10 +336,6 @@ def _value_problem(value: object) -> str:
         elif isinstance(one, list):
             todo += [(part, depth + 1) for part in one]
     return ""
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else "�" for char in text)
 
 
 def name_problem(name: object) -> str:

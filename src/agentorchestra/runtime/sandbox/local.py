@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import sys
 import tempfile
 from pathlib import Path
 
+import psutil
+
 from agentorchestra.runtime.sandbox.base import HostCall, Program, Ran, SandboxLimits
 from agentorchestra.runtime.sandbox.drive import Driver, Place
+from agentorchestra.runtime.sandbox.ground import INPUTS, mount_point
+from agentorchestra.runtime.sandbox.shell import Shell, ShellState
+from agentorchestra.runtime.sandbox.shelldrive import DrivenShell, Inside, Launch
 
 HERE = Path(__file__).parent
+_MARK = "AGENTORCHESTRA_SHELL"
 
 
 class UnsafeLocal:
@@ -41,8 +49,50 @@ class UnsafeLocal:
             env |= {"PYTHONUNBUFFERED": "1"}
             return await Driver(command, program, limits, place, call=call, env=env).run()
 
+    async def shell(
+        self,
+        folder: Path,
+        limits: SandboxLimits | None = None,
+        *,
+        inputs: Path | None = None,
+        network: bool = False,
+        state: ShellState | None = None,
+    ) -> Shell:
+        """A shell on this machine as it is; the given files are a link. The network is there in any case."""
+        folder = folder.absolute()
+        temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-", ignore_cleanup_errors=True)
+        given = folder / INPUTS
+        if inputs is not None:
+            mount_point(folder)
+            given.rmdir()
+            given.symlink_to(inputs.absolute())
+
+        def launch() -> Launch:
+            mark = secrets.token_hex(16)
+            command = [sys.executable, "-E", "-s", "-B", str(HERE / "_shell.py"), str(folder)]
+            kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+            env = {**kept, "HOME": temporary.name, "MPLBACKEND": "Agg", "MPLCONFIGDIR": temporary.name}
+            env |= {"PYTHONUNBUFFERED": "1", _MARK: mark}
+            return Launch(command, env, done=lambda: _end_marked(mark))
+
+        def done() -> None:
+            if given.is_symlink():
+                given.unlink()
+            temporary.cleanup()
+
+        inside = Inside(root=str(folder), temporary=temporary.name, own_user=False, watched=())
+        return DrivenShell(launch, folder, limits or SandboxLimits(), inside, state, done)
+
     async def aclose(self) -> None:
         """Nothing is kept between programs."""
+
+
+def _end_marked(mark: str) -> None:
+    """End what a shell left that was killed with the process that kept it: nothing else binds them together here."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(_MARK) == mark:
+                process.kill()
 
 
 __all__ = ["UnsafeLocal"]

@@ -25,14 +25,22 @@ _UNIX_SOCKETS = 1_000
 class Watch:
     """A watch over the processes below one.
 
+    Args:
+        pid: the first one.
+        limits: what they may use.
+        temporary: the folders inside that are temporary file systems.
+
     Attributes:
         peak: the most memory seen, in bytes.
+        processes: how many there were at the last look.
         detail: why it ended the program.
     """
 
-    def __init__(self, pid: int, limits: SandboxLimits) -> None:
+    def __init__(self, pid: int, limits: SandboxLimits, temporary: tuple[str, ...] = _INSIDE) -> None:
         self._pid = pid
         self._limits = limits
+        self._inside = temporary
+        self.processes = 0
         self.peak = 0
         self.detail = ""
 
@@ -47,7 +55,8 @@ class Watch:
     def look(self) -> Ending | None:
         """What is over its limit now, None if nothing is."""
         pids = list(_tree(self._pid))
-        temporary, entries = _temporary(pids)
+        self.processes = len(pids)
+        temporary, entries = _temporary(pids, self._inside)
         queued, sockets = _sockets(pids)
         elsewhere = temporary + queued
         used = sum(_resident(pid) for pid in pids) + elsewhere
@@ -123,7 +132,7 @@ def _sockets(pids: list[int]) -> tuple[int, int]:
     return 0, 0
 
 
-def _temporary(pids: list[int]) -> tuple[int, int]:
+def _temporary(pids: list[int], inside: tuple[str, ...]) -> tuple[int, int]:
     """Bytes and entries in the temporary file systems that the last process of the tree sees; not in those of ours."""
     for pid in reversed(pids):
         with contextlib.suppress(OSError):
@@ -131,7 +140,7 @@ def _temporary(pids: list[int]) -> tuple[int, int]:
                 continue
         size = entries = 0
         seen: set[int] = set()
-        for folder in _INSIDE:
+        for folder in inside:
             try:
                 found = os.statvfs(f"/proc/{pid}/root/{folder}")
                 device = os.stat(f"/proc/{pid}/root/{folder}").st_dev  # noqa: PTH116 - a path in another root

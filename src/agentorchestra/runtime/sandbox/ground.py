@@ -1,0 +1,98 @@
+"""The folder of the host that a shell works in: whose it is, and how much is in it.
+
+Commands work in it at the same time, so nothing here follows a link or believes a name twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import stat
+from pathlib import Path
+
+FIRST_USER = 0x60000000
+"""Where root runs sandboxes, their users' numbers begin here; nobody else has such."""
+
+INPUTS = "files"
+"""Where the given files are seen in the folder."""
+
+_LAST_USER = FIRST_USER + (1 << 28)
+_DEEPEST = 64
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_users = itertools.count()
+
+
+def new_user() -> int:
+    """A number that no other sandbox of this process has now."""
+    return FIRST_USER + (os.getpid() % (1 << 22)) * 64 + next(_users) % 64
+
+
+def own(folder: Path, *, chosen: bool) -> int | None:
+    """Whose the files of a folder have to be: None for ours. Nobody else of this machine sees into it.
+
+    Args:
+        folder: what commands work in.
+        chosen: whether its user can be chosen (root): the one it belongs to since an earlier shell, or a new one.
+    """
+    folder.chmod(0o700)  # what commands make executable for all, or as its owner, nobody else executes
+    if not chosen:
+        return None
+    owner = folder.stat().st_uid
+    return owner if FIRST_USER <= owner < _LAST_USER else new_user()
+
+
+def mount_point(folder: Path) -> None:
+    """Where the given files will be seen: an empty folder, whatever commands made of the name before."""
+    place = folder / INPUTS
+    if place.is_symlink() or not place.is_dir():
+        place.unlink(missing_ok=True)
+        place.mkdir()
+
+
+def give(folder: Path, user: int) -> None:
+    """Let everything in a folder belong to a user, 64 folders deep; only for root. Blocks, for a look at each file."""
+    at = os.open(folder, _FOLDER)
+    try:
+        _give_one(at, ".", os.fstat(at), user)
+        _give(at, user, _DEEPEST)
+    finally:
+        os.close(at)
+
+
+def _give(at: int, user: int, depth: int) -> None:
+    with os.scandir(at) as found:
+        names = [one.name for one in found]
+    for name in names:
+        with contextlib.suppress(OSError):  # gone, or something else, meanwhile
+            status = os.stat(name, dir_fd=at, follow_symlinks=False)
+            _give_one(at, name, status, user)
+            if stat.S_ISDIR(status.st_mode) and depth > 0:
+                inner = os.open(name, _FOLDER, dir_fd=at)
+                try:
+                    _give(inner, user, depth - 1)
+                finally:
+                    os.close(inner)
+
+
+def _give_one(at: int, name: str, status: os.stat_result, user: int) -> None:
+    if status.st_uid != user:
+        os.chown(name, user, user, dir_fd=at, follow_symlinks=False)
+
+
+def use_of(folder: Path, most_files: int) -> tuple[int, int]:
+    """Bytes on the disk, and files and folders; what is beyond `most_files` is not counted. Blocks."""
+    size = entries = 0
+    todo = [str(folder)]
+    while todo and entries <= most_files:
+        with contextlib.suppress(OSError), os.scandir(todo.pop()) as found:
+            for one in found:
+                entries += 1
+                with contextlib.suppress(OSError):
+                    size += one.stat(follow_symlinks=False).st_blocks * 512
+                    if one.is_dir(follow_symlinks=False):
+                        todo.append(one.path)
+    return size, entries
+
+
+__all__ = ["FIRST_USER", "INPUTS", "give", "mount_point", "new_user", "own", "use_of"]
