@@ -15,6 +15,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import GitHubSettings
 from agentorchestra.environments.github_api import GitHubApi, parts
+from agentorchestra.environments.registry import EnvironmentParts
 from agentorchestra.runtime.arguments import INSIDE
 from agentorchestra.tea.environment import ActionEnvironment, action
 from agentorchestra.tools.web.http import WebClient
@@ -57,6 +58,11 @@ class GitHub(ActionEnvironment):
     def __init__(self, settings: GitHubSettings | None = None, web: WebClient | None = None) -> None:
         self._settings = settings or GitHubSettings()
         self._api = GitHubApi(self._settings, web or WebClient())
+
+    @classmethod
+    def packaged(cls, parts: EnvironmentParts) -> GitHub:
+        """As a workspace has it."""
+        return cls(parts.settings.github, WebClient(parts.settings.web))
 
     async def state(self) -> tuple[Block, ...]:
         """Where it is; looking at it costs no request."""

@@ -12,7 +12,10 @@ from agentorchestra.core.protocols import Environment
 from agentorchestra.core.settings import Settings
 from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
 
-PACKAGED: Mapping[str, str] = {}
+PACKAGED: Mapping[str, str] = {
+    "git": "agentorchestra.environments.git:Git",
+    "github": "agentorchestra.environments.github:GitHub",
+}
 """Name -> `module:class`. A class that has the class method `packaged(parts)` is made by it."""
 
 

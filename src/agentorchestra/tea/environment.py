@@ -41,6 +41,11 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.tea.signatures import Signature, mistake, read_signature
 
 
+_MEMBERS = frozenset(
+    {"actions", "mutates", "tags", "conditions", "rules", "open", "close", "act", "snapshot", "restore"}
+)
+
+
 @dataclass(frozen=True)
 class Action:
     """A method that is an action; callable as that method.
@@ -106,6 +111,8 @@ def action(
         name = function.__name__
         if name == "state":
             raise ToolDefinitionError("an action cannot be named 'state': that is what an environment shows")
+        if name in _MEMBERS:
+            raise ToolDefinitionError(f"an action cannot be named {name!r}: environments have that; take another name")
         unknown = sorted(set(tags) - {one.value for one in Tag})
         if unknown:
             raise ToolDefinitionError(f"action {name!r} has the unknown tag {unknown[0]!r}; the tags: {', '.join(Tag)}")

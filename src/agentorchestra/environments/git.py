@@ -1,0 +1,485 @@
+"""The environment `git`: repositories in the run's folder."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, JsonValue
+
+from agentorchestra.core.content import Block, Source, TextBlock
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.settings import GitSettings
+from agentorchestra.environments.folder import FolderEnvironment
+from agentorchestra.environments.git_remotes import Remotes
+from agentorchestra.environments.git_shell import GitShell, failure, name_of, path_of, plain, revision_of
+from agentorchestra.environments.git_transfer import Fetched, fetch, push, remotes_of
+from agentorchestra.environments.git_wire import Remote
+from agentorchestra.environments.registry import EnvironmentParts
+from agentorchestra.runtime.sandbox.base import Sandbox, SandboxLimits
+from agentorchestra.runtime.sandbox.choose import shell_in
+from agentorchestra.runtime.sandbox.shell import Shell
+from agentorchestra.tea.environment import action
+from agentorchestra.tools.web.http import WebClient
+
+_TEXT_CHARS = 60_000
+_MOST_CONFLICTS = 50
+
+Repository = Annotated[str, Field(description="Folder of the repository; `.` is the whole folder.")]
+Address = Annotated[str, Field(description="Address of the remote, `https://…`; not its name.")]
+Files = Annotated[list[str], Field(description="Paths in the repository.", min_length=1, max_length=1000)]
+
+_FETCH: Sequence[Literal["read", "network"]] = ("read", "network")
+_PUSH: Sequence[Literal["send", "network"]] = ("send", "network")
+
+
+class Git(FolderEnvironment):
+    """Git repositories in the folder.
+
+    State: the files of the folder and the repositories in it, shared with files and terminal.
+    Vision: status, diff, log and show tell how things stand; look before you commit.
+    Interaction: paths are relative to the folder, files of a repository relative to the repository. Commits are made
+    here; push, fetch, pull and clone take the address of the remote, not its name. A push that is refused says what to
+    do next. Conflicts of a merge are shown with their files and hunks: write the files as they should be, add them and
+    commit, or abort_merge.
+    """
+
+    name = "git"
+    version = "1.0.0"
+
+    def __init__(
+        self,
+        settings: GitSettings | None = None,
+        *,
+        sandbox: Sandbox | None,
+        web: WebClient | None = None,
+        limits: SandboxLimits | None = None,
+    ) -> None:
+        self._settings = settings or GitSettings()
+        self._remotes = Remotes(self._settings, web or WebClient())
+        self._sandbox, self._limits = sandbox, limits
+        self._shell: Shell | None = None
+
+    @classmethod
+    def packaged(cls, parts: EnvironmentParts) -> Git:
+        """As a workspace has it."""
+        settings = parts.settings
+        return cls(settings.git, sandbox=parts.sandbox, web=WebClient(settings.web), limits=parts.limits)
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    async def _git(self) -> GitShell:
+        if self._shell is None:
+            if self._sandbox is None:
+                raise ToolError("git works in a sandbox, and the settings want none: set sandbox.backend to auto")
+            self._shell = await shell_in(self._sandbox, self.folder, self._limits, inputs=self.files)
+        return GitShell(self._shell, self.folder, self._stands_on.temporary, self._settings)
+
+    async def leave(self) -> None:
+        """End what works in the folder: it is put back to a snapshot."""
+        shell, self._shell = self._shell, None
+        if shell is not None:
+            await shell.close()
+
+    async def close(self) -> None:
+        """Leave nothing behind."""
+        await self.leave()
+        await super().close()
+
+    async def state(self) -> tuple[Block, ...]:
+        """Where repositories are; looking costs no command."""
+        found = sorted(str(one.parent.relative_to(self.folder)) for one in self.folder.glob("*/.git"))[:20]
+        found = [".", *found] if (self.folder / ".git").is_dir() else found
+        text = f"repositories: {', '.join(found) or 'none'}"
+        return (TextBlock(text=text, source=Source(kind="environment", ref=self.name)),)
+
+    # -- repositories ------------------------------------------------------------------------------------------------
+
+    @action
+    async def init(self, repository: Repository = ".", branch: str = "main") -> str:
+        """Make a folder a repository.
+
+        Args:
+            repository: the folder, which is made if it is not there.
+            branch: the name of its first branch.
+        """
+        git = await self._git()
+        place = "/".join(path_of(repository))
+        name_of(branch, "branch")
+        said = await git.script("", f"mkdir -p -- {shlex.quote('./' + place)}", "init")
+        if said.code:
+            raise ToolError(failure("init", said))
+        return (await git.run(repository, "init", "--template=", f"--initial-branch={branch}")).out.strip()
+
+    @action(tags=_FETCH)
+    async def clone(
+        self, ctx: RunContext[Any], remote: Address, repository: str = "", branch: str = "", depth: int = 0
+    ) -> dict[str, JsonValue]:
+        """Copy a remote repository into a new folder.
+
+        Args:
+            remote: its address.
+            repository: the folder; the name in the address by default.
+            branch: only this one, and check it out; all and the remote's main one by default.
+            depth: only so many commits of each history; 0 for all.
+        """
+        source = self._remotes.find(ctx, remote)
+        place = repository or remote.rstrip("/").rpartition("/")[2].removesuffix(".git")
+        if not path_of(place):
+            raise ToolError("clone needs a folder of its own; name it with `repository`")
+        git = await self._git()
+        quoted = shlex.quote("./" + "/".join(path_of(place)))
+        said = await git.script("", f"mkdir -p -- {quoted} && ls -A -- {quoted} | head -n 1", "clone")
+        if said.code or said.out.strip():
+            raise ToolError(f"{place!r} is no empty folder; clone into another one")
+        try:
+            await git.run(place, "init", "--template=", "--initial-branch=main")
+            fetched = await self._fetched(git, place, source, branch=branch, depth=depth)
+            start = branch or (fetched.head if fetched.head in fetched.branches else next(iter(fetched.branches), ""))
+            if start:
+                await self._check_out_first(git, place, fetched, start)
+        except BaseException:
+            await git.script("", f"rm -rf -- {quoted}", "clone")
+            raise
+        modules = (await git.run(place, "ls-files", "--stage")).out.splitlines()
+        left: list[JsonValue] = []
+        left += [line.partition("\t")[2] for line in modules if line.startswith("160000 ")]
+        shown: dict[str, JsonValue] = {"repository": place, "branch": start, "commit": fetched.branches.get(start)}
+        return shown | ({"submodules_left_out": left} if left else {})
+
+    async def _check_out_first(self, git: GitShell, place: str, fetched: Fetched, start: str) -> None:
+        name_of(start, "branch")
+        await git.run(place, "symbolic-ref", "HEAD", f"refs/heads/{start}")
+        await git.run(place, "reset", "--hard", "--quiet", fetched.branches[start])
+        await git.run(place, "branch", f"--set-upstream-to={fetched.name}/{start}", ok=(0, 1, 128))
+
+    @action(mutates=False)
+    async def status(self, repository: Repository = ".") -> str:
+        """The branch, and what is changed, staged, new or in conflict."""
+        return (await (await self._git()).run(repository, "status")).out[:_TEXT_CHARS]
+
+    @action(mutates=False)
+    async def diff(
+        self,
+        repository: Repository = ".",
+        staged: bool = False,
+        between: str = "",
+        files: list[str] | None = None,
+    ) -> str:
+        """What is changed, as a patch.
+
+        Args:
+            repository: its folder.
+            staged: what is added already, instead of what is not.
+            between: two commits with two dots between them (`main..next`), or one to compare with.
+            files: only these.
+        """
+        words = ["diff", "--no-ext-diff", "--no-textconv", *(["--staged"] if staged else [])]
+        words += [revision_of(between)] if between else []
+        said = await (await self._git()).run(repository, *words, "--", *(files or []))
+        return said.out[:_TEXT_CHARS] or "nothing is changed"
+
+    @action(mutates=False)
+    async def log(
+        self,
+        repository: Repository = ".",
+        revision: str = "HEAD",
+        limit: Annotated[int, Field(ge=1, le=500)] = 20,
+        file: str = "",
+    ) -> list[JsonValue]:
+        """Commits, the newest first: hash, author, date, subject, and what points at them.
+
+        Args:
+            repository: its folder.
+            revision: where to begin; `--all` branches with `all`.
+            limit: at most so many.
+            file: only those that changed this file.
+        """
+        start = "--all" if revision == "all" else revision_of(revision)
+        form = "--format=%H%x00%an%x00%aI%x00%s%x00%D"
+        words = ["log", f"--max-count={limit}", form, start, "--", *([file] if file else [])]
+        said = await (await self._git()).run(repository, *words)
+        rows = [line.split("\0") for line in said.out.splitlines()]
+        names = ("commit", "author", "date", "subject", "refs")
+        return [dict(zip(names, row, strict=False)) for row in rows if len(row) == len(names)]
+
+    @action(mutates=False)
+    async def show(self, repository: Repository = ".", revision: str = "HEAD", file: str = "") -> str:
+        """A commit with its patch; or a file as it is in a commit.
+
+        Args:
+            repository: its folder.
+            revision: the commit.
+            file: show this file's content in that commit.
+        """
+        what = f"{revision_of(revision)}:{file}" if file else revision_of(revision)
+        return (await (await self._git()).run(repository, "show", "--no-ext-diff", "--no-textconv", what)).out[
+            :_TEXT_CHARS
+        ]
+
+    # -- changes -----------------------------------------------------------------------------------------------------
+
+    @action
+    async def add(self, files: Files, repository: Repository = ".") -> str:
+        """Stage files, or folders with all in them; deletions too."""
+        git = await self._git()
+        await git.run(repository, "add", "--all", "--", *files)
+        return (await git.run(repository, "status", "--short")).out[:_TEXT_CHARS] or "nothing to commit"
+
+    @action
+    async def commit(
+        self, message: str, repository: Repository = ".", all_changes: bool = False
+    ) -> dict[str, JsonValue]:
+        """Commit what is staged.
+
+        Args:
+            message: what and why; the first line is the subject.
+            repository: its folder.
+            all_changes: stage everything first, new files too.
+        """
+        if not message.strip():
+            raise ToolError("a commit needs a message; say what it changes and why")
+        git = await self._git()
+        if all_changes:
+            await git.run(repository, "add", "--all")
+        said = await git.run(repository, "commit", "--message", message, "--cleanup=strip", ok=(0, 1))
+        if said.code:
+            raise ToolError(failure("commit", said))
+        tip = (await git.run(repository, "rev-parse", "HEAD")).out.strip()
+        branch = (await git.run(repository, "branch", "--show-current")).out.strip()
+        return {"commit": tip, "branch": branch, "said": plain(said.out)}
+
+    @action
+    async def restore_files(self, files: Files, repository: Repository = ".", source: str = "", staged: bool = False) -> str:
+        """Take files back to how they were; what is changed in them is lost.
+
+        Args:
+            files: paths in the repository.
+            repository: its folder.
+            source: the commit to take them from; what is staged by default.
+            staged: unstage them instead, and leave the files as they are.
+        """
+        words = ["restore", *(["--staged"] if staged else []), *([f"--source={revision_of(source)}"] if source else [])]
+        git = await self._git()
+        await git.run(repository, *words, "--", *files)
+        return (await git.run(repository, "status", "--short")).out[:_TEXT_CHARS] or "nothing is changed"
+
+    # -- branches and tags -------------------------------------------------------------------------------------------
+
+    @action(mutates=False)
+    async def list_branches(self, repository: Repository = ".") -> list[JsonValue]:
+        """The branches, remote ones too: name, commit, subject, and which one is checked out."""
+        form = "--format=%(refname:short)%00%(objectname)%00%(contents:subject)%00%(HEAD)"
+        said = await (await self._git()).run(
+            repository, "for-each-ref", form, "--count=500", "refs/heads", "refs/remotes"
+        )
+        rows = [line.split("\0") for line in said.out.splitlines()]
+        return [
+            {"branch": row[0], "commit": row[1], "subject": row[2], "current": row[3] == "*"}
+            for row in rows
+            if len(row) == 4
+        ]
+
+    @action
+    async def create_branch(
+        self, branch: str, repository: Repository = ".", start: str = "HEAD", switch: bool = True
+    ) -> str:
+        """Create a branch.
+
+        Args:
+            branch: its name.
+            repository: its folder.
+            start: the commit it begins at.
+            switch: check it out.
+        """
+        words = ["switch", "--create"] if switch else ["branch", "--"]
+        git = await self._git()
+        said = await git.run(repository, *words, name_of(branch, "branch"), revision_of(start))
+        return plain(said.err or said.out) or f"branch {branch} begins at {start}"
+
+    @action
+    async def switch(self, branch: str, repository: Repository = ".") -> str:
+        """Check a branch out; one that only a remote has is made here."""
+        said = await (await self._git()).run(repository, "switch", name_of(branch, "branch"))
+        return plain(said.err or said.out)
+
+    @action
+    async def delete_branch(self, branch: str, repository: Repository = ".", force: bool = False) -> str:
+        """Delete a branch; with `force` also one whose commits are in no other."""
+        words = ["branch", "--delete", *(["--force"] if force else []), "--", name_of(branch, "branch")]
+        return plain((await (await self._git()).run(repository, *words)).out)
+
+    @action
+    async def create_tag(self, tag: str, repository: Repository = ".", revision: str = "HEAD", message: str = "") -> str:
+        """Make a tag; with a message an annotated one."""
+        words = ["tag", *(["--annotate", "--message", message] if message else []), "--"]
+        await (await self._git()).run(repository, *words, name_of(tag, "tag"), revision_of(revision))
+        return f"tag {tag} at {revision}"
+
+    @action(mutates=False)
+    async def list_tags(self, repository: Repository = ".") -> list[JsonValue]:
+        """The tags, with the commits they name."""
+        said = await (await self._git()).run(
+            repository, "for-each-ref", "--format=%(refname:short)%00%(objectname)", "--count=500", "refs/tags"
+        )
+        rows = [line.split("\0") for line in said.out.splitlines()]
+        return [{"tag": row[0], "commit": row[1]} for row in rows if len(row) == 2]
+
+    # -- merging -----------------------------------------------------------------------------------------------------
+
+    @action
+    async def merge(self, revision: str, repository: Repository = ".", message: str = "") -> dict[str, JsonValue]:
+        """Merge a branch or commit into the branch that is checked out; conflicts are shown.
+
+        Args:
+            revision: what is merged.
+            repository: its folder.
+            message: of the merge commit.
+        """
+        return await self._merged(await self._git(), repository, revision, message)
+
+    async def _merged(self, git: GitShell, repository: str, revision: str, message: str = "") -> dict[str, JsonValue]:
+        words = ["merge", "--no-edit", *(["--message", message] if message else []), revision_of(revision)]
+        said = await git.run(repository, *words, ok=(0, 1))
+        if said.code == 0:
+            tip = (await git.run(repository, "rev-parse", "HEAD")).out.strip()
+            return {"merged": True, "commit": tip, "said": plain(said.out)}
+        listed = await git.run(repository, "diff", "--name-only", "--diff-filter=U", "-z")
+        conflicts: list[JsonValue] = []
+        conflicts += [one for one in listed.out.split("\0") if one][:_MOST_CONFLICTS]
+        if not conflicts:
+            raise ToolError(failure("merge", said))
+        hunks = await git.run(repository, "diff", "--no-ext-diff", "--no-textconv", "--diff-filter=U")
+        return {
+            "merged": False,
+            "conflicts": conflicts,
+            "hunks": hunks.out[:_TEXT_CHARS],
+            "next": "write these files as they should be, without the marks, add them and commit; or abort_merge",
+        }
+
+    @action
+    async def abort_merge(self, repository: Repository = ".") -> str:
+        """Go back to before a merge that has conflicts."""
+        await (await self._git()).run(repository, "merge", "--abort")
+        return "the merge was taken back"
+
+    # -- remotes -----------------------------------------------------------------------------------------------------
+
+    @action(mutates=False)
+    async def list_remotes(self, repository: Repository = ".") -> dict[str, JsonValue]:
+        """The remotes that the repository names, with their addresses."""
+        return dict(await remotes_of(await self._git(), repository))
+
+    @action
+    async def add_remote(self, name: str, remote: Address, repository: Repository = ".") -> str:
+        """Note a remote's address under a name; nothing is sent."""
+        await (await self._git()).run(
+            repository, "remote", "add", "--", name_of(name, "remote"), _plain_address(remote)
+        )
+        return f"{name} is {remote}"
+
+    @action(tags=_FETCH)
+    async def fetch(
+        self, ctx: RunContext[Any], remote: Address, repository: Repository = ".", branch: str = "", depth: int = 0
+    ) -> dict[str, JsonValue]:
+        """Bring the branches and tags of a remote; nothing that is checked out changes.
+
+        Args:
+            remote: its address.
+            repository: the folder to bring them to.
+            branch: only this one; all by default.
+            depth: only so many commits of each history; 0 for all.
+        """
+        git = await self._git()
+        source = await self._remote(ctx, git, repository, remote)
+        fetched = await self._fetched(git, repository, source, branch=branch, depth=depth)
+        return {"remote": fetched.name, "new": dict(fetched.moved)}
+
+    @action(tags=_FETCH)
+    async def pull(
+        self, ctx: RunContext[Any], remote: Address, repository: Repository = ".", branch: str = ""
+    ) -> dict[str, JsonValue]:
+        """Fetch a branch of a remote and merge it into the one that is checked out; conflicts are shown.
+
+        Args:
+            remote: its address.
+            repository: the folder.
+            branch: of the remote; the one that is checked out by default.
+        """
+        git = await self._git()
+        source = await self._remote(ctx, git, repository, remote)
+        wanted = branch or await self._current(git, repository)
+        fetched = await self._fetched(git, repository, source, branch=wanted)
+        return await self._merged(git, repository, f"{fetched.name}/{wanted}")
+
+    @action(tags=_PUSH)
+    async def push(
+        self,
+        ctx: RunContext[Any],
+        remote: Address,
+        repository: Repository = ".",
+        branch: str = "",
+        to: str = "",
+        tags: list[str] | None = None,
+        force: bool = False,
+    ) -> dict[str, JsonValue]:
+        """Send a branch and tags to a remote.
+
+        Args:
+            remote: its address.
+            repository: the folder.
+            branch: the branch; the one that is checked out by default.
+            to: its name at the remote; the same by default.
+            tags: go along.
+            force: also where commits of the remote would be lost.
+        """
+        git = await self._git()
+        target = await self._remote(ctx, git, repository, remote)
+        chosen = name_of(branch, "branch") if branch else await self._current(git, repository)
+        if to:
+            name_of(to, "branch")
+        moved = await push(
+            git,
+            repository,
+            target,
+            branch=chosen,
+            to=to,
+            tags=[name_of(one, "tag") for one in tags or ()],
+            force=force,
+            max_bytes=self._settings.max_pack_mib << 20,
+        )
+        return (
+            {"remote": target.shown, "pushed": dict(moved)} if moved else {"remote": target.shown, "up_to_date": True}
+        )
+
+    async def _fetched(
+        self, git: GitShell, repository: str, source: Remote, *, branch: str = "", depth: int = 0
+    ) -> Fetched:
+        most = self._settings.max_pack_mib << 20
+        return await fetch(git, repository, source, branch=branch, depth=max(0, depth), max_bytes=most)
+
+    async def _current(self, git: GitShell, repository: str) -> str:
+        found = (await git.run(repository, "branch", "--show-current")).out.strip()
+        if not found:
+            raise ToolError("no branch is checked out; name one with `branch`, or switch to one")
+        return found
+
+    async def _remote(self, ctx: RunContext[Any], git: GitShell, repository: str, remote: str) -> Remote:
+        """The remote of an address. A name is not enough: whoever allows the call sees where it goes."""
+        if "/" not in remote and ":" not in remote:
+            known = await remotes_of(git, repository)
+            if remote in known:
+                raise ToolError(f"give the address itself: {remote!r} is {plain(known[remote])}")
+            raise ToolError(f"{remote[:100]!r} is no address; give one like https://github.com/owner/name.git")
+        return self._remotes.find(ctx, remote)
+
+
+def _plain_address(remote: str) -> str:
+    if not remote.strip() or remote.startswith("-") or not remote.isprintable():
+        raise ToolError(f"{remote[:100]!r} is no address; give one like https://github.com/owner/name.git")
+    return remote.strip()
+
+
+__all__ = ["Git"]

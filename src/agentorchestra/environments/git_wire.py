@@ -1,0 +1,300 @@
+"""The little of git's protocol that this process speaks itself: which refs a remote has, fetch a pack, push a pack.
+
+Repositories are worked on inside the sandbox only, packs are made and unpacked there. What lies between it and a remote
+is here: lines with their lengths, a list of refs, and bytes that are handed on unread. So no configuration, hook or
+helper of a repository can act in this process, and no program of git runs beside it (gitprotocol-pack, gitprotocol-http
+in git's documentation; version 0, which every server speaks).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from agentorchestra.core.errors import ToolError
+
+Service = Literal["git-upload-pack", "git-receive-pack"]
+
+NOTHING = "0" * 40
+MOST_REFS = 50_000
+ADVERTISED_BYTES = 16 << 20
+MOST_HAVES = 256
+_FLUSH = b"0000"
+_SHA = re.compile(r"[0-9a-f]{40}")
+_LONGEST_LINE = 65_520
+_REF = re.compile(r"refs/[!-~]+")
+_AGENT = "agent=agentorchestra"
+
+
+class Remote(Protocol):
+    """A remote repository, over HTTP or on this machine.
+
+    Attributes:
+        shown: its address for messages, without secrets.
+    """
+
+    @property
+    def shown(self) -> str: ...
+
+    async def advertise(self, service: Service) -> bytes:
+        """What it says of its refs.
+
+        Raises:
+            ToolError: in one sentence that says what to do next.
+        """
+        ...
+
+    async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
+        """One request and its answer.
+
+        Raises:
+            ToolError: as `advertise`.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Refs:
+    """What a remote has.
+
+    Attributes:
+        tips: ref to commit (or tag); without `HEAD` and peeled tags.
+        head: the ref that HEAD stands for, "" where that is not said.
+        capabilities: what it can.
+    """
+
+    tips: Mapping[str, str] = field(default_factory=dict)
+    head: str = ""
+    capabilities: frozenset[str] = frozenset()
+
+    @property
+    def branches(self) -> dict[str, str]:
+        """The branches by name."""
+        return {ref.removeprefix("refs/heads/"): sha for ref, sha in self.tips.items() if ref.startswith("refs/heads/")}
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The tags by name."""
+        return {ref.removeprefix("refs/tags/"): sha for ref, sha in self.tips.items() if ref.startswith("refs/tags/")}
+
+
+@dataclass(frozen=True)
+class Update:
+    """A ref of the remote that is to be moved.
+
+    Attributes:
+        ref: its full name.
+        old, new: what it stands at, and is to stand at; NOTHING for none.
+    """
+
+    ref: str
+    old: str
+    new: str
+
+
+async def read_refs(remote: Remote, service: Service) -> Refs:
+    """The refs of a remote.
+
+    Raises:
+        ToolError: it does not answer, or not as git does.
+    """
+    data = await remote.advertise(service)
+    lines = [line for line in _lines(data, remote) if line is not None]
+    if lines and lines[0].startswith(b"# service="):
+        lines = lines[1:]
+    if lines and lines[0].startswith(b"version 1"):
+        lines = lines[1:]
+    tips: dict[str, str] = {}
+    head = ""
+    capabilities: frozenset[str] = frozenset()
+    for number, raw in enumerate(lines):
+        line, _, listed = raw.rstrip(b"\n").partition(b"\0")
+        text = line.decode("utf-8", "replace")
+        if text.startswith("ERR "):
+            raise ToolError(f"{remote.shown} refuses: {_plain(text[4:])}; check the address and who may use it")
+        if number == 0:
+            capabilities = frozenset(listed.decode("utf-8", "replace").split())
+            head = next((one[12:] for one in capabilities if one.startswith("symref=HEAD:")), "")
+        sha, _, ref = text.partition(" ")
+        if _SHA.fullmatch(sha) is None:
+            if text.startswith("shallow "):
+                continue
+            raise _no_git(remote)
+        if len(tips) >= MOST_REFS:
+            raise ToolError(f"{remote.shown} has more than {MOST_REFS:,} refs, which is more than is read here")
+        if ref.endswith("^{}") or ref in ("HEAD", "capabilities") or _REF.fullmatch(ref) is None:
+            continue
+        tips[ref] = sha
+    return Refs(tips, head if _REF.fullmatch(head) else "", capabilities)
+
+
+async def fetch_pack(
+    remote: Remote, refs: Refs, wants: Sequence[str], haves: Sequence[str], *, depth: int, max_bytes: int
+) -> tuple[bytes, tuple[str, ...]]:
+    """The objects behind some commits, as a pack that nobody has looked into.
+
+    Args:
+        remote, refs: as `read_refs` gave them.
+        wants: commits and tags of the remote.
+        haves: commits that are there already.
+        depth: only so many commits of each history; 0 for all.
+        max_bytes: of the pack.
+
+    Returns:
+        The pack, "" bytes where nothing was missing; and the commits where the history was cut off.
+
+    Raises:
+        ToolError: it is too large, or the remote does not answer as git does.
+    """
+    can = ["side-band-64k", "ofs-delta", "no-progress", *(["shallow"] if depth else [])]
+    asked = " ".join([one for one in can if one in refs.capabilities] + [_AGENT])
+    if depth and "shallow" not in refs.capabilities:
+        raise ToolError(f"{remote.shown} gives whole histories only; leave depth out")
+    body = b""
+    for number, want in enumerate(dict.fromkeys(wants)):
+        body += _line(f"want {want}{' ' + asked if number == 0 else ''}\n")
+    body += _line(f"deepen {depth}\n") if depth else b""
+    body += _FLUSH
+    for have in haves[:MOST_HAVES]:
+        body += _line(f"have {have}\n")
+    body += _line("done\n")
+    answer = await remote.exchange("git-upload-pack", body, max_bytes + (max_bytes >> 6) + (1 << 20))
+    pack, shallow = _unpacked(answer, remote, side_band="side-band-64k" in refs.capabilities)
+    if len(pack) > max_bytes:
+        raise ToolError(
+            f"{remote.shown} has more than {max_bytes >> 20} MiB to give; give a depth, or raise git.max_pack_mib"
+        )
+    if pack[:4] != b"PACK":
+        raise _no_git(remote)
+    return pack, shallow
+
+
+async def push_pack(remote: Remote, refs: Refs, updates: Sequence[Update], pack: bytes) -> None:
+    """Hand over a pack and move refs: all that are asked for, or none where the remote can do that.
+
+    Raises:
+        ToolError: in one sentence: which ref was refused, what the remote says, what to do next.
+    """
+    can = ["report-status", "side-band-64k", "atomic", "ofs-delta", "quiet"]
+    asked = " ".join([one for one in can if one in refs.capabilities] + [_AGENT])
+    body = b""
+    for number, one in enumerate(updates):
+        if one.new == NOTHING and "delete-refs" not in refs.capabilities:
+            raise ToolError(f"{remote.shown} lets nobody delete refs")
+        body += _line(f"{one.old} {one.new} {one.ref}".encode() + (b"\0 " + asked.encode() if number == 0 else b""))
+    body += _FLUSH + pack
+    answer = await remote.exchange("git-receive-pack", body, 4 << 20)
+    said: list[str] = []
+    report = answer
+    if "side-band-64k" in refs.capabilities:
+        report = b""
+        for line in _lines(answer, remote):
+            if line is None:
+                continue
+            if line[:1] == b"\x01":
+                report += line[1:]
+            elif line[:1] in (b"\x02", b"\x03"):
+                said.append(line[1:].decode("utf-8", "replace"))
+    told = "".join(said)
+    if "report-status" not in refs.capabilities:
+        return
+    states = [line.decode("utf-8", "replace").rstrip("\n") for line in _lines(report, remote) if line is not None]
+    if not states:
+        raise ToolError(f"{remote.shown} did not say whether it took the push; fetch it and look before pushing again")
+    unpacked = states[0].partition(" ")[2] if states[0].startswith("unpack ") else states[0]
+    if unpacked != "ok":
+        raise ToolError(f"{remote.shown} could not take the objects ({_plain(unpacked)}); try again{_remarks(told)}")
+    for state in states[1:]:
+        if state.startswith("ng "):
+            ref, _, why = state[3:].partition(" ")
+            raise ToolError(_refusal(remote.shown, ref, why, told))
+
+
+def _refusal(shown: str, ref: str, why: str, told: str) -> str:
+    hints = {
+        "non-fast-forward": "fetch it, merge what is new there, and push again",
+        "fetch first": "fetch it, merge what is new there, and push again",
+        "pre-receive hook declined": "do what its rules ask for, then commit and push again",
+        "hook declined": "do what its rules ask for, then commit and push again",
+        "protected branch hook declined": "push to another branch and ask for a merge",
+        "failed to update ref": "somebody pushed at the same time: fetch, merge and push again",
+        "incorrect old value provided": "somebody pushed at the same time: fetch, merge and push again",
+        "branch is currently checked out": "push to another branch: this one is checked out there",
+    }
+    hint = next((hint for words, hint in hints.items() if words in why), "do what it asks for, then push again")
+    return f"{shown} refused the push to {_plain(ref)} ({_plain(why) or 'no reason given'}){_remarks(told)}; {hint}"
+
+
+def _remarks(told: str) -> str:
+    return f', it says "{_plain(told)}"' if told.strip() else ""
+
+
+# -- lines -----------------------------------------------------------------------------------------------------------
+
+
+def _line(text: str | bytes) -> bytes:
+    data = text.encode() if isinstance(text, str) else text
+    return f"{len(data) + 4:04x}".encode("ascii") + data
+
+
+def _lines(data: bytes, remote: Remote) -> Iterator[bytes | None]:
+    """The lines; None for the end of a section."""
+    at = 0
+    while at < len(data):
+        size, at = _size(data, at, remote)
+        if size == 0:
+            yield None
+            continue
+        yield data[at : at + size]
+        at += size
+
+
+def _size(data: bytes, at: int, remote: Remote) -> tuple[int, int]:
+    """The length of the line there, without its head, and where it begins; 0 for the end of a section."""
+    head = data[at : at + 4]
+    if re.fullmatch(rb"[0-9a-fA-F]{4}", head) is None:
+        raise _no_git(remote)
+    size = int(head, 16)
+    if size < 4:
+        return 0, at + 4
+    if size > _LONGEST_LINE or at + size > len(data):
+        raise _no_git(remote)
+    return size - 4, at + 4
+
+
+def _unpacked(answer: bytes, remote: Remote, *, side_band: bool) -> tuple[bytes, tuple[str, ...]]:
+    """The pack in an answer, behind what is said of the commits in common, and where histories are cut."""
+    pieces: list[bytes] = []
+    shallow: list[str] = []
+    at = 0
+    while at < len(answer):
+        if not side_band and answer[at : at + 4] == b"PACK":
+            return answer[at:], tuple(shallow)
+        size, at = _size(answer, at, remote)
+        line = answer[at : at + size]
+        at += size
+        if line.startswith(b"ERR "):
+            raise ToolError(f"{remote.shown} refuses: {_plain(line[4:].decode('utf-8', 'replace'))}")
+        if line[:1] == b"\x03":
+            raise ToolError(f"{remote.shown} broke off: {_plain(line[1:].decode('utf-8', 'replace'))}; try again")
+        if line.startswith(b"shallow "):
+            sha = line[8:].decode("ascii", "replace").strip()
+            shallow += [sha] if _SHA.fullmatch(sha) else []
+        elif side_band and line[:1] == b"\x01":
+            pieces.append(line[1:])
+    return b"".join(pieces), tuple(shallow)
+
+
+def _plain(text: str) -> str:
+    """What a remote says, in one line and harmless to show."""
+    words = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return words if len(words) <= 400 else f"{words[:400]} …"
+
+
+def _no_git(remote: Remote) -> ToolError:
+    return ToolError(f"{remote.shown} does not answer as a git repository does; check the address")
+
+
+__all__ = ["ADVERTISED_BYTES", "NOTHING", "Refs", "Remote", "Service", "Update", "fetch_pack", "push_pack", "read_refs"]

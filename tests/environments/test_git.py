@@ -1,0 +1,165 @@
+"""`git` in a real sandbox: every action with its effect seen from outside, in the folder and in bare repositories."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.environments.gits import TOKEN, Bench, bench_at, git
+
+from agentorchestra.core.effects import Tag
+from agentorchestra.environments.git import Git
+from agentorchestra.tea.actions import action_effect, action_tags
+from agentorchestra.testing.github import LoopbackGitHub
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with bench_at(tmp_path) as made:
+        yield made
+
+
+async def test_a_repository_from_init_to_history(bench: Bench) -> None:
+    await bench.do("init", repository="game")
+    bench.write("game/a.txt", "eins\n")
+    bench.write("game/ü b.txt", "zwei\n")
+    assert "ü b.txt" in await bench.do("status", repository="game")
+    assert "A  a.txt" in await bench.do("add", files=["a.txt"], repository="game")
+    assert "+eins" in await bench.do("diff", repository="game", staged=True)
+    made = await bench.do("commit", message="First\n\nWhy it is there", repository="game")
+    assert git(bench.folder / "game", "log", "-1", "--format=%H %an <%ae> %s") == (
+        f"{made['commit']} AgentOrchestra <agent@localhost> First"
+    )
+    bench.write("game/a.txt", "eins\nzwei\n")
+    assert "+zwei" in await bench.do("diff", repository="game")
+    second = await bench.do("commit", message="Second", repository="game", all_changes=True)
+    log = await bench.do("log", repository="game")
+    assert [one["subject"] for one in log] == ["Second", "First"] and "main" in log[0]["refs"]
+    assert [one["subject"] for one in await bench.do("log", repository="game", file="ü b.txt")] == ["Second"]
+    assert "+zwei" in await bench.do("show", repository="game", revision=second["commit"][:8])
+    assert await bench.do("show", repository="game", revision="HEAD~1", file="a.txt") == "eins\n"
+    assert "-zwei" in await bench.do("diff", repository="game", between="HEAD..HEAD~1")
+
+    bench.write("game/a.txt", "broken\n")
+    await bench.do("restore_files", files=["a.txt"], repository="game")
+    assert bench.read("game/a.txt") == "eins\nzwei\n"
+    await bench.do("restore_files", files=["a.txt"], repository="game", source="HEAD~1")
+    assert bench.read("game/a.txt") == "eins\n"
+    await bench.do("add", files=["."], repository="game")
+    await bench.do("restore_files", files=["a.txt"], repository="game", staged=True)
+    assert git(bench.folder / "game", "diff", "--staged") == ""
+
+
+async def test_branches_tags_and_merges(bench: Bench) -> None:
+    await bench.commit({"a.txt": "a\n"}, "First")
+    await bench.do("create_branch", branch="next")
+    await bench.commit({"b.txt": "b\n"}, "On next")
+    await bench.do("switch", branch="main")
+    assert not (bench.folder / "b.txt").exists()
+    assert (await bench.do("merge", revision="next"))["merged"]
+    assert bench.read("b.txt") == "b\n"
+    assert [(one["branch"], one["current"]) for one in await bench.do("list_branches")] == [
+        ("main", True),
+        ("next", False),
+    ]
+    await bench.do("delete_branch", branch="next")
+    await bench.do("create_branch", branch="kept", start="HEAD~1", switch=False)
+    assert git(bench.folder, "branch", "--format=%(refname:short)").split() == ["kept", "main"]
+    await bench.do("create_tag", tag="v1", message="The first")
+    assert [one["tag"] for one in await bench.do("list_tags")] == ["v1"]
+    assert git(bench.folder, "cat-file", "-t", "v1") == "tag"
+
+
+async def test_a_conflict_is_told_with_its_hunks_and_can_be_solved_or_taken_back(bench: Bench) -> None:
+    await bench.commit({"a.txt": "one\n", "b.txt": "same\n"}, "First")
+    await bench.do("create_branch", branch="theirs")
+    await bench.commit({"a.txt": "their line\n"}, "Theirs")
+    await bench.do("switch", branch="main")
+    await bench.commit({"a.txt": "our line\n"}, "Ours")
+    told = await bench.do("merge", revision="theirs")
+    assert (told["merged"], told["conflicts"]) == (False, ["a.txt"])
+    assert "our line" in told["hunks"] and "their line" in told["hunks"]
+    await bench.do("abort_merge")
+    assert bench.read("a.txt") == "our line\n"
+    await bench.do("merge", revision="theirs")
+    bench.write("a.txt", "both lines\n")
+    await bench.do("add", files=["a.txt"])
+    await bench.do("commit", message="Merge theirs")
+    assert len(git(bench.folder, "log", "-1", "--format=%P").split()) == 2
+
+
+async def test_local_remotes_that_the_user_named(tmp_path: Path) -> None:
+    bare = tmp_path / "srv" / "game.git"
+    bare.mkdir(parents=True)
+    git(bare, "init", "--bare", "--quiet", "--initial-branch=main")
+    async with bench_at(tmp_path, local=[str(tmp_path / "srv")]) as bench:
+        await bench.commit({"a.txt": "a\n"}, "First")
+        await bench.do("add_remote", name="origin", remote=str(bare))
+        assert await bench.do("list_remotes") == {"origin": str(bare)}
+        await bench.do("create_tag", tag="v1")
+        pushed = await bench.do("push", remote=str(bare), tags=["v1"])
+        tip = git(bench.folder, "rev-parse", "main")
+        assert pushed["pushed"] == {"refs/heads/main": tip, "refs/tags/v1": tip}
+        assert git(bare, "rev-parse", "main", "v1").split() == [tip, tip]
+        assert git(bench.folder, "rev-parse", "origin/main") == tip
+        assert (await bench.do("push", remote=f"file://{bare}"))["up_to_date"] is True
+        assert "give the address itself: 'origin' is" in await bench.refused("push", remote="origin")
+
+        await bench.do("clone", remote=str(bare), repository="copy")
+        assert bench.read("copy/a.txt") == "a\n"
+        await bench.commit({"copy/b.txt": "b\n"}, "Second", repository="copy")
+        await bench.do("push", remote=str(bare), repository="copy")
+        got = await bench.do("fetch", remote=str(bare))
+        assert got["new"] == {"origin/main": git(bare, "rev-parse", "main")}
+        assert (await bench.do("pull", remote=str(bare)))["merged"]
+        assert bench.read("b.txt") == "b\n"
+
+        # A push that would lose commits is not made; after a pull it is.
+        await bench.commit({"copy/c.txt": "c\n"}, "Third", repository="copy")
+        await bench.do("push", remote=str(bare), repository="copy")
+        await bench.commit({"d.txt": "d\n"}, "Elsewhere")
+        sentence = await bench.refused("push", remote=str(bare))
+        assert sentence.endswith("pull them (or fetch and merge), resolve conflicts, and push again")
+        assert (await bench.do("pull", remote=str(bare)))["merged"]
+        await bench.do("push", remote=str(bare), branch="main", to="other")
+        await bench.do("push", remote=str(bare))
+        assert (
+            git(bare, "rev-parse", "main") == git(bare, "rev-parse", "other") == git(bench.folder, "rev-parse", "main")
+        )
+        lost = git(bare, "rev-parse", "main")
+        await bench.do("create_branch", branch="back", start="HEAD~1")
+        await bench.do("push", remote=str(bare), branch="back", to="main", force=True)
+        assert git(bare, "rev-parse", "main") != lost
+
+
+async def test_over_http_with_a_token_for_its_host(tmp_path: Path) -> None:
+    async with LoopbackGitHub(tmp_path / "hub", token=TOKEN) as server:
+        place = f"127.0.0.1:{server.port}"
+        address = f"{server.url}/octocat/game.git"
+        async with bench_at(tmp_path, tokens={place: "HUB_TOKEN"}, environ={"HUB_TOKEN": TOKEN}) as bench:
+            await bench.commit({"a.txt": "a\n" * 1000}, "First")
+            missing = await bench.refused("push", remote=address)
+            assert missing == (
+                f"there is no repository at {server.url}/octocat/game.git, or the token may not see it (it says "
+                '"Repository not found."): create it first, or check owner and name'
+            )
+            made = await server.create("octocat/game", private=True)
+            await bench.do("push", remote=address)
+            assert git(made.folder, "rev-parse", "main") == git(bench.folder, "rev-parse", "main")
+            assert all(one.token for one in server.requests)
+
+            await bench.do("clone", remote=address, depth=1)
+            await bench.commit({"game/b.txt": "b\n"}, "Second", repository="game")
+            await bench.do("push", remote=address, repository="game")
+            assert (await bench.do("pull", remote=address))["merged"]
+            assert bench.read("b.txt") == "b\n"
+            assert TOKEN not in await bench.everything_kept()
+
+
+def test_policy_sees_what_reaches_the_network() -> None:
+    made = Git(sandbox=None)
+    sends = {schema.name for schema in made.actions() if Tag.SEND in action_tags(made, schema.name)}
+    reads = {schema.name for schema in made.actions() if Tag.NETWORK in action_tags(made, schema.name)} - sends
+    assert (sends, reads) == ({"push"}, {"clone", "fetch", "pull"})
+    assert action_effect(made, "push", {}).mode == "once" and action_effect(made, "log", {}).mode == "repeatable"
