@@ -60,7 +60,7 @@ class Site:
         self, query: str, limit: int = 10, since: str = "", until: str = "", language: str = ""
     ) -> list[tuple[str, Page]]:
         """The pages that hold the words of a query, most first, as the index of a search engine would give them."""
-        words = [one for one in re.findall(r"\w+", query.lower()) if len(one) > 1 and one != "site"]
+        words = [one for one in re.findall(r"\w+", query.lower()) if len(one) > 3 or not one.isascii()]
         pieces = [piece for word in words for piece in _pieces(word)]
         ranked = []
         for path, page in PAGES.items():

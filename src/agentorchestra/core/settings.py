@@ -251,7 +251,7 @@ class SearchFolder(BaseModel):
     """A folder that `local` searches besides the files of the task.
 
     Attributes:
-        path: absolute, or relative to the workspace's folder.
+        path: absolute, or relative to the folder of the settings file.
         address: of the site that the folder is a copy of: `news/index.html` is then found as ADDRESS/news/.
     """
 

@@ -20,10 +20,11 @@ from pathlib import Path
 from agentorchestra.tools.files.passages import passages
 from agentorchestra.tools.files.readers import Document, check_stop, document_from_json, document_to_json
 
-_VERSION = 2
+_VERSION = 3
 """Of the tables and of how passages are cut; another one found in a file means: build anew.
 
 1: the first. 2: passages are numbered by their document, problems are kept, the search's words are stored once.
+3: writing without spaces between words (Chinese, Japanese) is found by its pairs of characters.
 """
 
 _BITS = 24
@@ -51,6 +52,8 @@ _HYPHENATED = re.compile(r"(\w)[-\u00ad]\n\s*(?=[a-zà-ÿ])")
 _CAMEL = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])|_")
 _CELL_ADDRESS = re.compile(r"(?:^|(?<=; ))[A-Z]{1,3}\d+ (?=[^;]*:)")
 _WORD = re.compile(r"\w+", re.UNICODE)
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+"""Writing without spaces between words."""
 
 # Words that say how something is asked, not what for. A query made of nothing else is searched as it stands.
 _STOP_WORDS = """
@@ -315,7 +318,8 @@ class PassageIndex:
         if not words or not sha256s:
             return []
         # Each word in quotes is a string to FTS5; `\w` holds no quote.
-        match = " OR ".join(f'"{word}"' for word in words[:64])
+        terms = dict.fromkeys(term for word in words[:64] for term in _terms(word))
+        match = " OR ".join(f'"{term}"' for term in [*terms][:128])
         deadline = time.monotonic() + QUERY_S
 
         def late() -> bool:
@@ -354,4 +358,15 @@ def _searchable(text: str, table: bool) -> str:
     text = _HYPHENATED.sub(r"\1", text)
     if table:
         text = _CELL_ADDRESS.sub("", text)
-    return f"{text} {split}" if (split := _CAMEL.sub(" ", text)) != text else text
+    apart = [term for word in _WORD.findall(text) if _UNSPACED.search(word) for term in _terms(word)]
+    split = _CAMEL.sub(" ", text)
+    return " ".join([text, *([split] if split != text else []), *apart])
+
+
+def _terms(word: str) -> list[str]:
+    """What of a word is looked for: itself; of writing without spaces its pairs of characters, and what is between."""
+    runs = _UNSPACED.findall(word)
+    if not runs:
+        return [word]
+    pairs = [run[at : at + 2] for run in runs for at in range(max(1, len(run) - 1))]
+    return [*pairs, *(piece for piece in _UNSPACED.split(word) if piece)]

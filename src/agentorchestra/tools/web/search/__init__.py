@@ -1,0 +1,1 @@
+"""Searching: one interface over many engines (docs/web-search.md)."""

@@ -1,0 +1,233 @@
+"""One request to a service that searches, and every way in which it may not answer, in a few words each."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from html import unescape
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from agentorchestra.core.errors import MissingKeyError, WebError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.settings import SearchEngineSettings
+from agentorchestra.tools.web.http import Answer, WebClient
+from agentorchestra.tools.web.search.dates import day_of
+from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult
+
+MAX_BYTES = 4 * 1024 * 1024
+"""Of one answer: a list of fifty results has some hundred thousand."""
+
+_LONGEST_WAIT = 3_600.0
+_SNIPPET = 600
+_TITLE = 300
+_ADDRESS = 2_000
+
+
+class Service:
+    """Where a service is asked.
+
+    Args:
+        web: asks it.
+        settings: of the engine.
+        base: the maker's own address of it.
+        key_env: the variable that holds its key; "" for a service without one.
+        environ: where the variable is looked for, before a run is there.
+    """
+
+    def __init__(
+        self,
+        web: WebClient,
+        settings: SearchEngineSettings,
+        *,
+        base: str,
+        key_env: str = "",
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._web = web
+        self.base = (settings.base_url or base).rstrip("/")
+        self.key_env = settings.key_env or key_env
+        self._environ = environ or {}
+        # Whoever gives another address has chosen it: it may lie on this machine.
+        self._own = (settings.base_url,) if settings.base_url else ()
+        self._again = 0.0
+
+    def missing(self) -> str:
+        """What it needs and has not."""
+        if not self.base:
+            return "needs its address: set search.engine.NAME.base_url"
+        return f"needs a key: set {self.key_env}" if self.key_env and not self._environ.get(self.key_env) else ""
+
+    def key(self, ctx: RunContext[Any]) -> str:
+        """Its key, which the log shows as the variable's name.
+
+        Raises:
+            EngineError: it is not set.
+        """
+        try:
+            return ctx.secret(self.key_env)
+        except MissingKeyError:
+            raise EngineError(f"needs a key: set {self.key_env}") from None
+
+    async def json(self, method: str, path: str, **options: Any) -> Any:
+        """What it answers, as JSON; see `ask`."""
+        answer = await self.ask(method, path, **options)
+        try:
+            return json.loads(answer.body)
+        except (ValueError, RecursionError):
+            raise EngineError(_no_json(answer)) from None
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        json: Any = None,
+        form: Mapping[str, str] | None = None,
+        base: str = "",
+    ) -> Answer:
+        """What it answers.
+
+        Args:
+            method: of HTTP.
+            path: behind its address, or a whole address.
+            params: of the query; None and "" are left out.
+            headers: that go along.
+            json: a body.
+            form: a body as browsers send it.
+            base: another address than its own, below which the path lies.
+
+        Raises:
+            EngineError: it did not, refused, or asked to wait.
+        """
+        if (left := self._again - time.monotonic()) > 0:
+            raise EngineError(f"asked to wait; {left:.0f} s of that are left", wait_s=left)
+        given = {name: str(value) for name, value in (params or {}).items() if value not in (None, "")}
+        url = f"{(base or self.base).rstrip('/')}{path}" + (f"?{urlencode(given)}" if given else "")
+        sent = dict(headers or {})
+        data = urlencode(form).encode() if form is not None else None
+        if form is not None:
+            sent["content-type"] = "application/x-www-form-urlencoded"
+        try:
+            answer = await self._web.request(
+                method, url, headers=sent, json=json, data=data, allowed=self._own, max_bytes=MAX_BYTES, retry=False
+            )
+        except WebError as error:
+            raise EngineError(_unread(error)) from None
+        return self._checked(answer)
+
+    def _checked(self, answer: Answer) -> Answer:
+        if answer.ok:
+            return answer
+        status = answer.status
+        if status in (429, 503):
+            wait = _wait(answer.headers.get("retry-after", ""))
+            self._again = time.monotonic() + wait
+            raise EngineError(
+                f"asked to wait {wait:.0f} s ({status})" if wait else f"is too busy ({status})", wait_s=wait
+            )
+        if status in (401, 403) and self.key_env:
+            raise EngineError(f"refused the key in {self.key_env} ({status})")
+        raise EngineError(f"refused to answer ({status})" if status < 500 else f"failed ({status})")
+
+
+def _wait(header: str) -> float:
+    text = header.strip()
+    if re.fullmatch(r"\d{1,9}", text):
+        return min(float(text), _LONGEST_WAIT)
+    try:
+        seconds = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+    return min(max(seconds, 0.0), _LONGEST_WAIT)
+
+
+def _unread(error: WebError) -> str:
+    # Its sentence names the address, which may hold the key.
+    return {
+        "refused": "leads to an address that is not asked (not on the public network, or redirected)",
+        "unreachable": "cannot be reached",
+        "timeout": "did not answer in time",
+        "too_large": f"answered more than {MAX_BYTES // 1024 // 1024} MiB",
+        "bad_answer": "answered something that is no HTTP",
+    }[error.kind]
+
+
+def _no_json(answer: Answer) -> str:
+    start = answer.body[:200].lstrip().lower()
+    if not start:
+        return "answered nothing"
+    return "answered HTML that is no list of results" if start.startswith(b"<") else "answered broken JSON"
+
+
+def rows(data: Any, *path: str) -> list[dict[str, Any]]:
+    """The objects of a list inside an answer; [] where the list is not there, as services leave out an empty one.
+
+    Raises:
+        EngineError: something else is there.
+    """
+    for name in path:
+        if not isinstance(data, dict):
+            raise EngineError("answered JSON that is no list of results")
+        data = data.get(name)
+        if data is None:
+            return []
+    if not isinstance(data, list):
+        raise EngineError("answered JSON that is no list of results")
+    return [one for one in data if isinstance(one, dict)]
+
+
+def result(
+    title: Any, address: Any, snippet: Any = "", date: Any = None, query: Query | None = None
+) -> Iterator[SearchResult]:
+    """One result, or none where it has no address that could be read."""
+    link = clean_address(address)
+    if link:
+        day = day_of(date, query.now if query is not None else None)
+        yield SearchResult(title=plain(title, _TITLE) or link, address=link, snippet=plain(snippet, _SNIPPET), date=day)
+
+
+def clean_address(address: Any) -> str:
+    """An address of the web as it is written, "" for anything else.
+
+    Quotes are escaped: whoever looks for links in a text takes them for its end.
+    """
+    if not isinstance(address, str) or len(address) > _ADDRESS:
+        return ""
+    text = address.strip()
+    if not re.match(r"https?://[^\s/]", text, re.IGNORECASE) or re.search(r"[\s\x00-\x1f\x7f]", text):
+        return ""
+    return re.sub(r"[\"'`<>\\]", lambda found: quote(found[0], safe=""), text)
+
+
+def plain(text: Any, most: int = _SNIPPET) -> str:
+    """Words without tags, escapes, control characters and superfluous white space."""
+    if not isinstance(text, str):
+        return ""
+    words = unescape(re.sub(r"<[^<>]{0,200}>", "", text[: most * 6]))
+    words = " ".join("".join(char if char.isprintable() else " " for char in words).split())
+    return words if len(words) <= most else f"{words[: most - 1].rstrip()}…"
+
+
+def taken(found: Sequence[SearchResult], query: Query) -> list[SearchResult]:
+    """Of what an engine listed what is from the host that was asked for, as many as were wanted."""
+    if query.site:
+        found = [one for one in found if of_site(one.address, query.site)]
+    return list(found[: query.limit])
+
+
+def of_site(address: str, site: str) -> bool:
+    """Whether an address is of a host or of one below it."""
+    place = re.sub(r"^https?://(?:[^/@]*@)?", "", address.lower()).partition("/")[0].partition("?")[0]
+    wanted = site.removeprefix("www.")
+    host = place if ":" in wanted else place.partition(":")[0]
+    return host == wanted or host.endswith(f".{wanted}")
+
+
+__all__ = ["Service", "clean_address", "of_site", "plain", "result", "rows", "taken"]

@@ -1,0 +1,114 @@
+"""The engines of the library `ddgs`: pages of results as browsers get them, without a key.
+
+The library says how each engine is asked and reads its page. What goes over the network goes through our own client,
+which judges every address, bounds every answer and keeps no cookies: the library's own client does none of that (it
+also passes for a browser, so an engine may answer it where it shows us a puzzle; we say so then).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.settings import SearchEngineSettings
+from agentorchestra.tools.web.http import WebClient
+from agentorchestra.tools.web.search.asking import Service, result, taken
+from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
+
+NAMES: dict[str, str] = {
+    "duckduckgo": "https://html.duckduckgo.com",
+    "mojeek": "https://www.mojeek.com",
+    "brave_web": "https://search.brave.com",
+    "yahoo": "https://search.yahoo.com",
+}
+"""Ours, and where each is asked."""
+
+_THEIRS = {"brave_web": "brave"}
+
+
+class _Cookies:
+    """What the library takes for its client while it makes a request up."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
+        self.client = self
+
+    def set_cookies(self, _url: str, cookies: Mapping[str, str]) -> None:
+        self.kept |= cookies
+
+    def headers_update(self, _headers: Mapping[str, str]) -> None:
+        """Nothing: the engine's class has them."""
+
+
+class Ddgs:
+    """One of the library's engines.
+
+    Args:
+        name: one of `NAMES`.
+    """
+
+    def __init__(self, name: str, web: WebClient, settings: SearchEngineSettings, environ: Mapping[str, str]) -> None:
+        self.name = name
+        self._service = Service(web, settings, base=NAMES[name], environ=environ)
+        self.traits = Traits(
+            timeout_s=settings.timeout_s, cost_usd=settings.cost_usd, about="the web, by its page for browsers"
+        )
+
+    def missing(self) -> str:
+        """The library."""
+        there = importlib.util.find_spec("ddgs") is not None
+        return "" if there else "needs the extra `search`: pip install 'agentorchestra[search]'"
+
+    async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
+        """What it finds, best first."""
+        if problem := self.missing():
+            raise EngineError(problem)
+        engine, path, payload, cookies = await asyncio.to_thread(self._request, query)
+        headers = {"accept": "text/html", **dict(engine.headers_update)}
+        if cookies:
+            headers["cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
+        if engine.search_method == "POST":
+            answer = await self._service.ask("POST", path, form=payload, headers=headers)
+        else:
+            answer = await self._service.ask("GET", path, params=payload, headers=headers)
+        found = await asyncio.to_thread(self._read, engine, answer.text)
+        if not found and "no results" not in answer.text.lower():
+            # An empty list and a puzzle for robots look alike to the library.
+            raise EngineError("answered HTML that is no list of results (it may take us for a robot)")
+        return taken([one for each in found for one in result(*each, query=query)], query)
+
+    def _request(self, query: Query) -> tuple[Any, str, dict[str, str], dict[str, str]]:
+        from ddgs.engines import ENGINES
+
+        kind = ENGINES["text"].get(_THEIRS.get(self.name, self.name))
+        if kind is None:
+            raise EngineError("is not offered by the installed version of ddgs")
+        engine = kind.__new__(kind)  # without its client, which would be made here
+        jar = _Cookies()
+        engine.http_client = jar  # type: ignore[assignment]
+        region = f"{query.region or 'us'}-{query.language or 'en'}"
+        payload = engine.build_payload(query.words, region, "moderate", None, 1)
+        place = urlsplit(engine.search_url)
+        return engine, place.path, {name: str(value) for name, value in payload.items()}, jar.kept
+
+    def _read(self, engine: Any, text: str) -> list[tuple[str, str, str]]:
+        try:
+            listed = engine.post_extract_results(engine.extract_results(text))
+        except Exception as error:  # of lxml, on pages that are none
+            raise EngineError(f"answered HTML that cannot be read ({type(error).__name__})") from None
+        return [(one.title, _unwrapped(one.href), one.body) for one in listed]
+
+
+def _unwrapped(href: str) -> str:
+    """The address behind a link that leads through the engine's own counter."""
+    text = f"https:{href}" if href.startswith("//") else href
+    if "/l/?" in text and "uddg=" in text:
+        return next(iter(parse_qs(urlsplit(text).query).get("uddg", [])), "")
+    return text
+
+
+__all__ = ["NAMES", "Ddgs"]

@@ -1,0 +1,118 @@
+"""The engines that a workspace has: the packaged ones, and those of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from agentorchestra.core.errors import SettingsError
+from agentorchestra.core.settings import SearchEngineSettings, SearchSettings
+from agentorchestra.tools.web.http import WebClient
+from agentorchestra.tools.web.search.archive import Archive
+from agentorchestra.tools.web.search.asked_model import AskedModel
+from agentorchestra.tools.web.search.ddgs import NAMES, Ddgs
+from agentorchestra.tools.web.search.keyed import SERVICES
+from agentorchestra.tools.web.search.local import Local
+from agentorchestra.tools.web.search.tool import Engines
+from agentorchestra.tools.web.search.types import SearchEngine
+from agentorchestra.tools.web.search.wikipedia import Wikipedia
+
+GROUP = "agentorchestra.search_engines"
+"""The entry points of engines: each gives one, from the client of the web, its settings and the environment."""
+
+AUTO = "auto"
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_NOTHING = SearchEngineSettings()
+
+
+def engines_of(
+    settings: SearchSettings,
+    *,
+    folder: Path,
+    near: Path,
+    web: WebClient,
+    environ: Mapping[str, str],
+    given: Sequence[SearchEngine] = (),
+) -> Engines:
+    """The engines that the settings name, and what those lack that cannot be asked.
+
+    Args:
+        settings: of search.
+        folder: the workspace's, where the index of `local` lies.
+        near: what the paths of the settings are relative to.
+        web: asks the services.
+        environ: where their keys are.
+        given: engines of the user's own.
+
+    Raises:
+        SettingsError: for a name that no engine has, or two engines of one name.
+    """
+    makers: dict[str, Any] = {one.name: one for one in SERVICES}
+    makers |= {"wikipedia": Wikipedia, "archive": Archive, "model": AskedModel}
+    makers |= {name: partial(Ddgs, name) for name in NAMES}
+    installed = {one.name: one for one in entry_points(group=GROUP)}
+    own = {_checked(one).name: one for one in given}
+    # The order of `auto`: this machine, one's own, what one has a key for, the rest.
+    known = [
+        "local",
+        *own,
+        *sorted(installed),
+        *(one.name for one in SERVICES),
+        "model",
+        "wikipedia",
+        *NAMES,
+        "archive",
+    ]
+    if len({*known}) < len(known) or len(own) < len(given):
+        twice = next(name for name in known if known.count(name) > 1 or len(own) < len(given))
+        raise SettingsError(f"two search engines are called {twice!r}; give one of them another name")
+    for name in (*settings.engines, *settings.engine):
+        if name not in known and name != AUTO:
+            raise SettingsError(f"search names the engine {name!r}; it can be one of: {AUTO}, {', '.join(known)}")
+
+    def make(name: str) -> SearchEngine:
+        said = settings.engine.get(name, _NOTHING)
+        if name == "local":
+            return Local(folder, settings.folders, said, near=near)
+        if name in own:
+            return own[name]
+        if name in installed:
+            return _checked(installed[name].load()(web, said, environ))
+        made: SearchEngine = makers[name](web, said, environ)
+        return made
+
+    wanted: list[str] = []
+    for name in settings.engines:
+        wanted += known if name == AUTO else [name]
+    made = [make(name) for name in dict.fromkeys(wanted)]
+    lacking = {one.name: one.missing() for one in made if one.missing()}
+    return Engines(
+        ready=tuple(one for one in made if one.name not in lacking),
+        lacking=lacking,
+        choice=settings.choice,
+        most=settings.most,
+        timeout_s=settings.timeout_s,
+    )
+
+
+def _checked(one: Any) -> SearchEngine:
+    if not isinstance(one, SearchEngine) or not _NAME.fullmatch(one.name):
+        raise SettingsError(
+            f"{one!r} is no search engine: it needs a name of lower case letters, digits and '_', traits, "
+            "missing() and search(query, ctx) (docs/web-search.md)"
+        )
+    return one
+
+
+def key_variables(settings: SearchSettings) -> tuple[str, ...]:
+    """The environment variables that hold keys of engines."""
+    theirs = {one.name: one.key_env for one in SERVICES if one.key_env}
+    theirs |= {name: one.key_env for name, one in settings.engine.items() if one.key_env}
+    return tuple(sorted({*theirs.values()}))
+
+
+__all__ = ["GROUP", "engines_of", "key_variables"]

@@ -1,0 +1,203 @@
+"""`local`: full text over the task's files and over folders, copies of sites among them; works without a network.
+
+It is the index of the file tools (tools/files), asked for whole files instead of passages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urljoin
+
+from agentorchestra.core.errors import FileInputError, ToolError, WorkspaceNotWritableError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.settings import SearchEngineSettings, SearchFolder
+from agentorchestra.core.spec import FileRef
+from agentorchestra.tools.files.common import with_index
+from agentorchestra.tools.files.index import Hit, PassageIndex, SlowQueryError, query_words
+from agentorchestra.tools.files.indexing import bring_up
+from agentorchestra.tools.files.keep import keep_files
+from agentorchestra.tools.web.search.asking import of_site, plain
+from agentorchestra.tools.web.search.dates import day_of
+from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
+
+_PASSAGES = 5
+"""That are looked at for each result that is wanted: several may be of one file."""
+
+_HEAD = 65_536
+_TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,500})</title", re.IGNORECASE)
+_CANONICAL = re.compile(r"<link[^>]{0,300}rel=[\"']?canonical[^>]{0,300}>", re.IGNORECASE)
+_HREF = re.compile(r"href=[\"']?([^\"'\s>]{1,500})", re.IGNORECASE)
+_PUBLISHED = (
+    re.compile(
+        r"<meta[^>]{0,200}(?:property|name|itemprop)=[\"']?(?:article:published_time|datepublished|date)[\"']?[^>]{0,200}>",
+        re.IGNORECASE,
+    ),
+    re.compile(r"<time[^>]{0,200}datetime=[^>]{0,200}>", re.IGNORECASE),
+)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A file that is searched."""
+
+    ref: FileRef
+    path: Path
+    name: str
+    base: str = ""
+    given: bool = False
+
+
+class _Files:
+    """What the index wants to know of a run: where its files are, and whom to tell how far it is."""
+
+    def __init__(self, ctx: RunContext[Any], known: Sequence[_Known]) -> None:
+        self._paths = {one.ref.name: one.path for one in known}
+        self.progress = ctx.progress
+
+    def file(self, name: str) -> Path:
+        return self._paths[name]
+
+
+class Local:
+    """The engine.
+
+    Args:
+        folder: of the workspace, where the index and the contents lie.
+        folders: that are searched besides the task's files.
+        near: what their paths are relative to.
+    """
+
+    name = "local"
+
+    def __init__(
+        self, folder: Path, folders: Sequence[SearchFolder], settings: SearchEngineSettings, *, near: Path = Path()
+    ) -> None:
+        self._folder = folder
+        self._near = near
+        self._folders = tuple(folders)
+        self.traits = Traits(
+            frozenset({"local"}),
+            network=False,
+            timeout_s=settings.timeout_s or 90.0,  # the first search reads what is new
+            about="the files of the task and the folders of this machine that the settings name",
+        )
+
+    @property
+    def has_folders(self) -> bool:
+        """Whether there is something to search in every run."""
+        return bool(self._folders)
+
+    def missing(self) -> str:
+        """Nothing: a run may have files."""
+        return ""
+
+    async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
+        """The files with the best passages, each with the passage that fits best."""
+        if not ctx.manifest.files and not self._folders:
+            raise EngineError("has nothing to search: the task has no files, and search.folders names none")
+        if not query_words(query.text):
+            raise ToolError("the query holds no word to search for")
+        with self._kept() as place:
+            known = await asyncio.to_thread(self._known, ctx, place)
+            if query.site:
+                known = [one for one in known if one.base and of_site(one.base, query.site)]
+            files = _Files(ctx, known)
+            seconds = max(1.0, (self.traits.timeout_s or 90.0) * 0.8)
+
+            async def work(index: PassageIndex) -> list[Hit]:
+                await bring_up(files, index, [one.ref for one in known], seconds=seconds)  # type: ignore[arg-type]
+                return await _hits(index, query, [one.ref.sha256 for one in known])
+
+            hits = await with_index(self._folder, work)
+            return await asyncio.to_thread(_results, hits, known, query.limit)
+
+    @contextmanager
+    def _kept(self) -> Iterator[Path]:
+        """A place for names of the folders' contents while they are searched."""
+        if not self._folders:
+            yield self._folder
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="searched-", dir=self._folder) as place:
+            yield Path(place)
+
+    def _known(self, ctx: RunContext[Any], place: Path) -> list[_Known]:
+        known = [_Known(ref, ctx.file(ref.name), ref.name, given=True) for ref in ctx.manifest.files]
+        for number, folder in enumerate(self._folders):
+            source = self._near / folder.path
+            target = place / str(number)
+            try:
+                kept = keep_files([source], self._folder / "files", target, apart=self._folder)
+            except (FileInputError, WorkspaceNotWritableError) as error:
+                raise EngineError(f"cannot read its folder {folder.path}: {error}") from None
+            for ref in kept.refs:
+                below = ref.name.partition("/")[2] or ref.name
+                renamed = ref.model_copy(update={"name": f"{number}//{ref.name}"})
+                known.append(_Known(renamed, target / ref.name, f"{folder.path.rstrip('/')}/{below}", folder.address))
+        return known
+
+
+async def _hits(index: PassageIndex, query: Query, sha256s: Sequence[str]) -> list[Hit]:
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(index.search, query.text, sha256s, query.limit * _PASSAGES, stop)
+    except SlowQueryError:
+        raise EngineError("takes too long: the words are in too many passages; give rarer ones") from None
+    finally:
+        stop.set()
+
+
+def _results(hits: Sequence[Hit], known: Sequence[_Known], limit: int) -> list[SearchResult]:
+    """One result for each file, with its best passage."""
+    by_hash: dict[str, _Known] = {}
+    for one in known:
+        by_hash.setdefault(one.ref.sha256, one)
+    found: dict[str, SearchResult] = {}
+    for hit in hits:
+        if len(found) == limit:
+            break
+        if hit.sha256 not in found:
+            found[hit.sha256] = _result(hit, by_hash[hit.sha256])
+    return list(found.values())
+
+
+def _result(hit: Hit, known: _Known) -> SearchResult:
+    head = ""
+    if known.ref.media_type in ("text/html", "application/xhtml+xml"):
+        with known.path.open("rb") as file:
+            head = file.read(_HEAD).decode("utf-8", "replace")
+    title = _TITLE.search(head)
+    day = next((day for one in _PUBLISHED if (match := one.search(head)) and (day := day_of(match[0]))), None)
+    return SearchResult(
+        title=plain(unescape(title[1])) if title else known.name,
+        address=_address(known, head),
+        snippet=plain(hit.text, 1_000),
+        date=day,
+        place=hit.place or None,
+    )
+
+
+def _address(known: _Known, head: str) -> str:
+    """Where a file is read: by its name, or at the site that it is a copy of."""
+    if not known.base:
+        return known.name
+    base = known.base.rstrip("/") + "/"
+    said = _CANONICAL.search(head)
+    href = _HREF.search(said[0]) if said else None
+    address = str(urljoin(base, href[1])) if href is not None else ""
+    if address.startswith(base):
+        return address
+    below = known.ref.name.partition("//")[2].partition("/")[2]
+    return base + quote(re.sub(r"(^|/)index\.html?$", r"\1", below), safe="/")
+
+
+__all__ = ["Local"]

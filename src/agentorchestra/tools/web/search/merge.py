@@ -1,0 +1,137 @@
+"""Many lists become one: the same page under different spellings is one result, and what several list comes first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from agentorchestra.tools.web.search.types import SearchResult, Source
+
+_K = 60
+"""Of reciprocal rank fusion: how little the first places count more than the next."""
+
+_TRACKING = re.compile(
+    r"(utm_\w+|ga_\w+|gclid|gclsrc|dclid|gbraid|wbraid|fbclid|msclkid|yclid|twclid|ttclid|li_fat_id|igshid|igsh|mc_[ce]id"
+    r"|_hs(enc|mi)|mkt_tok|vero_id|spm|scm|oly_\w+_id|ref_src|ref_url|referrer|cmpid|ncid|sr_share|share_\w+|amp|output)",
+    re.IGNORECASE,
+)
+_MEANT = {"amp": {"", "1", "true"}, "output": {"amp"}}
+"""Parameters that are only noise with these values."""
+
+_INDEX = re.compile(r"/(index|default)\.(html?|php|aspx?)$", re.IGNORECASE)
+_OTHER_HOSTS = re.compile(r"^(www\d?|m|mobile|amp|wap|touch)\.(?=[^.]+\.)")
+
+
+def page_key(address: str) -> str:
+    """What two spellings of one page have in common; no address to read.
+
+    Without scheme, `www.`, mobile and AMP hosts and paths, default ports, tracking parameters, fragments (those that a
+    page's own code reads as an address, `#!/...`, stay), index files and slashes at the end; escapes resolved and
+    parameters in order.
+    """
+    from url_normalize import url_normalize
+
+    text = address.strip()
+    if not re.match(r"https?://", text, re.IGNORECASE):
+        return text
+    try:
+        parts = urlsplit(url_normalize(text) or text)
+        host, port = parts.hostname or "", parts.port
+    except (ValueError, UnicodeError):
+        return text
+    if re.fullmatch(r"[\w.-]+\.cdn\.ampproject\.org", host) or (
+        host.endswith("google.com") and parts.path.startswith("/amp/")
+    ):
+        return _unpacked(parts.path) or text
+    host = _OTHER_HOSTS.sub("", host)
+    # The mobile pages of Wikipedia: en.m.wikipedia.org.
+    host = re.sub(r"^([a-z-]{2,12})\.m\.(?=wiki)", r"\1.", host)
+    place = host if port in (None, 80, 443) else f"{host}:{port}"
+    path = _INDEX.sub("/", parts.path)
+    path = re.sub(r"^/(amp|m|mobile)(?=/.)|/(amp|amp\.html)/?$|\.amp(?=\.html$|$)", "", path).rstrip("/")
+    query = sorted(pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not _is_tracking(*pair))
+    fragment = f"#{parts.fragment}" if parts.fragment.startswith(("!", "/")) else ""
+    return f"{place}{path}{'?' if query else ''}{urlencode(query)}{fragment}"
+
+
+def _is_tracking(name: str, value: str) -> bool:
+    meant = _MEANT.get(name.lower())
+    return bool(_TRACKING.fullmatch(name)) and (meant is None or value.lower() in meant)
+
+
+def _unpacked(path: str) -> str:
+    """The page behind `/c/s/example.org/news/` of an AMP cache."""
+    match = re.match(r"/(?:amp/|[cv]/)(?:s/)?([\w-]+(?:\.[\w-]+)+/?.*)", path)
+    return page_key(f"https://{match[1]}") if match else ""
+
+
+def merged(lists: Mapping[str, Sequence[SearchResult]]) -> list[SearchResult]:
+    """One list by reciprocal rank fusion: a result's score is the sum of 1 / (60 + rank) over the engines.
+
+    Title, address and snippet are those of the engine that ranks it best; a date is taken from whoever knows one.
+
+    Args:
+        lists: what each engine listed, best first.
+    """
+    found: dict[str, list[tuple[int, str, SearchResult]]] = {}
+    for engine, results in lists.items():
+        seen: set[str] = set()
+        for one in results:
+            key = page_key(one.address)
+            if key not in seen:  # the same page twice in one list counts once
+                seen.add(key)
+                found.setdefault(key, []).append((len(seen), engine, one))
+    scored: list[tuple[float, int, SearchResult]] = []
+    for order, listed in enumerate(found.values()):
+        best = min(listed, key=lambda each: each[0])[2]
+        sources = tuple(Source(engine=engine, rank=rank) for rank, engine, _ in listed)
+        known = next((each.date for _, _, each in sorted(listed, key=lambda it: it[0]) if each.date), None)
+        snippet = best.snippet or next((each.snippet for _, _, each in listed if each.snippet), "")
+        place = best.place or next((each.place for _, _, each in listed if each.place), None)
+        # What has a copy in an archive is that copy: it is found as such.
+        archived = next(((e.archived, e.archived_date) for _, _, e in listed if e.archived), (None, None))
+        update = {
+            "sources": sources,
+            "date": known,
+            "snippet": snippet,
+            "place": place,
+            "archived": archived[0],
+            "archived_date": archived[1],
+        }
+        score = sum(1 / (_K + rank) for rank, _, _ in listed)
+        scored.append((-score, order, best.model_copy(update=update)))
+    return [one for _, _, one in sorted(scored, key=lambda each: each[:2])]
+
+
+def first(results: Sequence[SearchResult], limit: int) -> list[SearchResult]:
+    """The first results, among them the best one of each engine: several that list the same do not drown another."""
+    best: dict[str, tuple[int, int]] = {}
+    for at, one in enumerate(results):
+        for source in one.sources:
+            best[source.engine] = min(best.get(source.engine, (source.rank, at)), (source.rank, at))
+    wanted = sorted({at for _, at in best.values()})[:limit]
+    for at in range(len(results)):
+        if len(wanted) >= limit:
+            break
+        if at not in wanted:
+            wanted.append(at)
+    return [results[at] for at in sorted(wanted)]
+
+
+def between(
+    results: Sequence[SearchResult], since: date | None, until: date | None
+) -> tuple[list[SearchResult], int, int]:
+    """Those that may lie between two days, how many do not, and how many have no known day."""
+    if since is None and until is None:
+        return list(results), 0, 0
+    kept = [one for one in results if one.date is None or _lies(one.date, since, until)]
+    return kept, len(results) - len(kept), sum(one.date is None for one in kept)
+
+
+def _lies(day: str, since: date | None, until: date | None) -> bool:
+    return (since is None or day >= since.isoformat()) and (until is None or day <= until.isoformat())
+
+
+__all__ = ["between", "first", "merged", "page_key"]

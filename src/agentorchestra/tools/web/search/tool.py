@@ -1,0 +1,348 @@
+"""`search` and `archived_page`: what agents are given.
+
+`search` chooses engines, asks them at the same time, each as an effect of its own, and makes one list of what they
+found. The engines are tools behind it that nobody is offered: the door logs, judges, bounds and pays each of them, and
+a replay asks none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Annotated, Any
+
+from pydantic import Field, JsonValue, TypeAdapter
+
+from agentorchestra.core.effects import Outcome
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.runtime.arguments import INSIDE
+from agentorchestra.tea.handlers import effect_for
+from agentorchestra.tea.tool import EffectName, Tool, ToolResult, tool
+from agentorchestra.tea.transformations.base import Carried
+from agentorchestra.tools.web.search.archive import Archive
+from agentorchestra.tools.web.search.choose import by_model, by_rules, language_of, named
+from agentorchestra.tools.web.search.local import Local
+from agentorchestra.tools.web.search.merge import between, first, merged
+from agentorchestra.tools.web.search.types import (
+    MOST_RESULTS,
+    EngineError,
+    Query,
+    SearchEngine,
+    SearchResult,
+    query_of,
+)
+
+COPIES = 3
+"""Results for which a copy of the wanted day is looked for in the archive."""
+
+_SHOWN = 12_000
+"""Characters of the snippets of one answer together."""
+
+_RESULTS: TypeAdapter[list[SearchResult]] = TypeAdapter(list[SearchResult])
+
+# What goes to the one engine a tool was made for chooses no host, whatever it says.
+_Sought = Annotated[str, Field(json_schema_extra={"format": INSIDE})]
+
+
+@dataclass(frozen=True)
+class Engines:
+    """The engines of a workspace.
+
+    Attributes:
+        ready: those that can be asked, in the order of the settings.
+        lacking: the others, and what each lacks.
+        choice: who chooses among them: `rules` or `model`.
+        most: that are asked for one question.
+        timeout_s: of those that say nothing themselves.
+    """
+
+    ready: tuple[SearchEngine, ...]
+    lacking: Mapping[str, str]
+    choice: str = "rules"
+    most: int = 5
+    timeout_s: float = 10.0
+
+    @property
+    def by_name(self) -> dict[str, SearchEngine]:
+        """Those that can be asked."""
+        return {one.name: one for one in self.ready}
+
+
+def search_tools(engines: Engines) -> tuple[Tool[..., Any], ...]:
+    """`search`, and `archived_page` where the archive may be asked; nothing without engines."""
+    if not engines.ready:
+        return ()
+    asking = {one.name: _engine_tool(one, engines.timeout_s) for one in engines.ready}
+    archive = next((one for one in engines.ready if isinstance(one, Archive)), None)
+    copies = _archive_tool(archive, engines.timeout_s) if archive is not None else None
+    choosing = _choice_tool(engines)
+    found = _search_tool(engines, asking, choosing, copies)
+    behind = (*asking.values(), choosing)
+    found.backed_by(Carried(tools=behind), uses=[one.name for one in (*behind, *([copies] if copies else []))])
+    return (found, *([copies] if copies else []))
+
+
+def _search_tool(
+    engines: Engines,
+    asking: Mapping[str, Tool[..., Any]],
+    choosing: Tool[..., Any],
+    copies: Tool[..., Any] | None,
+) -> Tool[..., Any]:
+    listed = "; ".join(f"{one.name} ({one.traits.about})" if one.traits.about else one.name for one in engines.ready)
+
+    async def search(
+        ctx: RunContext[Any],
+        query: str,
+        limit: int = 8,
+        since: str | None = None,
+        until: str | None = None,
+        language: str | None = None,
+        region: str | None = None,
+        site: str | None = None,
+        engines: list[str] | None = None,
+    ) -> ToolResult:
+        """Search.
+
+        Args:
+            query: A few words, as for any search engine.
+            limit: How many results at most, 1 to 50.
+            since: Only what was published on this day or later: "2024-01-31", "2024-01" or "2024".
+            until: Only what was published on this day or earlier. For a day in the past, earlier versions of articles
+                and copies in an archive are found too.
+            language: Two letters, e.g. "en" or "zh"; by default any.
+            region: The two letters of a country, e.g. "de".
+            site: Only pages of this host, e.g. "docs.python.org".
+            engines: Ask these and no others; by default those that fit the question are chosen.
+        """
+        given = {"since": since, "until": until, "language": language, "region": region, "site": site}
+        wanted = query_of(query, limit=limit, now=ctx.now, **given)
+        asked: dict[str, JsonValue] = {name: value for name, value in given.items() if value}
+        return await _Searching(ctx, wanted, {"query": query, **asked}, asking, copies).run(choosing, engines)
+
+    return tool(
+        effect="composite",
+        cut=False,
+        description=(
+            "Search the web, archives and files with several engines at the same time; one list of what they found, "
+            "best first, each with its address, date and the engines that listed it. Engines that failed are named. "
+            f"The engines: {listed}."
+        ),
+    )(search)
+
+
+@dataclass
+class _Searching:
+    """One search."""
+
+    ctx: Any
+    wanted: Query
+    asked: dict[str, JsonValue]
+    asking: Mapping[str, Tool[..., Any]]
+    copies: Tool[..., Any] | None
+
+    async def run(self, choosing: Tool[..., Any], engines: Sequence[str] | None) -> ToolResult:
+        chosen = await self._chosen(choosing, engines)
+        limit: dict[str, JsonValue] = {"limit": min(MOST_RESULTS, max(10, self.wanted.limit))}
+        outcomes = await self._all([(self.asking[name], {**self.asked, **limit}) for name in chosen])
+        lists: dict[str, list[SearchResult]] = {}
+        failed: dict[str, str] = {}
+        for name, outcome in zip(chosen, outcomes, strict=True):
+            if outcome.ok:
+                lists[name] = _RESULTS.validate_python(outcome.value)
+            else:
+                failed[name] = _why(outcome, self.asking[name])
+        if not lists:
+            said = "; ".join(f"{name} {why}" for name, why in failed.items())
+            raise ToolError(f"No search engine gave results: {said}")
+        results, outside, undated = between(merged(lists), self.wanted.since, self.wanted.until)
+        results = await self._with_copies(first(results, self.wanted.limit))
+        return ToolResult(content=_shown(results, chosen, lists, failed, outside, undated))
+
+    async def _chosen(self, choosing: Tool[..., Any], engines: Sequence[str] | None) -> dict[str, str]:
+        """The decision which engines are asked: an effect, so that the log has it and a fork can change it."""
+        asked: dict[str, JsonValue] = {**self.asked}
+        if engines:
+            asked["engines"] = [*engines]
+        (outcome,) = await self._all([(choosing, asked)])
+        if not outcome.ok or not isinstance(outcome.value, dict):
+            raise ToolError(outcome.error or "no search engine was chosen")
+        chosen = {name: str(why) for name, why in outcome.value.items() if name in self.asking}
+        if not chosen:
+            raise ToolError("No search engine fits this search; name engines to be asked.")
+        return chosen
+
+    async def _with_copies(self, results: list[SearchResult]) -> list[SearchResult]:
+        """For a day in the past: the first results with their copies of that day."""
+        until = self.wanted.until
+        if self.copies is None or until is None or self.wanted.now is None or until >= self.wanted.now.date():
+            return results
+        places = [
+            at for at, one in enumerate(results) if one.address.startswith(("http://", "https://")) and not one.archived
+        ][:COPIES]
+        day = until.isoformat()
+        outcomes = await self._all([(self.copies, {"address": results[at].address, "date": day}) for at in places])
+        for at, outcome in zip(places, outcomes, strict=True):
+            if outcome.ok and isinstance(outcome.value, dict):
+                found = SearchResult.model_validate(outcome.value)
+                copy = {"archived": found.address, "archived_date": found.date}
+                results[at] = results[at].model_copy(update=copy)
+        return results
+
+    async def _all(self, calls: Sequence[tuple[Tool[..., Any], dict[str, JsonValue]]]) -> list[Outcome]:
+        if not calls:
+            return []
+        effects = [
+            effect_for(one, arguments, role=self.ctx.role, provenance=self.ctx.provenance) for one, arguments in calls
+        ]
+        outcomes: list[Outcome] = await self.ctx.perform_all(effects)
+        return outcomes
+
+
+def _why(outcome: Outcome, one: Tool[..., Any]) -> str:
+    if outcome.status == "timeout":
+        return f"did not answer in {one.timeout_s:g} s"
+    return outcome.error or f"ended as {outcome.status}"
+
+
+def _shown(
+    results: Sequence[SearchResult],
+    chosen: Mapping[str, str],
+    lists: Mapping[str, Sequence[SearchResult]],
+    failed: Mapping[str, str],
+    outside: int,
+    undated: int,
+) -> dict[str, JsonValue]:
+    """What the agent reads."""
+    room = max(120, _SHOWN // max(1, len(results)))
+    listed: list[JsonValue] = []
+    for one in results:
+        row = one.model_dump(mode="json", exclude_none=True)
+        row["snippet"] = one.snippet if len(one.snippet) <= room else f"{one.snippet[: room - 1]}…"
+        row["sources"] = {source.engine: source.rank for source in one.sources}
+        listed.append(row)
+    notes: list[JsonValue] = []
+    if not results:
+        notes.append("Nothing was found.")
+    if outside:
+        notes.append(f"{outside} results outside of the days that were asked for are left out.")
+    if undated:
+        notes.append(f"Of {undated} results it is not known when they were published.")
+    asked: dict[str, JsonValue] = {
+        name: f"{len(lists[name])} results; {why}" if name in lists else f"failed; {why}"
+        for name, why in chosen.items()
+    }
+    shown: dict[str, JsonValue] = {"results": listed, "engines": asked}
+    if failed:
+        shown["failed"] = dict(failed)
+    if notes:
+        shown["notes"] = notes
+    return shown
+
+
+# -- what is behind it -------------------------------------------------------------------------------------------------
+
+
+def _engine_tool(engine: SearchEngine, timeout_s: float) -> Tool[..., Any]:
+    """An engine as a tool: with its own limit of time, cost and tags."""
+    traits = engine.traits
+    effect: tuple[EffectName, ...] = ("read", "network") if traits.network else ("read",)
+
+    async def ask(
+        ctx: RunContext[Any],
+        query: _Sought,
+        limit: int = 10,
+        since: _Sought | None = None,
+        until: _Sought | None = None,
+        language: _Sought | None = None,
+        region: _Sought | None = None,
+        site: _Sought | None = None,
+    ) -> ToolResult:
+        """Ask one search engine."""
+        wanted = query_of(
+            query, limit=limit, since=since, until=until, language=language, region=region, site=site, now=ctx.now
+        )
+        found = _listed(await engine.search(replace(wanted, language=language_of(wanted)), ctx))
+        return ToolResult(content=[one.model_dump(mode="json", exclude_none=True) for one in found[:MOST_RESULTS]])
+
+    return tool(
+        effect="composite" if traits.composite else effect,
+        name=f"search_{engine.name}",
+        description=f"Search with {engine.name}: {traits.about or 'an engine of this workspace'}.",
+        timeout_s=traits.timeout_s or timeout_s,
+        max_cost_usd=traits.cost_usd,
+        cut=False,
+    )(ask)
+
+
+def _listed(found: Any) -> list[SearchResult]:
+    """What an engine gave, which may be anybody's code."""
+    if not isinstance(found, list) or not all(isinstance(one, SearchResult) for one in found):
+        raise EngineError(f"gave {type(found).__name__} in place of a list of SearchResult")
+    return found
+
+
+def _choice_tool(engines: Engines) -> Tool[..., Any]:
+    ready, lacking = engines.by_name, engines.lacking
+    folders = any(isinstance(one, Local) and one.has_folders for one in engines.ready)
+    choice, most = engines.choice, engines.most
+
+    async def choose_search_engines(
+        ctx: RunContext[Any],
+        query: str,
+        since: str | None = None,
+        until: str | None = None,
+        language: str | None = None,
+        region: str | None = None,
+        site: str | None = None,
+        engines: list[str] | None = None,
+    ) -> dict[str, str]:
+        """Choose the search engines for a question; each with the reason."""
+        if engines:
+            return named(engines, ready, lacking)
+        wanted = query_of(query, since=since, until=until, language=language, region=region, site=site, now=ctx.now)
+        wanted = replace(wanted, language=language_of(wanted))
+        files = folders or bool(ctx.manifest.files)
+        usable = [one for one in ready.values() if files or "local" not in one.traits.strengths]
+        chosen = by_rules(wanted, usable, files=files, most=most)
+        if choice == "model" and len(usable) > 1:
+            try:
+                return await by_model(wanted, usable, ctx, today=ctx.now.date(), most=most)
+            except ToolError as error:
+                return {name: f"{why} (by rules: {error})" for name, why in chosen.items()}
+        return chosen
+
+    return tool(effect="composite" if choice == "model" else "pure", cut=False)(choose_search_engines)
+
+
+def _archive_tool(archive: Archive, timeout_s: float) -> Tool[..., Any]:
+    async def archived_page(ctx: RunContext[Any], address: _Sought, date: _Sought) -> ToolResult:
+        """Find the copy of a page that an archive made on a day or last before it (if there is none, the next one).
+
+        Read the copy with `fetch`.
+
+        Args:
+            address: The address of the page.
+            date: The day, e.g. "2015-06-30".
+        """
+        wanted = query_of(address, until=date, now=ctx.now)
+        day = wanted.until
+        if day is None:
+            raise ToolError("date is empty; give the day, e.g. '2015-06-30'.")
+        return _copy(await archive.copy_of(wanted.text, day), day)
+
+    return tool(effect=("read", "network"), timeout_s=archive.traits.timeout_s or timeout_s)(archived_page)
+
+
+def _copy(found: SearchResult | None, day: date) -> ToolResult:
+    if found is None:
+        # Not the address: what stands in a result counts as received.
+        raise ToolError("The archive has no copy of this page.")
+    shown = found.model_dump(mode="json", exclude_none=True)
+    if found.date and found.date > day.isoformat():
+        shown["snippet"] = f"There is no copy of {day} or before: this one is from {found.date}."
+    return ToolResult(content=shown)
+
+
+__all__ = ["Engines", "search_tools"]
