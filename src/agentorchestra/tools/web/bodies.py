@@ -45,28 +45,35 @@ class _Zlib:
 
     def __init__(self, coding: str) -> None:
         self._gzip = coding == "gzip"
-        self._d: Any = zlib.decompressobj(16 + zlib.MAX_WBITS) if self._gzip else None
+        self._d: Any = None
+        self._held = b""
+        self._ended = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        if not data:
-            return
-        if self._d is None:
-            # A zlib header is two bytes that are a multiple of 31 and name the method 8.
-            whole = len(data) > 1 and data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
-            self._d = zlib.decompressobj(zlib.MAX_WBITS if whole else -zlib.MAX_WBITS)
-        while data:
+        data = self._held + data
+        self._held = b""
+        while data and not self._ended:
+            if self._d is None or self._d.eof:
+                if len(data) < 2:
+                    self._held = data  # how it goes on is told by two bytes
+                    return
+                if self._d is not None and not (self._gzip and data.startswith(b"\x1f\x8b")):
+                    self._ended = True  # padding behind the end is no content
+                    return
+                self._d = self._begun(data)  # gzip files may follow each other
             yield self._d.decompress(data, _STEP)
-            if self._d.eof:
-                data = self._d.unused_data
-                if not (self._gzip and data.startswith(b"\x1f\x8b")):
-                    return  # padding behind the end is no content
-                self._d = zlib.decompressobj(16 + zlib.MAX_WBITS)  # gzip members may follow each other
-            else:
-                data = self._d.unconsumed_tail
+            data = self._d.unused_data if self._d.eof else self._d.unconsumed_tail
+
+    def _begun(self, data: bytes) -> Any:
+        if self._gzip:
+            return zlib.decompressobj(16 + zlib.MAX_WBITS)
+        # A zlib header is two bytes that are a multiple of 31 and name the method 8; some servers leave it out.
+        whole = data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
+        return zlib.decompressobj(zlib.MAX_WBITS if whole else -zlib.MAX_WBITS)
 
     @property
     def complete(self) -> bool:
-        return self._d is None or bool(self._d.eof)
+        return bool(self._d.eof) if self._d is not None else not self._held
 
 
 class _Brotli:
@@ -74,10 +81,11 @@ class _Brotli:
         self._d = importlib.import_module("brotli").Decompressor()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        yield self._d.process(data, output_buffer_limit=_STEP)
-        while not self._d.can_accept_more_data():
-            piece = self._d.process(b"", output_buffer_limit=_STEP)
-            if not piece:
+        # It holds back output beyond the limit also where it says that it would take more input.
+        while not self._d.is_finished():
+            piece = self._d.process(data, output_buffer_limit=_STEP)
+            data = b""
+            if not piece and self._d.can_accept_more_data():
                 return
             yield piece
 
