@@ -28,6 +28,7 @@ import os
 import re
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -75,6 +76,12 @@ def world_folder(run_folder: Path, world: str) -> Path:
         return run_folder / "environments" / MAIN
     mark = hashlib.sha256(world.encode()).hexdigest()[:12]
     return run_folder / "environments" / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', world)[:60]}-{mark}"
+
+
+@cache
+def rules_text(name: str) -> str:
+    """The rules of a packaged environment, for the prompt: state, vision, interaction (000, app. H)."""
+    return (Path(__file__).parent / "rules" / f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 class FolderGround:
@@ -281,4 +288,4 @@ class FolderEnvironment(ActionEnvironment):
         await self._stands_on.restore(data)
 
 
-__all__ = ["FILES", "FOLDER", "MAIN", "FolderEnvironment", "FolderGround", "world_folder"]
+__all__ = ["FILES", "FOLDER", "MAIN", "FolderEnvironment", "FolderGround", "rules_text", "world_folder"]

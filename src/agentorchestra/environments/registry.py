@@ -13,6 +13,7 @@ from agentorchestra.core.settings import Settings
 from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
 
 PACKAGED: Mapping[str, str] = {
+    "files": "agentorchestra.environments.files:FilesEnvironment",
     "git": "agentorchestra.environments.git:Git",
     "github": "agentorchestra.environments.github:GitHub",
 }

@@ -75,6 +75,9 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
             name = request["member"][-1]
         if mode == "member":
             return {}, data
+        if mode == "unpack":
+            listed, data = importlib.import_module("formats.archives").unpack_all(job, data, name)
+            return listed, data
         if mode in ("media", "frames"):
             media = importlib.import_module("formats.media")
             media_type = importlib.import_module("formats.sniff").sniff(data, name)

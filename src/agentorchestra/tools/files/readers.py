@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from agentorchestra.core.errors import FileInputError
 from agentorchestra.tools.files.documents import (
@@ -102,6 +104,30 @@ async def member_bytes(path: Path, member: Sequence[str], limits: Limits = LIMIT
     """
     _, data = await run_async(Request(path, "member", member), limits)
     return data
+
+
+class Unpacked(NamedTuple):
+    """A file or folder of an archive; its name is as the archive has it, which may be anything."""
+
+    name: str
+    data: bytes
+    folder: bool = False
+    executable: bool = False
+
+
+async def unpacked(path: Path, limits: Limits = LIMITS) -> tuple[list[Unpacked], list[str]]:
+    """All that an archive holds, one level deep, and what of it was left out: links, devices, paths that lead out.
+
+    Raises:
+        FileInputError: if it is none, is broken or encrypted, or unpacks to too much.
+    """
+    bounds = replace(limits, unpacked_bytes=min(limits.unpacked_bytes, limits.output_bytes // 2))
+    result, data = await run_async(Request(path, "unpack"), bounds)
+    found, at = [], 0
+    for one in result["members"]:
+        found.append(Unpacked(one["name"], data[at : at + one["size"]], one["folder"], one["executable"]))
+        at += one["size"]
+    return found, list(result["notes"])
 
 
 async def video_frames(

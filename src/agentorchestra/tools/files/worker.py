@@ -53,7 +53,7 @@ class Limits:
 
 LIMITS = Limits()
 
-Mode = Literal["check", "read", "media", "frames", "member", "shape", "page"]
+Mode = Literal["check", "read", "media", "frames", "member", "unpack", "shape", "page"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Request:
 
     Attributes:
         mode: look whether the file can be read, read it, read it as a page of the web, describe a recording, take
-            frames of it, give a member, or a medium in the form in which models take it.
+            frames of it, give a member, or all that an archive holds, or a medium in the form in which models take it.
         member: the names of the parts that lead to a member; none for the file itself.
         at: seconds at which frames are taken.
         count: frames that are taken evenly, when `at` is empty.
@@ -255,6 +255,7 @@ def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
         "no_text": f"holds nothing that can be read: {detail}; give a document with content.",
         "no_frames": f"gives no frames: {detail}.",
         "no_member": f"has no member {detail!r}.",
+        "no_archive": "is no zip or tar archive and no compressed file; there is nothing to unpack.",
         "medium": f"cannot be looked at or listened to: {detail}.",
         "extra_reading": "is HTML, which needs the extra `reading` to be read: pip install 'agentorchestra[reading]'.",
         "extra": f"needs {detail} to be read, which is not installed: pip install 'agentorchestra[files]'.",

@@ -231,6 +231,93 @@ def unpacked_name(name: str) -> str:
     return name
 
 
+def unpack_all(job: Job, data: bytes, name: str) -> tuple[dict[str, Any], bytes]:
+    """Every file of an archive, one level deep: their names and sizes, what was left out, and their bytes in order.
+
+    Raises:
+        Refused: for what is no archive, is broken or encrypted as a whole, or unpacks to more than may be.
+    """
+    media_type = sniff(data, name)
+    if media_type in UNPACKERS:
+        data = unpack(job, data, media_type)
+        stem = unpacked_name(name)
+        name = stem if stem != name else f"{name}.unpacked"
+        if sniff(data, name) != "application/x-tar":
+            member = {"name": name.rpartition("/")[2], "size": len(data), "folder": False, "executable": False}
+            return {"members": [member], "notes": []}, data
+        media_type = "application/x-tar"
+    if media_type == "application/x-tar":
+        return _unpacked(job, _tar_members(data))
+    try:
+        archive = open_zip(data)
+    except Refused:
+        raise Refused("no_archive") from None
+    with archive:  # office documents are zip archives too
+        check_zip(job, archive)
+        return _unpacked(job, _zip_members(job, archive))
+
+
+Member = tuple[str, str, bool, bool, Callable[[Job], bytes]]
+"""Name, why it is left out ("" if it is not), whether it is a folder, whether it may be executed, its bytes."""
+
+
+def _zip_members(job: Job, archive: zipfile.ZipFile) -> Iterator[Member]:
+    for info in archive.infolist():
+        mode = info.external_attr >> 16
+        kind = "a link" if stat.S_ISLNK(mode) else "a device" if _is_special(mode) else ""
+        read = lambda job, info=info: read_member(job, archive, info)  # noqa: E731
+        yield info.filename, kind, info.is_dir(), bool(mode & 0o100), read
+
+
+def _tar_members(data: bytes) -> Iterator[Member]:
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+            for info in archive:
+                kind = "a link" if info.issym() or info.islnk() else ""
+                kind = kind or ("" if info.isreg() or info.isdir() else "a device")
+
+                def read(job: Job, info: tarfile.TarInfo = info) -> bytes:
+                    file = archive.extractfile(info)
+                    assert file is not None
+                    with file:
+                        found = _bounded(job, file)
+                    if len(found) != info.size:
+                        raise Refused("archive", "it is cut off")
+                    return found
+
+                yield info.name, kind, info.isdir(), bool(info.mode & 0o100), read
+    except _BROKEN as error:
+        raise Refused("archive", one_line(str(error))) from None
+
+
+def _unpacked(job: Job, members: Iterator[Member]) -> tuple[dict[str, Any], bytes]:
+    listed: list[dict[str, Any]] = []
+    notes: list[str] = []
+    held = io.BytesIO()
+    for name, kind, folder, executable, read in members:
+        job.spend_member()
+        reason = kind or ("a path out of the archive" if _leaves(name) else "")
+        if reason:
+            if len(notes) < _MOST_NOTES:
+                notes.append(f"{one_line(name)} is {reason} and was left out")
+            continue
+        data = b""
+        if not folder:
+            try:
+                data = read(job)
+            except Refused as error:
+                if error.code in ("unpacked", "members", "ratio", "archive"):
+                    raise
+                if len(notes) < _MOST_NOTES:
+                    notes.append(f"{one_line(name)} was left out: {reason_of(error)}")
+                continue
+        held.write(data)
+        listed.append({"name": name, "size": len(data), "folder": folder, "executable": executable})
+    if not listed:
+        raise Refused("archive_empty", "; ".join(notes[:3]))
+    return {"members": listed, "notes": notes}, held.getvalue()
+
+
 def member_of(job: Job, data: bytes, name: str, path: list[str]) -> bytes:
     """The bytes of a member, by the names of the parts that lead to it.
 
