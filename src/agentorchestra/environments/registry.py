@@ -16,6 +16,7 @@ PACKAGED: Mapping[str, str] = {
     "files": "agentorchestra.environments.files:FilesEnvironment",
     "git": "agentorchestra.environments.git:Git",
     "github": "agentorchestra.environments.github:GitHub",
+    "terminal": "agentorchestra.environments.terminal:Terminal",
 }
 """Name -> `module:class`. A class that has the class method `packaged(parts)` is made by it."""
 

@@ -40,12 +40,13 @@ def action_effect(
     composite = is_composite(environment) and not looks
     asked: dict[str, Any] = {"action": action} if looks else {"action": action, "arguments": dict(arguments)}
     mutates = not looks and environment.mutates(action)
+    again = mutates and is_repeatable(environment, action)
     return Effect(
         kind=EffectKind.INVOKE_ACTION,
         component=f"{environment.name}@{environment.version}",
         content_hash=environment.content_hash,
         arguments=asked,
-        mode=Mode.COMPOSITE if composite else Mode.ONCE if mutates else Mode.REPEATABLE,
+        mode=Mode.COMPOSITE if composite else Mode.ONCE if mutates and not again else Mode.REPEATABLE,
         tags=frozenset({Tag.READ}) if looks else action_tags(environment, action),
         role=role,
         provenance=provenance,
@@ -58,6 +59,13 @@ def action_effect(
 def is_composite(environment: Environment) -> bool:
     """Whether an environment's actions perform effects of their own, and do nothing else (`composite = True`)."""
     return bool(getattr(environment, "composite", False))
+
+
+def is_repeatable(environment: Environment, action: str) -> bool:
+    """Whether an action that changes the state is performed again after a crash: on the state that was recorded last,
+    which is all it touches (`repeatable(action)`)."""
+    repeatable = getattr(environment, "repeatable", None)
+    return environment.branching == "snapshot" and repeatable is not None and bool(repeatable(action))
 
 
 def action_tags(environment: Environment, action: str) -> frozenset[Tag]:
@@ -82,4 +90,4 @@ def tool_result(outcome: Outcome) -> ToolResult:
     )
 
 
-__all__ = ["action_effect", "action_tags", "is_composite", "tool_result"]
+__all__ = ["action_effect", "action_tags", "is_composite", "is_repeatable", "tool_result"]

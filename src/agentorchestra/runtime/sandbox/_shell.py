@@ -30,9 +30,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agentorchestra.runtime.sandbox._jobs import Jobs, Log
     from agentorchestra.runtime.sandbox._keeping import Kept, restoring
     from agentorchestra.runtime.sandbox._supervisor import CHUNK, HERE, Lines, encoded, limited, say
 else:  # inside there is nothing but the files beside this one
+    from _jobs import Jobs, Log
     from _keeping import Kept, restoring
     from _supervisor import CHUNK, HERE, Lines, encoded, limited, say
 
@@ -40,34 +42,11 @@ CONTROL = 199
 """Where the shell says that a command is done."""
 
 AFTER = f'\\builtin . {shlex.quote(HERE)}/_after.sh "$?"'
-LOG_BYTES = 200_000
-RUNNING_JOBS = 32
-ENDED_JOBS = 32
 INTERRUPT_S = 1.0
 """How long a command that is to end may take after the interrupt."""
 SETTLE_S = 5.0
 """How long a new shell may take to be ready."""
 PRCTL_SUBREAPER, PRCTL_DUMPABLE = 36, 4
-
-
-class Log:
-    """The beginning and the end of an output."""
-
-    def __init__(self) -> None:
-        self.head, self.tail, self.size = bytearray(), bytearray(), 0
-
-    def add(self, data: bytes) -> None:
-        self.size += len(data)
-        half = LOG_BYTES // 2
-        room = max(0, half - len(self.head))
-        self.head += data[:room]
-        self.tail += data[room:]
-        if len(self.tail) > 2 * half:
-            del self.tail[:-half]
-
-    def message(self) -> dict[str, Any]:
-        tail = bytes(self.tail[-(LOG_BYTES // 2) :])
-        return {"head": encoded(bytes(self.head)), "tail": encoded(tail), "size": self.size}
 
 
 class Command:
@@ -85,30 +64,6 @@ class Command:
         self.paths: list[str] = []
 
 
-class Job:
-    """Something in the background: started as such, or left by a command."""
-
-    def __init__(self, number: int, text: str, group: int, log: Log, child: subprocess.Popen[bytes] | None) -> None:
-        self.number, self.text, self.group, self.log, self.child = number, text, group, log, child
-        self.reader = -1
-        self.flooded = False
-        self.code: int | None = None
-        self.over = False
-
-    def look(self) -> None:
-        if self.over:
-            return
-        if self.child is not None:
-            self.code = self.child.poll()
-            self.over = self.code is not None
-        else:
-            self.over = not alive(self.group)
-
-    def message(self) -> dict[str, Any]:
-        ended = "flood" if self.flooded else "ended" if self.over else "running"
-        return {"job": self.number, "command": self.text[:1000], "pid": self.group, "is": ended, "exit_code": self.code}
-
-
 class Keeper:
     """Keeps the shell."""
 
@@ -120,8 +75,7 @@ class Keeper:
         self.kept = Kept(work)
         self.now: Command | None = None
         self.left: list[Command] = []
-        self.jobs: dict[int, Job] = {}
-        self.last_job = 0
+        self.jobs = Jobs(start, work, self.place, self.watch, self.reap)
         self.bash: subprocess.Popen[bytes] | None = None
         self.terminal = -1
         self.control, inside = os.pipe()
@@ -229,7 +183,7 @@ class Keeper:
     def end_bash(self) -> None:
         """End the shell and all it runs in the foreground."""
         if self.bash is not None:
-            spared = {one.group for one in self.jobs.values() if not one.over}
+            spared = self.jobs.groups()
             for pid in [*below(self.bash.pid), self.bash.pid]:
                 with contextlib.suppress(OSError):
                     if os.getpgid(pid) not in spared or pid == self.bash.pid:
@@ -302,7 +256,7 @@ class Keeper:
         if one.readers:
             self.left.append(one)
         self.kept.read(f"{self.place}/state")
-        self.note_jobs(one)
+        self.jobs.note(self.kept.jobs, one.log)
         again, self.again = again or self.again, ""
         if self.bash is None or self.bash.poll() is not None:
             problem = self.start_bash(self.kept.state())
@@ -315,7 +269,8 @@ class Keeper:
             again=again,
             state=self.kept.state(),
             notes=self.kept.notes,
-            jobs=self.running(),
+            jobs=self.jobs.running(),
+            last_job=self.jobs.last,
         )
 
     def hear(self, one: Command, reader: int) -> bool:
@@ -343,112 +298,14 @@ class Keeper:
         if one is self.now:
             self.end_command("flood")
         else:
-            for job in self.jobs.values():
-                if job.log is one.log:
-                    job.flooded = True
-                    kill_group(job.group, signal.SIGKILL)
-        return False
-
-    # -- jobs --------------------------------------------------------------------------------------------------------
-
-    def note_jobs(self, one: Command) -> None:
-        """Jobs that the shell has now and had not before belong to this command."""
-        known = {job.group for job in self.jobs.values()}
-        for pid, text in self.kept.jobs:
-            if pid not in known and alive(pid):
-                self.add_job(text, pid, one.log, None)
-
-    def add_job(self, text: str, group: int, log: Log, child: subprocess.Popen[bytes] | None) -> Job:
-        over = [number for number, job in self.jobs.items() if job.over and job.reader < 0]
-        for number in over[: max(0, len(over) - ENDED_JOBS)]:
-            del self.jobs[number]
-        self.last_job += 1
-        job = self.jobs[self.last_job] = Job(self.last_job, text, group, log, child)
-        return job
-
-    def start_job(self, message: dict[str, Any]) -> dict[str, Any]:
-        if self.running() >= RUNNING_JOBS:
-            return {"error": f"{RUNNING_JOBS} background jobs are running already; stop one first"}
-        path = f"{self.place}/job-{message['id']}"
-        with open(path, "w", encoding="utf-8", errors="surrogateescape") as target:
-            target.write(restoring(self.kept.state(), self.work) + "\n" + message["command"] + "\n")
-        reader, writer = os.pipe()
-        os.set_blocking(reader, False)
-        try:
-            child = subprocess.Popen(
-                ["/bin/bash", "--noprofile", "--norc", path],
-                stdin=subprocess.DEVNULL,
-                stdout=writer,
-                stderr=writer,
-                preexec_fn=limited(self.start, self.start["own_user"]),
-                cwd=self.work,
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            os.close(reader)
-            return {"error": f"no process could be started: {error}"}
-        finally:
-            os.close(writer)
-        job = self.add_job(message["command"], child.pid, Log(), child)
-        job.reader = reader
-        self.watch.register(reader, selectors.EVENT_READ)
-        return job.message()
-
-    def hear_job(self, job: Job) -> None:
-        try:
-            data = os.read(job.reader, CHUNK)
-        except BlockingIOError:
-            return
-        job.log.add(data)
-        if job.log.size > self.limits["flood_bytes"]:
-            job.flooded, data = True, b""
-            kill_group(job.group, signal.SIGKILL)
-        if not data:
-            self.watch.unregister(job.reader)
-            os.close(job.reader)
-            job.reader = -1
-
-    def running(self) -> int:
-        for job in self.jobs.values():
-            job.look()
-        return sum(not job.over for job in self.jobs.values())
-
-    def answer(self, message: dict[str, Any]) -> dict[str, Any]:
-        """What is said to a question on jobs."""
-        kind = message["kind"]
-        if kind == "job":
-            return self.start_job(message)
-        self.running()
-        if kind == "jobs":
-            return {"jobs": [job.message() for job in self.jobs.values()]}
-        job = self.jobs.get(message["job"])
-        if job is None:
-            known = ", ".join(str(one) for one in self.jobs) or "none"
-            return {"error": f"there is no job {message['job']}; the jobs: {known}"}
-        if kind == "stop" and not job.over:
-            kill_group(job.group, message["signal"])
-            if not self.over(job) and message["force"]:
-                kill_group(job.group, signal.SIGKILL)
-                self.over(job)
-        if job.reader >= 0:
-            self.hear_job(job)
-        return {**job.message(), **job.log.message()}
-
-    def over(self, job: Job) -> bool:
-        """Whether a job ends within a second."""
-        end = time.monotonic() + 1.0
-        while time.monotonic() < end:
-            self.reap()
-            job.look()
-            if job.over:
-                return True
-            time.sleep(0.01)
+            self.jobs.flooded(one.log)
         return False
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def reap(self) -> None:
         """End the bookkeeping of processes that lost their parent: they come to this one."""
-        own = {job.child.pid: job.child for job in self.jobs.values() if job.child is not None}
+        own = self.jobs.children()
         if self.bash is not None:
             own[self.bash.pid] = self.bash
         with contextlib.suppress(ChildProcessError):
@@ -510,10 +367,7 @@ class Keeper:
                 if not one.readers and one in self.left:
                     self.left.remove(one)
                 return
-        for job in self.jobs.values():
-            if job.reader == fd:
-                self.hear_job(job)
-                return
+        self.jobs.hear(fd)
 
     def asked(self, message: dict[str, Any]) -> None:
         kind = message["kind"]
@@ -522,12 +376,11 @@ class Keeper:
         elif kind == "interrupt":
             self.end_command("interrupted")
         elif kind == "restore":
-            for job in self.jobs.values():
-                kill_group(job.group, signal.SIGKILL)
+            self.jobs.end_all()
             problem = self.start_bash(message["state"])
             say("reply", id=message["id"], problem=problem, state=self.kept.state())
         else:
-            say("reply", id=message["id"], **self.answer(message))
+            say("reply", id=message["id"], **self.jobs.answer(message, self.kept.state()))
 
     def close(self) -> None:
         """The host is gone, or wants this to end: nothing is left."""
@@ -544,20 +397,6 @@ class Keeper:
             time.sleep(0.01)
         shutil.rmtree(self.place, ignore_errors=True)
         os._exit(0)
-
-
-def alive(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except OSError:
-        return False
-    return True
-
-
-def kill_group(group: int, number: int) -> None:
-    with contextlib.suppress(OSError):
-        os.killpg(group, signal.SIGCONT)  # what is stopped hears nothing
-        os.killpg(group, number)
 
 
 def below(pid: int) -> list[int]:

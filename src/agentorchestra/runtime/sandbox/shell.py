@@ -36,12 +36,14 @@ class ShellState:
         variables: those that a new shell does not have, or has otherwise: name to the line that makes them.
         functions: name to text.
         options: lines that set shell options, the umask and aliases.
+        last_job: the highest number that a job had.
     """
 
     directory: str = "."
     variables: Mapping[str, str] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    last_job: int = 0
 
     def to_json(self) -> dict[str, JsonValue]:
         """As JSON, for a snapshot."""
@@ -50,6 +52,7 @@ class ShellState:
             "variables": dict(self.variables),
             "functions": dict(self.functions),
             "options": list(self.options),
+            "last_job": self.last_job,
         }
 
     @classmethod
@@ -67,7 +70,7 @@ class ShellState:
             raise ValueError("the state of a shell is JSON") from None
         if size > STATE_BYTES:
             raise ValueError(f"the state of the shell has {size:,} bytes; at most {STATE_BYTES:,} are kept")
-        directory, options = value.get("directory", "."), value.get("options", [])
+        directory, options, last_job = value.get("directory", "."), value.get("options", []), value.get("last_job")
         if not _is_text(directory) or "\0" in directory:
             raise ValueError("the directory of a shell's state is a text")
         if not isinstance(options, list):
@@ -77,6 +80,7 @@ class ShellState:
             variables=_texts(value.get("variables"), "variables"),
             functions=_texts(value.get("functions"), "functions"),
             options=tuple(one for one in options if _is_text(one)),
+            last_job=last_job if isinstance(last_job, int) and 0 <= last_job < 1_000_000 else 0,
         )
 
 

@@ -23,7 +23,7 @@ from agentorchestra.runtime.sandbox.pipes import Broken, OnKill, Output, decoded
 from agentorchestra.runtime.sandbox.shell import Job, OnOutput, ShellEnding, ShellRan, ShellState
 from agentorchestra.runtime.sandbox.watch import Watch
 
-SHELL_FILES = ("_shell.py", "_keeping.py", "_supervisor.py", "_after.sh")
+SHELL_FILES = ("_shell.py", "_jobs.py", "_keeping.py", "_supervisor.py", "_after.sh")
 """What has to be there inside."""
 
 _START_S = 30.0
@@ -36,6 +36,7 @@ _CROWDED_S = 3.0
 """How long the sandbox may be full of processes."""
 _LONGEST_COMMAND = 1 << 20
 _STDERR_BYTES = 4_000
+_MOST_JOBS = 1_000_000
 _ENDINGS = frozenset({"exited", "interrupted", "time", "flood"})
 
 
@@ -209,6 +210,7 @@ class DrivenShell:
         news, self._news = self._news, None
         had = news is not None and self._had_jobs
         self._had_jobs = isinstance(jobs, int) and jobs > 0
+        self._number(reply.get("last_job"))
         again = printable(str(reply.get("again", "")))[:500]
         if news is not None:
             again = f"the sandbox was ended before this command: {news.detail}" + (f"; {again}" if again else "")
@@ -224,7 +226,12 @@ class DrivenShell:
 
     def _keep(self, reply: dict[str, Any]) -> None:
         with contextlib.suppress(ValueError):  # a state that is none: the one before stays
-            self._state = ShellState.from_json(reply.get("state"))
+            self._state = replace(ShellState.from_json(reply.get("state")), last_job=self._state.last_job)
+
+    def _number(self, job: object) -> None:
+        """Note a job's number: those after a new start go on from there."""
+        if isinstance(job, int) and self._state.last_job < job < _MOST_JOBS:
+            self._state = replace(self._state, last_job=job)
 
     async def interrupt(self) -> None:
         """Interrupt the command that runs."""
@@ -248,6 +255,7 @@ class DrivenShell:
             raise ToolError(problem)
         job = _job(await self._about_jobs({"kind": "job", "command": command}))
         self._had_jobs = True
+        self._number(job.job)
         return job
 
     async def jobs(self) -> tuple[Job, ...]:
@@ -332,6 +340,7 @@ class DrivenShell:
         return {
             "temporary": self._inside.temporary,
             "own_user": self._inside.own_user,
+            "last_job": self._state.last_job,
             "state": self._state.to_json() if self._state != ShellState() else None,
             "limits": {
                 "cpu_seconds": limits.cpu_seconds,
