@@ -108,6 +108,8 @@ class Effect(Frozen):
         invalid: a sentence when the call is a mistake: it is recorded and answered, never executed.
         timeout_s: time limit of the execution.
         declared: the schema the arguments were checked against, for policy; it is neither compared nor stored.
+        confined: what it writes stays in its environment's own folder, whatever its arguments say; for policy, as
+            `declared`.
     """
 
     kind: EffectKind
@@ -125,8 +127,9 @@ class Effect(Frozen):
     invalid: str | None = None
     timeout_s: float | None = None
     declared: ToolSchema | None = None
+    confined: bool = False
 
-    @property
+    @computed
     def name(self) -> str:
         """The component's name without its version."""
         return self.component.rpartition("@")[0] or self.component

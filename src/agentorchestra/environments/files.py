@@ -6,7 +6,9 @@ import asyncio
 import difflib
 import hashlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+
+from pydantic import Field
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import ArtifactRef
@@ -16,6 +18,7 @@ from agentorchestra.environments.beneath import parts_of
 from agentorchestra.environments.disk import Place
 from agentorchestra.environments.folder import FILES, FolderEnvironment, rules_text
 from agentorchestra.environments.trash import Trash
+from agentorchestra.runtime.arguments import INSIDE
 from agentorchestra.tea.environment import action
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ class FilesEnvironment(FolderEnvironment):
     """A folder with files: read them part by part, write, change by replacement, move, delete, search, unpack."""
 
     name = "files"
+    confined = True
 
     def __init__(self, parts: EnvironmentParts | None = None) -> None:
         self._parts = parts
@@ -54,6 +58,10 @@ class FilesEnvironment(FolderEnvironment):
     def packaged(cls, parts: EnvironmentParts) -> Self:
         """With the workspace's settings, which `download` follows."""
         return cls(parts)
+
+    def repeatable(self, action: str) -> bool:
+        """Nothing is touched but the folder, which a resume first puts back to how it stood."""
+        return True
 
     def rules(self) -> str:
         """State, vision and interaction, see 000, app. H."""
@@ -210,7 +218,9 @@ class FilesEnvironment(FolderEnvironment):
     # -- from elsewhere ----------------------------------------------------------------------------------------------
 
     @action(tags=("read", "network"))
-    async def download(self, ctx: Any, url: str, path: str = "") -> str:
+    async def download(
+        self, ctx: Any, url: str, path: Annotated[str, Field(json_schema_extra={"format": INSIDE})] = ""
+    ) -> str:
         """Read an address of the web into a file; nothing that is there is replaced.
 
         Args:

@@ -23,9 +23,7 @@ it with `environments/beneath.py`.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
-import re
 import shutil
 import tempfile
 from functools import cache
@@ -55,6 +53,7 @@ from agentorchestra.environments.manifest import (
     place_file,
     read_file,
 )
+from agentorchestra.runtime.live import MAIN, world_folder
 from agentorchestra.tea.environment import ActionEnvironment
 
 FOLDER = "folder"
@@ -63,19 +62,8 @@ FOLDER = "folder"
 FILES = "files"
 """Where the task's files are seen below the folder, read only."""
 
-MAIN = "main"
-"""The world whose folder the user finds after the run."""
-
 _AT_ONCE = 32
 """Contents that are kept, or fetched, at the same time."""
-
-
-def world_folder(run_folder: Path, world: str) -> Path:
-    """Where the environments of a run's world have what they keep on disk."""
-    if world == MAIN:
-        return run_folder / "environments" / MAIN
-    mark = hashlib.sha256(world.encode()).hexdigest()[:12]
-    return run_folder / "environments" / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', world)[:60]}-{mark}"
 
 
 @cache
@@ -220,11 +208,14 @@ class FolderEnvironment(ActionEnvironment):
     """An environment that works on the folder of its run and world; see this module.
 
     Attributes:
+        confined: no argument of its actions leads out of the folder: policy need not ask about paths. False for one
+            that follows paths by itself.
         limits: of what the folder may hold, so that a snapshot of it can be kept.
     """
 
     branching: Literal["stateless", "snapshot", "none"] = "snapshot"
     ground: ClassVar[str] = FOLDER
+    confined: ClassVar[bool] = False
     limits: FolderLimits = DEFAULT_LIMITS
     _ground: FolderGround | None = None
 

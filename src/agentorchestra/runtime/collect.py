@@ -13,6 +13,7 @@ from pathlib import Path
 
 from agentorchestra.core.protocols import RunState, Store
 from agentorchestra.core.spec import FINAL, RunStatus
+from agentorchestra.runtime.live import left_behind
 from agentorchestra.runtime.store.rows import NEEDED
 
 ENDED = FINAL | {RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.TIMED_OUT, RunStatus.BUDGET_EXHAUSTED}
@@ -29,7 +30,7 @@ class Collected:
     Attributes:
         runs: their ids, newest first.
         kept: runs that were old enough and are needed: driven, waiting, or what a run that stays was forked from.
-        folders: folders of runs.
+        folders: folders of runs, and what killed processes left in those of others.
         files: contents of files that no run has any more.
         blobs: artifacts, large results and the like.
         bytes: of the files and blobs.
@@ -106,6 +107,8 @@ async def collect(
     old_files = await asyncio.to_thread(lambda: dict(_old_contents(base / "files", grace_s)))
     deleted = going if dry_run else await store.delete_runs(going)
     folders = await asyncio.to_thread(_folders, base / "runs", {one.id for one in states}, set(deleted), grace_s)
+    undriven = [one.id for one in states if not one.driven and one.id not in going]
+    folders += await asyncio.to_thread(lambda: [left for run in undriven for left in left_behind(base / "runs" / run)])
     # Runs created since are in this list too.
     used = {
         file.sha256

@@ -8,7 +8,11 @@ a branch beside it has done meanwhile, and then the instance stays as it is.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import re
+import shutil
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
@@ -26,6 +30,12 @@ CHANGED = "acted"
 
 STATE = "env:"
 """How the names of the run's state begin that hold where an instance stands."""
+
+MAIN = "main"
+"""The world that is the run's: the user finds its folder after the run."""
+
+WORLDS = "environments"
+"""Where environments keep what they have on disk, below a run's folder; a folder for each world."""
 
 _OF_AN_INSTANCE = frozenset({EffectKind.INVOKE_ACTION, EffectKind.SNAPSHOT, EffectKind.RESTORE})
 
@@ -83,6 +93,30 @@ class LiveEnvironment:
             with contextlib.suppress(Exception):
                 await self.keeper.close()
         self.members.clear()
+
+
+def world_folder(run_folder: Path, world: str) -> Path:
+    """Where the environments of a run's world keep what they have on disk."""
+    if world == MAIN:
+        return run_folder / WORLDS / MAIN
+    mark = hashlib.sha256(world.encode()).hexdigest()[:12]
+    return run_folder / WORLDS / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', world)[:60]}-{mark}"
+
+
+def left_behind(run_folder: Path) -> list[Path]:
+    """What processes that were killed left of a run that nobody drives: rival worlds, files half made. Blocks."""
+    try:
+        worlds = [*(run_folder / WORLDS).iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    half = world_folder(run_folder, MAIN) / "temporary"
+    return [*(one for one in worlds if one.name != MAIN), *([half] if half.exists() else [])]
+
+
+def clear_up(run_folder: Path) -> None:
+    """Remove what was left behind. Blocks."""
+    for one in left_behind(run_folder):
+        shutil.rmtree(one, ignore_errors=True)
 
 
 def grounded(environment: Any) -> Grounded | None:
@@ -224,4 +258,19 @@ async def settle(root: Session[Any]) -> None:
                 await ground.close()
 
 
-__all__ = ["CHANGED", "STATE", "LiveEnvironment", "made", "opened", "settle", "standing", "standing_now", "take_over"]
+__all__ = [
+    "CHANGED",
+    "MAIN",
+    "STATE",
+    "LiveEnvironment",
+    "clear_up",
+    "grounded",
+    "left_behind",
+    "made",
+    "opened",
+    "settle",
+    "standing",
+    "standing_now",
+    "take_over",
+    "world_folder",
+]

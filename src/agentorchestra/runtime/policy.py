@@ -52,12 +52,15 @@ class DefaultPolicy:
             return _ALLOWED
         if not effect.tags and effect.mode is Mode.PURE:
             return _ALLOWED
-        network_code = Tag.NETWORK in effect.tags and bool({Tag.EXECUTE, Tag.WRITE} & effect.tags)
+        # What only reads from the network into its own folder is a network read.
+        acting = {Tag.EXECUTE} if effect.confined and Tag.READ in effect.tags else {Tag.EXECUTE, Tag.WRITE}
+        network_code = Tag.NETWORK in effect.tags and bool(acting & effect.tags)
         sensitive = bool({Tag.SEND, Tag.SPEND} & effect.tags) or network_code or self._undeclared(effect)
         if not sensitive and not effect.tags & {Tag.WRITE, Tag.NETWORK}:
             return _ALLOWED
         leaves = leaves_of(effect)
-        if sensitive or (Tag.WRITE in effect.tags and any(self._outside(leaves))):
+        outside = Tag.WRITE in effect.tags and not effect.confined
+        if sensitive or (outside and any(self._outside(leaves))):
             return _sensitive(effect, leaves, words_of(view.user_content), view)
         if Tag.NETWORK in effect.tags:
             return self._network_read(effect, leaves, view)

@@ -49,7 +49,7 @@ from agentorchestra.runtime.addresses import links_in
 from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.ledger import Ledger, within
-from agentorchestra.runtime.live import LiveEnvironment, settle
+from agentorchestra.runtime.live import LiveEnvironment, clear_up, settle
 from agentorchestra.runtime.mail import MailRoom
 from agentorchestra.runtime.parallel import ReplayEnd
 from agentorchestra.runtime.redact import Redactor
@@ -302,6 +302,8 @@ class Run:
             async with asyncio.timeout(remaining) as deadline:
                 await wait_for(self.append(started, status=RunStatus.RUNNING))
                 await asyncio.sleep(0)  # a cancellation that came before this is heard here
+                if self.epoch is not None and self.epoch > 1:
+                    await asyncio.to_thread(clear_up, self.folder)
                 result = await main(root)
             status = result.status
         except TimeoutError as exc:

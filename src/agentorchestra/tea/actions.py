@@ -53,6 +53,7 @@ def action_effect(
         instance=instance or instance_of(environment),
         invalid=invalid,
         declared=declared,
+        confined=bool(getattr(environment, "confined", False)),
     )
 
 

@@ -80,6 +80,7 @@ from agentorchestra.runtime.engine import LocalEngine
 from agentorchestra.runtime.forking import fork_point, forked_events, link_files, refuse_lost_environments, replaceable
 from agentorchestra.runtime.handlers import builtin_handlers
 from agentorchestra.runtime.ledger import Ledger
+from agentorchestra.runtime.live import MAIN, world_folder
 from agentorchestra.runtime.policy import DefaultPolicy
 from agentorchestra.runtime.run import Asker, Run, Services, current_budget, make_result, open_questions, wait_for
 from agentorchestra.runtime.sandbox import Sandbox
@@ -568,8 +569,6 @@ class Workspace(Generic[Deps]):
         It need not exist: for a run without environments there is none. Copy what is to be changed: a resume of the
         run puts it back to where its log says.
         """
-        from agentorchestra.environments.folder import MAIN, world_folder
-
         return world_folder(self.runs_folder / run_id, MAIN) / "folder"
 
     @property

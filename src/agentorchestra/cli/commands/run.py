@@ -19,7 +19,7 @@ from agentorchestra.cli.options import (
     warn_unsafe,
     workspace_option,
 )
-from agentorchestra.cli.output import clean, plural, print_result, say
+from agentorchestra.cli.output import clean, made_files, plural, print_result, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.spec import RunManifest
@@ -129,6 +129,14 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 )
 @unsafe_option
 @json_option("one object with the result")
+@click.option(
+    "--environment",
+    "environments",
+    multiple=True,
+    metavar="NAME",
+    type=WORDS,
+    help="An environment that the top agent works in, such as files, terminal or git; may be repeated.",
+)
 @mcp_option
 @workspace_option
 def run(
@@ -148,6 +156,7 @@ def run(
     labels: tuple[tuple[str, str], ...],
     unsafe_local: bool,
     as_json: bool,
+    environments: tuple[str, ...],
     folder: Path,
 ) -> int:
     """Run TASK and print the answer with its sources.
@@ -175,6 +184,7 @@ def run(
                 session=session,
                 roles=dict(roles),
                 memory=memory,
+                environments=environments,
             )
             (record,) = await workspace.runs(limit=1) or (None,)
             manifest = record.manifest if record is not None and record.id == run_id else None
@@ -189,6 +199,8 @@ def run(
                 _name_default_budget(manifest)
             asks = (on_ask or workspace.settings.on_ask) != "deny"
             result = await drive(workspace, run_id, stop, folder=folder, as_json=as_json, ask=asks)
+            if not as_json and (made := made_files(workspace.run_folder(run_id))):
+                say(f"{plural(len(made), 'file')} in {workspace.run_folder(run_id)}")
         return print_result(result, folder, as_json=as_json)
 
     return run_async(work)

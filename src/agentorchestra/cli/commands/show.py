@@ -14,6 +14,7 @@ from agentorchestra.cli.output import (
     command,
     emit,
     emit_json,
+    made_files,
     one_line,
     plural,
     print_questions,
@@ -74,12 +75,15 @@ def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
             events = await workspace.events(record.id)
             result = await workspace.result(record.id)
             gone = await abandoned(workspace, record)
+            made_in = workspace.run_folder(record.id)
+        made = made_files(made_in)
         if as_json:
             emit_json(
                 {
                     "run": record.model_dump(mode="json"),
                     "abandoned": gone,
                     "result": result.model_dump(mode="json"),
+                    "folder": str(made_in) if made else None,
                     "events": [event.model_dump(mode="json") for event in events],
                 }
             )
@@ -88,7 +92,8 @@ def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
         if page is not None:
             _write_page(page, view, record, result, gone=gone)
             return 0
-        emit(clean("\n".join([*_head(record, view, gone=gone), "", *tree_lines(view), "", *_tail(view, result)])))
+        tail = [*_made(made_in, made), *_tail(view, result)]
+        emit(clean("\n".join([*_head(record, view, gone=gone), "", *tree_lines(view), "", *tail])))
         questions = view.questions
         if questions and record.status not in (RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BLOCKED):
             print_questions(questions, record.id, folder)
@@ -148,6 +153,13 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
     if record.imported:
         lines.append(f"imported {record.imported.astimezone():%Y-%m-%d %H:%M:%S} from elsewhere")
     return lines
+
+
+def _made(folder: Path, made: list[str]) -> list[str]:
+    """What the run's environments made, and where it lies."""
+    if not made:
+        return []
+    return [f"folder: {folder}", f"  {plural(len(made), 'file')}: {first_names((one_line(name) for name in made), 20)}"]
 
 
 def _tail(view: RunView, result: RunResult) -> list[str]:
