@@ -9,11 +9,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+from tests.sandbox.support import here, usable
+
 from agentorchestra import MemoryStore, Workspace
 from agentorchestra.core.effects import Outcome
-from agentorchestra.core.settings import GitSettings, SandboxSettings, Settings
+from agentorchestra.core.settings import GitSettings, Settings
 from agentorchestra.runtime.policy import AllowAll
 
+SANDBOX = next((usable(name) for name in here() if name != "unsafe-local"), None)
 TOKEN = "ghp_0123456789abcdefTESTONLY"
 
 
@@ -85,13 +89,16 @@ async def bench_at(
     **settings: Any,
 ) -> AsyncIterator[Bench]:
     """A workspace with these settings of git."""
+    if SANDBOX is None:
+        pytest.skip("no sandbox here: install bubblewrap (Debian and Ubuntu: apt-get install bubblewrap)")
     given = GitSettings(tokens=dict(tokens or {}), local=tuple(local), **settings)
     ws = Workspace(
         place / "ws",
         store=MemoryStore(),
         policy=AllowAll(),
         environ=environ or {},
-        settings=Settings(git=given, sandbox=SandboxSettings(memory_mib=1024)),
+        settings=Settings(git=given),
+        sandbox=SANDBOX,
     )
     async with ws:
         yield Bench(ws)
