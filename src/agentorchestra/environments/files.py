@@ -49,8 +49,6 @@ class FilesEnvironment(FolderEnvironment):
     """A folder with files: read them part by part, write, change by replacement, move, delete, search, unpack."""
 
     name = "files"
-    confined = True
-
     def __init__(self, parts: EnvironmentParts | None = None) -> None:
         self._parts = parts
 
@@ -58,6 +56,11 @@ class FilesEnvironment(FolderEnvironment):
     def packaged(cls, parts: EnvironmentParts) -> Self:
         """With the workspace's settings, which `download` follows."""
         return cls(parts)
+
+    @property
+    def confined(self) -> bool:
+        """Each path is walked from the folder, and no link is followed."""
+        return True
 
     def repeatable(self, action: str) -> bool:
         """Nothing is touched but the folder, which a resume first puts back to how it stood."""

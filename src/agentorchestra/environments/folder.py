@@ -208,16 +208,18 @@ class FolderEnvironment(ActionEnvironment):
     """An environment that works on the folder of its run and world; see this module.
 
     Attributes:
-        confined: no argument of its actions leads out of the folder: policy need not ask about paths. False for one
-            that follows paths by itself.
         limits: of what the folder may hold, so that a snapshot of it can be kept.
     """
 
     branching: Literal["stateless", "snapshot", "none"] = "snapshot"
     ground: ClassVar[str] = FOLDER
-    confined: ClassVar[bool] = False
     limits: FolderLimits = DEFAULT_LIMITS
     _ground: FolderGround | None = None
+
+    @property
+    def confined(self) -> bool:
+        """Whether no argument of its actions leads out of the folder, so that policy need not ask about paths."""
+        return False
 
     @property
     def _stands_on(self) -> FolderGround:

@@ -68,6 +68,24 @@ class Git(FolderEnvironment):
         settings = parts.settings
         return cls(settings.git, sandbox=parts.sandbox, web=WebClient(settings.web), limits=parts.limits)
 
+    @property
+    def confined(self) -> bool:
+        """Commands run in the sandbox; this process takes out and puts in one file, and follows no link."""
+        return True
+
+    def repeatable(self, action: str) -> bool:
+        """All but a push touch the folder only, which a resume first puts back to how it stood."""
+        return action != "push"
+
+    def rules(self) -> str:
+        """State, vision and interaction, see 000, app. H."""
+        return rules_text(self.name)
+
+    @property
+    def confined(self) -> bool:
+        """In the sandbox no command writes outside of the folder, wherever a path points."""
+        return self._sandbox is not None and self._sandbox.safe
+
     # -- life --------------------------------------------------------------------------------------------------------
 
     async def _git(self) -> GitShell:

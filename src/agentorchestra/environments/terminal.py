@@ -69,6 +69,11 @@ class Terminal(FolderEnvironment):
         declared = super().tags(action)
         return declared | {Tag.NETWORK} if self._reaches_out and Tag.EXECUTE in declared else declared
 
+    @property
+    def confined(self) -> bool:
+        """In the sandbox no command writes outside of the folder, wherever its text points."""
+        return not self._reaches_out
+
     def repeatable(self, action: str) -> bool:
         """A command that reaches nothing but the folder can be run again on the folder as it was before."""
         return not self._reaches_out
