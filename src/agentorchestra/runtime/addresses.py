@@ -27,8 +27,19 @@ def links_in(text: str) -> set[str]:
     found = set()
     for match in URL.finditer(text):
         written = match.group()
-        found |= {written, written.rstrip(_TRAILING), html.unescape(written.rstrip(_TRAILING))}
+        for plain in (written, written.rstrip(_TRAILING), _inside(written)):
+            found |= {plain, html.unescape(plain)}
     return found
+
+
+def _inside(written: str) -> str:
+    """An address up to the bracket that closes what it stands in: `[words](https://site/name_(thing))`."""
+    depth = 0
+    for at, char in enumerate(written):
+        depth += (char == "(") - (char == ")")
+        if depth < 0:
+            return written[:at]
+    return written.rstrip(_TRAILING.replace(")", "")) if written.endswith(")") or "(" in written else written
 
 
 def may_address(text: str) -> bool:

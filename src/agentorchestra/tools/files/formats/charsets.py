@@ -27,6 +27,8 @@ _MEANT = {
 _SEVEN_BITS = ("iso2022", "hz", "utf-7")
 _SAMPLE = 200_000
 _FEW = 100
+"""Bytes beyond ASCII: fewer look like any charset of single bytes."""
+
 _OF_SEVERAL_BYTES = {"gb18030", "gbk", "gb2312", "big5", "big5hkscs", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949"}
 
 
@@ -44,7 +46,9 @@ def text_of(data: bytes, declared: str = "") -> tuple[str, str]:
         Refused: the bytes are not text.
     """
     if data.startswith(_MARKS) or b"\x00" in data[:4000]:
-        return decode(data), "by its bytes"
+        name = _known(declared)
+        wide = _strict(data, name) if name.startswith("utf-16") and not data.startswith(_MARKS) else None
+        return (wide, name) if wide and "\x00" not in wide else (decode(data), "by its bytes")
     names = [_known(name) for name in (declared, *(match[1].decode() for match in _declared_in(data)))]
     if escaped := next((name for name in names if name.startswith(_SEVEN_BITS[:2])), ""):
         names = [escaped]
@@ -109,9 +113,11 @@ def _guessed(data: bytes) -> str:
         return ""
     best = normalizer.from_bytes(data[:_SAMPLE]).best()
     name = _known(best.encoding) if best is not None else ""
-    if name not in _OF_SEVERAL_BYTES and sum(byte > 0x7F for byte in data[:_SAMPLE]) < _FEW:
-        return ""  # few letters look like any charset of single bytes
-    return _MEANT.get(name, name)
+    runs = [len(run[0]) for run in re.finditer(rb"[\x80-\xff]+", data[:_SAMPLE])]
+    if name in _OF_SEVERAL_BYTES:
+        # Letters of several bytes stand together; single ones between plain letters are accents.
+        return _MEANT.get(name, name) if sum(run > 1 for run in runs) * 2 > len(runs) else ""
+    return _MEANT.get(name, name) if sum(runs) >= _FEW else ""
 
 
 __all__ = ["text_of"]

@@ -20,7 +20,7 @@ _SHORT = 300
 """Characters: a main part that is shorter may be none, and the whole page is shown where it has much more."""
 
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
-_BARE = "translate(@style, ' \t\r\nABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz')"
+_BARE = "translate(@style, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ \t\r\n', 'abcdefghijklmnopqrstuvwxyz')"
 _HIDDEN = f"//*[@hidden or contains({_BARE}, 'display:none') or contains({_BARE}, 'visibility:hidden')]"
 _TAG = re.compile(r"<[a-zA-Z!/][^<>]{0,2000}>")
 
@@ -85,11 +85,11 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
         )
         if len(main) < _SHORT:
             parts = tree.xpath("//main | //article[not(ancestor::main)]")
-            whole = _whole(parts[0] if len(parts) == 1 else tree, base)
+            whole = _whole(parts[0] if len(parts) == 1 else tree)
             marked = len(parts) == 1 and len(whole) * 5 >= len(main) * 4
-            if marked or len(whole) > len(main) + 40:
+            if marked or len(whole) > len(main) + 40 or len(whole) < _SHORT:
                 main = whole
-                if len(parts) != 1:
+                if len(parts) != 1 and len(whole) > _SHORT:
                     notes.append("no main part was found; this is the whole page")
     except RecursionError:
         main = " ".join(_TAG.sub(" ", source).split())
@@ -146,14 +146,13 @@ def _about(found: Any) -> dict[str, Any]:
 
 
 def _links(tree: Any, base: str) -> list[list[str]]:
-    """[words, address] of each link, in order, each address once."""
+    """[words, address] of each link, in order, each address once. In the tree they are absolute afterwards."""
     found: dict[str, str] = {}
     for node in tree.iter("a"):
         target = _absolute(str(node.get("href") or ""), base)
-        if target and target not in found:
+        node.set("href", target)
+        if target and target not in found and len(found) < MOST_LINKS:
             found[target] = one_line(" ".join("".join(node.itertext()).split()), 200)
-            if len(found) >= MOST_LINKS:
-                break
     return [[words, target] for target, words in found.items()]
 
 
@@ -178,7 +177,7 @@ _BLOCKS = {
 }
 
 
-def _whole(tree: Any, base: str) -> str:
+def _whole(tree: Any) -> str:
     """The words of a page in its order, with headings, items and links. Without recursion: pages nest without end."""
     out: list[str] = []
     pending: list[tuple[Any, bool]] = [(tree, False)]
@@ -186,7 +185,7 @@ def _whole(tree: Any, base: str) -> str:
         node, leaving = pending.pop()
         tag = node.tag if isinstance(node.tag, str) else ""
         if leaving:
-            out.append(_after(node, tag, base))
+            out.append(_after(node, tag))
             out.append(_words(node.tail))
             continue
         if not tag or tag in _LEFT_OUT:
@@ -217,10 +216,9 @@ def _before(tag: str) -> str:
     return "\n\n" if tag in _BLOCKS else ""
 
 
-def _after(node: Any, tag: str, base: str) -> str:
+def _after(node: Any, tag: str) -> str:
     if tag == "a":
-        target = _absolute(str(node.get("href") or ""), base)
-        return f"]({target})" if target else "]"
+        return f"]({node.get('href')})" if node.get("href") else "]"
     return "\n" if tag in _BLOCKS else ""
 
 
