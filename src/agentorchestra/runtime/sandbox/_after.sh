@@ -1,5 +1,5 @@
 # Sourced in the shell after each command, and when it exits: what is kept goes into the file that FD 199 is told about.
-# $1: the exit status; $2: the file; $3: "exit" when the shell ends. No process is started: there may be none to be had.
+# $1: the exit status; $2: the file; $3: the command's number, "exit" when the shell ends. No process is started: there may be none to be had.
 {
   builtin printf 'directory %s\0' "$PWD"
   builtin compgen -v >|"$2.names"
@@ -30,4 +30,4 @@
 } >|"$2" 2>/dev/null
 builtin set +e
 builtin unset -v __ao_names __ao_name
-[ "${3-}" = exit ] || builtin printf 'done %s\n' "$1" >&199
+[ "$3" = exit ] || builtin printf 'done %s %s\n' "$1" "$3" >&199

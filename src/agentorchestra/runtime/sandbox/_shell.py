@@ -46,6 +46,7 @@ INTERRUPT_S = 1.0
 """How long a command that is to end may take after the interrupt."""
 SETTLE_S = 5.0
 """How long a new shell may take to be ready."""
+AGAIN_S = 0.2
 PRCTL_SUBREAPER, PRCTL_DUMPABLE = 36, 4
 
 
@@ -58,6 +59,8 @@ class Command:
         self.log = Log()
         self.ending = ""
         self.began_to_end = 0.0
+        self.interrupted: set[int] = set()
+        self.next_interrupt = 0.0
         self.readers: dict[int, int] = {}
         self.own_writers: list[int] = []
         self.status: int | None = None
@@ -143,8 +146,8 @@ class Keeper:
             self.bash.stdin.write(line.encode("utf-8", "surrogateescape") + b"\n")
             self.bash.stdin.flush()
 
-    def after(self) -> None:
-        self.tell(f"{AFTER} {self.state_path}")
+    def after(self, number: int = 0) -> None:
+        self.tell(f"{AFTER} {self.state_path} {number}")
 
     def settled(self) -> bool:
         """Wait until the shell says that it is done."""
@@ -158,16 +161,17 @@ class Keeper:
                     return True
         return False
 
-    def heard_done(self) -> int | None:
+    def heard_done(self, number: int = 0) -> int | None:
+        """The exit status, once the shell says that this command is done."""
         with contextlib.suppress(BlockingIOError):
             self.said = (self.said + os.read(self.control, 4096))[-4096:]
-        if b"\n" not in self.said:
-            return None
-        line = self.said.split(b"\n")[-2]
-        self.said = b""
-        with contextlib.suppress(ValueError, IndexError):
-            return int(line.split()[1])
-        return 0
+        *lines, self.said = self.said.split(b"\n")
+        for line in lines:
+            with contextlib.suppress(ValueError):
+                status, which = (int(one) for one in line.split()[1:])
+                if which == number:
+                    return status
+        return None
 
     def drain_terminal(self) -> None:
         try:
@@ -227,14 +231,28 @@ class Keeper:
             outputs.append(f"{fd}>{shlex.quote(path)}")
         outputs += ["2>&1"] if one.together else []
         self.tell(f"\\builtin . {shlex.quote(script)} </dev/null {' '.join(outputs)} {CONTROL}>&-")
-        self.after()
+        self.after(one.number)
 
     def end_command(self, ending: str) -> None:
         """Ask the running command to end; `look` sees to it that it does."""
         one = self.now
         if one is not None and not one.began_to_end:
             one.ending, one.began_to_end = ending, time.monotonic()
+            self.interrupt(one)
+
+    def interrupt(self, one: Command) -> None:
+        """Interrupt what is in the foreground, each group once.
+
+        The shell may have been about to start another, or to say what it has: it is asked for that again.
+        """
+        group, one.next_interrupt = self.foreground(), time.monotonic() + AGAIN_S
+        if group not in one.interrupted:
             self.signal_foreground(signal.SIGINT)
+        elif self.bash is not None and group == self.bash.pid:
+            self.after(one.number)
+        one.interrupted.add(group)
+        if self.bash is not None:
+            one.interrupted.add(self.bash.pid)
 
     def signal_foreground(self, number: int) -> None:
         with contextlib.suppress(OSError):
@@ -336,6 +354,8 @@ class Keeper:
         now = time.monotonic()
         if now > one.deadline:
             self.end_command("time")
+        if one.began_to_end and now > one.next_interrupt:
+            self.interrupt(one)
         if one.began_to_end and now > one.began_to_end + INTERRUPT_S:
             self.signal_foreground(signal.SIGKILL)
             self.end_bash()
@@ -351,7 +371,7 @@ class Keeper:
                 if not lines.open:
                     self.close()
             elif key.fd == self.control:
-                status = self.heard_done()
+                status = self.heard_done(self.now.number if self.now is not None else 0)
                 if status is not None and self.now is not None:
                     self.finish(status)
             elif key.fd == self.terminal:
