@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.protocols import Handler
-from agentorchestra.core.settings import SandboxSettings
+from agentorchestra.core.settings import SandboxSettings, WebSettings
 from agentorchestra.runtime.sandbox import Sandbox
 from agentorchestra.runtime.sandbox.choose import limits_for, sandbox_for
 from agentorchestra.tea.tool import Tool
@@ -17,6 +17,8 @@ from agentorchestra.tools.files import file_tools
 from agentorchestra.tools.python import MONTY, PythonTool
 from agentorchestra.tools.timer import wait_until
 from agentorchestra.tools.todo import todo
+from agentorchestra.tools.web.fetch import fetch_tool
+from agentorchestra.tools.web.reading import PageReader
 from agentorchestra.tools.workbench import INTERPRETER, Workbench
 
 
@@ -45,17 +47,22 @@ class BuiltinTools:
 
 
 def builtin_tools(
-    folder: Path, settings: SandboxSettings | None = None, *, sandbox: Sandbox | None = None
+    folder: Path,
+    settings: SandboxSettings | None = None,
+    *,
+    sandbox: Sandbox | None = None,
+    web: WebSettings | None = None,
 ) -> BuiltinTools:
     """The packaged tools of a workspace.
 
     Args:
-        folder: the workspace's folder, where the search index is kept.
+        folder: the workspace's folder, where the search index and pages of the web are kept.
         settings: where code that a model wrote runs.
         sandbox: in place of the one that they name.
+        web: how the web is read.
 
     Raises:
-        SettingsError: they name a sandbox that does not exist.
+        SettingsError: they name a sandbox, a reading service or a private service that does not exist.
     """
     settings = settings or SandboxSettings()
     workbench = Workbench(sandbox or sandbox_for(settings), limits_for(settings), network=settings.network)
@@ -67,5 +74,6 @@ def builtin_tools(
         read_artifact,
         wait_until,
         *file_tools(folder),
+        fetch_tool(PageReader(web or WebSettings(), folder)),
     ]
     return BuiltinTools({one.name: one for one in found}, python, workbench)

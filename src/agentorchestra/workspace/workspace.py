@@ -274,7 +274,7 @@ class Workspace(Generic[Deps]):
         given = self.settings.sandbox
         if self.unsafe_local:
             given = given.model_copy(update={"backend": "unsafe-local"})
-        self._builtin = builtin_tools(self.folder, given, sandbox=self._given_sandbox)
+        self._builtin = builtin_tools(self.folder, given, sandbox=self._given_sandbox, web=self.settings.web)
         self.tools: dict[str, Any] = dict(self._builtin.tools)
         if self.settings.transcription_model:
             from agentorchestra.tools.recordings import transcribe_file
