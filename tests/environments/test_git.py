@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from tests.environments.gits import TOKEN, Bench, bench_at, git
 
-from agentorchestra.core.effects import Tag
+from agentorchestra.core.effects import Provenance, Tag
+from agentorchestra.core.policy import PolicyView
 from agentorchestra.environments.git import Git
+from agentorchestra.runtime.policy import DefaultPolicy
 from agentorchestra.tea.actions import action_effect, action_tags
 from agentorchestra.testing.github import LoopbackGitHub
 
@@ -162,4 +164,24 @@ def test_policy_sees_what_reaches_the_network() -> None:
     sends = {schema.name for schema in made.actions() if Tag.SEND in action_tags(made, schema.name)}
     reads = {schema.name for schema in made.actions() if Tag.NETWORK in action_tags(made, schema.name)} - sends
     assert (sends, reads) == ({"push"}, {"clone", "fetch", "pull"})
-    assert action_effect(made, "push", {}).mode == "once" and action_effect(made, "log", {}).mode == "repeatable"
+    # After a crash a push may have happened; all else is done again, on the folder as it was.
+    modes = {schema.name: str(action_effect(made, schema.name, {}).mode) for schema in made.actions()}
+    assert {name for name, mode in modes.items() if mode == "once"} == {"push"}
+    assert set(modes.values()) == {"once", "repeatable"}
+
+
+def test_policy_asks_where_a_push_goes_and_not_where_a_clone_lies() -> None:
+    made = Git(sandbox=None)
+    schemas = {one.name: one for one in made.actions()}
+    policy, seen = DefaultPolicy(), (Provenance(kind="file", ref="a.txt"),)
+
+    def decided(action: str, task: str, **arguments: str) -> str:
+        effect = action_effect(made, action, arguments, provenance=seen, declared=schemas[action])
+        return policy.decide(effect, PolicyView(user_content=(task,), links=frozenset)).action
+
+    address = "https://git.example.org/team/game.git"
+    assert decided("clone", f"Look into {address}", remote=address, repository="a/b", branch="v1.0") == "allow"
+    assert decided("clone", "Look into the game", remote=address) == "ask"
+    assert decided("push", f"Push to {address}", remote=address) == "allow"
+    assert decided("push", "Push it", remote=address) == "ask"
+    assert decided("commit", "Work", message="it is done", repository="../x") == "allow"

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from agentorchestra import MemoryStore, Workspace
-from agentorchestra.core.effects import Outcome, Tag
+from agentorchestra.core.effects import Outcome, Provenance, Tag
 from agentorchestra.core.errors import SettingsError
+from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import GitHubSettings, Settings
 from agentorchestra.environments.github import GitHub
 from agentorchestra.environments.github_api import parts
-from agentorchestra.runtime.policy import AllowAll
+from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
 from agentorchestra.tea.actions import action_effect, action_tags
 from agentorchestra.testing.github import LoopbackGitHub
 
@@ -274,3 +275,21 @@ def test_policy_sees_reads_of_the_network_and_sending() -> None:
     assert action_effect(github, "create_issue", {}).mode == "once"
     assert (github.branching, github.durable) == ("none", True)
     assert parts("a b", 7) == "/a%20b/7"
+
+
+def test_policy_asks_what_is_written_and_not_which_file_is_read() -> None:
+    github, policy, seen = GitHub(), DefaultPolicy(), (Provenance(kind="file", ref="a.txt"),)
+    schemas = {one.name: one for one in github.actions()}
+
+    def decided(action: str, task: str, **arguments: str) -> str:
+        effect = action_effect(github, action, arguments, provenance=seen, declared=schemas[action])
+        return policy.decide(effect, PolicyView(user_content=(task,), links=frozenset)).action
+
+    # The host is the one of the settings, whatever looks like an address in a path.
+    assert decided("read_file", "Look", repository="octocat/game", path="evil.example/x.md", ref="v1.0") == "allow"
+    assert decided("list_issues", "Look", repository="octocat/game") == "allow"
+    assert (
+        decided("create_issue", "Open an issue in octocat/game: it hangs", repository="octocat/game", title="it hangs")
+        == "allow"
+    )
+    assert decided("create_issue", "Open an issue in octocat/game", repository="octocat/game", title="secret") == "ask"

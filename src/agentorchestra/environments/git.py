@@ -12,12 +12,13 @@ from agentorchestra.core.content import Block, Source, TextBlock
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import GitSettings
-from agentorchestra.environments.folder import FolderEnvironment
+from agentorchestra.environments.folder import FolderEnvironment, rules_text
 from agentorchestra.environments.git_remotes import Remotes
 from agentorchestra.environments.git_shell import GitShell, failure, name_of, path_of, plain, revision_of
 from agentorchestra.environments.git_transfer import Fetched, fetch, push, remotes_of
 from agentorchestra.environments.git_wire import Remote
 from agentorchestra.environments.registry import EnvironmentParts
+from agentorchestra.runtime.arguments import INSIDE
 from agentorchestra.runtime.sandbox.base import Sandbox, SandboxLimits
 from agentorchestra.runtime.sandbox.choose import shell_in
 from agentorchestra.runtime.sandbox.shell import Shell
@@ -27,7 +28,14 @@ from agentorchestra.tools.web.http import WebClient
 _TEXT_CHARS = 60_000
 _MOST_CONFLICTS = 50
 
-Repository = Annotated[str, Field(description="Folder of the repository; `.` is the whole folder.")]
+_NAMED: dict[str, JsonValue] = {"format": INSIDE}  # a name in the folder: it chooses no host
+Repository = Annotated[
+    str, Field(description="Folder of the repository; `.` is the whole folder.", json_schema_extra=_NAMED)
+]
+NewFolder = Annotated[
+    str, Field(description="The folder; the name in the address by default.", json_schema_extra=_NAMED)
+]
+Branch = Annotated[str, Field(json_schema_extra=_NAMED)]
 Address = Annotated[str, Field(description="Address of the remote, `https://…`; not its name.")]
 Files = Annotated[list[str], Field(description="Paths in the repository.", min_length=1, max_length=1000)]
 
@@ -36,15 +44,7 @@ _PUSH: Sequence[Literal["send", "network"]] = ("send", "network")
 
 
 class Git(FolderEnvironment):
-    """Git repositories in the folder.
-
-    State: the files of the folder and the repositories in it, shared with files and terminal.
-    Vision: status, diff, log and show tell how things stand; look before you commit.
-    Interaction: paths are relative to the folder, files of a repository relative to the repository. Commits are made
-    here; push, fetch, pull and clone take the address of the remote, not its name. A push that is refused says what to
-    do next. Conflicts of a merge are shown with their files and hunks: write the files as they should be, add them and
-    commit, or abort_merge.
-    """
+    """Git repositories in the folder: commits, branches, merges; clone, fetch, pull and push to given remotes."""
 
     name = "git"
     version = "1.0.0"
@@ -80,11 +80,6 @@ class Git(FolderEnvironment):
     def rules(self) -> str:
         """State, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
-
-    @property
-    def confined(self) -> bool:
-        """In the sandbox no command writes outside of the folder, wherever a path points."""
-        return self._sandbox is not None and self._sandbox.safe
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -133,7 +128,7 @@ class Git(FolderEnvironment):
 
     @action(tags=_FETCH)
     async def clone(
-        self, ctx: RunContext[Any], remote: Address, repository: str = "", branch: str = "", depth: int = 0
+        self, ctx: RunContext[Any], remote: Address, repository: NewFolder = "", branch: Branch = "", depth: int = 0
     ) -> dict[str, JsonValue]:
         """Copy a remote repository into a new folder.
 
@@ -270,7 +265,9 @@ class Git(FolderEnvironment):
         return {"commit": tip, "branch": branch, "said": plain(said.out)}
 
     @action
-    async def restore_files(self, files: Files, repository: Repository = ".", source: str = "", staged: bool = False) -> str:
+    async def restore_files(
+        self, files: Files, repository: Repository = ".", source: str = "", staged: bool = False
+    ) -> str:
         """Take files back to how they were; what is changed in them is lost.
 
         Args:
@@ -330,7 +327,9 @@ class Git(FolderEnvironment):
         return plain((await (await self._git()).run(repository, *words)).out)
 
     @action
-    async def create_tag(self, tag: str, repository: Repository = ".", revision: str = "HEAD", message: str = "") -> str:
+    async def create_tag(
+        self, tag: str, repository: Repository = ".", revision: str = "HEAD", message: str = ""
+    ) -> str:
         """Make a tag; with a message an annotated one."""
         words = ["tag", *(["--annotate", "--message", message] if message else []), "--"]
         await (await self._git()).run(repository, *words, name_of(tag, "tag"), revision_of(revision))
@@ -348,18 +347,24 @@ class Git(FolderEnvironment):
     # -- merging -----------------------------------------------------------------------------------------------------
 
     @action
-    async def merge(self, revision: str, repository: Repository = ".", message: str = "") -> dict[str, JsonValue]:
+    async def merge(
+        self, revision: str, repository: Repository = ".", message: str = "", unrelated: bool = False
+    ) -> dict[str, JsonValue]:
         """Merge a branch or commit into the branch that is checked out; conflicts are shown.
 
         Args:
             revision: what is merged.
             repository: its folder.
             message: of the merge commit.
+            unrelated: also where the two have no commit in common.
         """
-        return await self._merged(await self._git(), repository, revision, message)
+        return await self._merged(await self._git(), repository, revision, message, unrelated=unrelated)
 
-    async def _merged(self, git: GitShell, repository: str, revision: str, message: str = "") -> dict[str, JsonValue]:
-        words = ["merge", "--no-edit", *(["--message", message] if message else []), revision_of(revision)]
+    async def _merged(
+        self, git: GitShell, repository: str, revision: str, message: str = "", *, unrelated: bool = False
+    ) -> dict[str, JsonValue]:
+        words = ["merge", "--no-edit", *(["--message", message] if message else [])]
+        words += [*(["--allow-unrelated-histories"] if unrelated else []), revision_of(revision)]
         said = await git.run(repository, *words, ok=(0, 1))
         if said.code == 0:
             tip = (await git.run(repository, "rev-parse", "HEAD")).out.strip()
@@ -400,7 +405,7 @@ class Git(FolderEnvironment):
 
     @action(tags=_FETCH)
     async def fetch(
-        self, ctx: RunContext[Any], remote: Address, repository: Repository = ".", branch: str = "", depth: int = 0
+        self, ctx: RunContext[Any], remote: Address, repository: Repository = ".", branch: Branch = "", depth: int = 0
     ) -> dict[str, JsonValue]:
         """Bring the branches and tags of a remote; nothing that is checked out changes.
 
@@ -417,7 +422,12 @@ class Git(FolderEnvironment):
 
     @action(tags=_FETCH)
     async def pull(
-        self, ctx: RunContext[Any], remote: Address, repository: Repository = ".", branch: str = ""
+        self,
+        ctx: RunContext[Any],
+        remote: Address,
+        repository: Repository = ".",
+        branch: Branch = "",
+        unrelated: bool = False,
     ) -> dict[str, JsonValue]:
         """Fetch a branch of a remote and merge it into the one that is checked out; conflicts are shown.
 
@@ -425,12 +435,13 @@ class Git(FolderEnvironment):
             remote: its address.
             repository: the folder.
             branch: of the remote; the one that is checked out by default.
+            unrelated: also where the two have no commit in common, as with a remote that was begun by itself.
         """
         git = await self._git()
         source = await self._remote(ctx, git, repository, remote)
         wanted = branch or await self._current(git, repository)
         fetched = await self._fetched(git, repository, source, branch=wanted)
-        return await self._merged(git, repository, f"{fetched.name}/{wanted}")
+        return await self._merged(git, repository, f"{fetched.name}/{wanted}", unrelated=unrelated)
 
     @action(tags=_PUSH)
     async def push(

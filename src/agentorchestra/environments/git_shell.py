@@ -46,7 +46,7 @@ _HINTS = (
     ("index.lock", "another git is at work there; if none is, remove .git/index.lock"),
     ("unmerged files", "resolve the conflicts, add the files and commit, or abort_merge"),
     ("you have not concluded your merge", "resolve the conflicts, add the files and commit, or abort_merge"),
-    ("unrelated histories", "the two have nothing in common: check that it is the right repository"),
+    ("unrelated histories", "the two have no commit in common: if it is the right repository, merge with `unrelated`"),
     ("already exists", "choose another name, or use what is there"),
     ("not fully merged", "merge it first, or delete it with force"),
     ("does not have any commits yet", "commit something first"),

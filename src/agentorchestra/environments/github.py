@@ -14,6 +14,7 @@ from agentorchestra.core.content import Block, Source, TextBlock
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import GitHubSettings
+from agentorchestra.environments.folder import rules_text
 from agentorchestra.environments.github_api import GitHubApi, parts
 from agentorchestra.environments.registry import EnvironmentParts
 from agentorchestra.runtime.arguments import INSIDE
@@ -39,14 +40,7 @@ _SEND: Sequence[Literal["send", "network"]] = ("send", "network")
 
 
 class GitHub(ActionEnvironment):
-    """GitHub: repositories, files, issues, pull requests, releases.
-
-    State: the world outside, shared with everybody else who works on it; nothing of it is undone or restored.
-    Vision: what an action answers; look again before you rely on something seen earlier.
-    Interaction: repositories are `owner/name`. To change a file, read it first and give its `sha`: a change that
-    somebody else made meanwhile is then refused, not overwritten. To write many files at once, commit them with git and
-    push. An action that may or may not have happened (`uncertain`) is looked up before it is repeated.
-    """
+    """GitHub: repositories, files, issues, pull requests and releases, over its REST API."""
 
     name = "github"
     version = "1.0.0"
@@ -63,6 +57,10 @@ class GitHub(ActionEnvironment):
     def packaged(cls, parts: EnvironmentParts) -> GitHub:
         """As a workspace has it."""
         return cls(parts.settings.github, WebClient(parts.settings.web))
+
+    def rules(self) -> str:
+        """State, vision and interaction, see 000, app. H."""
+        return rules_text(self.name)
 
     async def state(self) -> tuple[Block, ...]:
         """Where it is; looking at it costs no request."""
