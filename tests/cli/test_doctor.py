@@ -22,6 +22,7 @@ NAMES = [
     "pypdf",
     "model offline (default)",
     "prompts",
+    "search",
 ]
 
 
@@ -180,3 +181,17 @@ def test_a_prompt_of_the_application_may_be_replaced(app: Folder) -> None:
     )
     checks = {one["name"]: one for one in app.run("doctor", "--json").json["checks"]}
     assert "prompt clerk" not in checks and "replaced here: clerk" in checks["prompts"]["detail"]
+
+
+def test_search_engines_that_lack_what_the_settings_ask_for(folder: Folder) -> None:
+    folder.write("agentorchestra.toml", '[search]\nengines = ["local", "serper"]\n[[search.folders]]\npath = "gone"\n')
+    (found,) = [one for one in folder.run("doctor", "--json").json["checks"] if one["name"] == "search"]
+    assert (found["status"], found["detail"]) == ("warn", "asks local")
+    assert found["hint"] == "serper needs a key: set SERPER_API_KEY; the folder gone is not there"
+
+
+def test_a_search_engine_that_there_is_not(folder: Folder) -> None:
+    folder.write("agentorchestra.toml", '[search]\nengines = ["altavista"]\n')
+    (found,) = [one for one in folder.run("doctor", "--json").json["checks"] if one["name"] == "search"]
+    assert found["status"] == "fail"
+    assert found["detail"].startswith("search names the engine 'altavista'; it can be one of: auto, local, ")

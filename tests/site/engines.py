@@ -10,6 +10,7 @@ import json
 from collections.abc import Awaitable, Callable
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -309,6 +310,27 @@ async def _mojeek(request: web.Request, site: Site) -> Any:
     return web.Response(text=f'<ul class="results-standard">{rows}</ul>', content_type="text/html")
 
 
+async def _brave_web(request: web.Request, site: Site) -> Any:
+    rows = "".join(
+        f'<div class="snippet" data-type="web"><a href="{escape(url)}">'
+        f'<div class="title">{escape(page.title)}</div></a>'
+        f'<div class="generic-snippet snippet"><div class="content">{escape(snippet(page))}</div></div></div>'
+        for url, page in _listed(site, "brave_web", request.query["q"])
+    )
+    return web.Response(text=f"<html><body>{rows}</body></html>", content_type="text/html")
+
+
+async def _yahoo(request: web.Request, site: Site) -> Any:
+    """Its links lead through a counter of its own."""
+    rows = "".join(
+        '<div class="dd algo relsrch"><div class="compTitle"><h3 class="title">'
+        f'<a href="https://r.search.yahoo.com/_ylt=A/RV=2/RE=1/RO=10/RU={quote(url, safe="")}/RK=2/RS=x-">'
+        f'{escape(page.title)}</a></h3></div><div class="compText">{escape(snippet(page))}</div></div>'
+        for url, page in _listed(site, "yahoo", request.query["p"])
+    )
+    return web.Response(text=f"<html><body>{rows}</body></html>", content_type="text/html")
+
+
 async def _model(request: web.Request, site: Site) -> Any:
     """A model that searches, as an OpenAI-compatible server offers it: it answers with a list of what it found."""
     asked = json.loads(await request.text())
@@ -342,6 +364,8 @@ def engine_routes() -> list[web.RouteDef]:
         web.get("/engines/crossref/works", _engine("crossref", _crossref)),
         web.post("/engines/duckduckgo/html/", _engine("duckduckgo", _duckduckgo)),
         web.get("/engines/mojeek/search", _engine("mojeek", _mojeek)),
+        web.get("/engines/brave_web/search", _engine("brave_web", _brave_web)),
+        web.get("/engines/yahoo/{tail:search;.*}", _engine("yahoo", _yahoo)),
         web.post("/engines/model/v1/chat/completions", _engine("model", _model)),
         web.get("/wikis/{language}/w/api.php", _engine("wikipedia", _wiki)),
         web.get("/wikis/{language}/w/index.php", _engine("wikipedia", _article)),

@@ -19,6 +19,7 @@ from agentorchestra.tools.timer import wait_until
 from agentorchestra.tools.todo import todo
 from agentorchestra.tools.web.fetch import fetch_tool
 from agentorchestra.tools.web.reading import PageReader
+from agentorchestra.tools.web.search.tool import Engines, search_tools
 from agentorchestra.tools.workbench import INTERPRETER, Workbench
 
 
@@ -52,6 +53,7 @@ def builtin_tools(
     *,
     sandbox: Sandbox | None = None,
     web: WebSettings | None = None,
+    engines: Engines | None = None,
 ) -> BuiltinTools:
     """The packaged tools of a workspace.
 
@@ -60,6 +62,7 @@ def builtin_tools(
         settings: where code that a model wrote runs.
         sandbox: in place of the one that they name.
         web: how the web is read.
+        engines: what is searched with; without any there is no search.
 
     Raises:
         SettingsError: they name a sandbox, a reading service or a private service that does not exist.
@@ -75,5 +78,6 @@ def builtin_tools(
         wait_until,
         *file_tools(folder),
         fetch_tool(PageReader(web or WebSettings(), folder)),
+        *(search_tools(engines) if engines is not None else ()),
     ]
     return BuiltinTools({one.name: one for one in found}, python, workbench)

@@ -135,7 +135,7 @@ def agents_by_name(
 
 def packaged_prompts() -> list[Any]:
     """The folders of the packaged prompts."""
-    return [importlib.resources.files(f"agentorchestra.{room}") / "prompts" for room in ("agents", "systems")]
+    return [importlib.resources.files(f"agentorchestra.{room}") / "prompts" for room in ("tools", "agents", "systems")]
 
 
 def systems() -> dict[str, Any]:

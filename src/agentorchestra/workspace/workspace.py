@@ -157,6 +157,7 @@ class Workspace(Generic[Deps]):
         systems: the user's paradigms by name: `async def system(spec, session, kit) -> AgentResult`.
         memories: the user's memory systems by name, besides the packaged ones: classes with the members of
             `tea.memory.base.MemorySystem`.
+        search_engines: engines of the user's own that `search` asks (`tools.web.search.types.SearchEngine`).
         prompts: folders with prompts of the user's agents and systems (`NAME.md`), beside their code; files in the
             workspace's own folder `prompts/` replace these too.
         models: clients by name, besides those of the settings (scripted models in tests).
@@ -179,6 +180,7 @@ class Workspace(Generic[Deps]):
         agents: Sequence[Any] = (),
         systems: Mapping[str, Any] | None = None,
         memories: Mapping[str, Any] | None = None,
+        search_engines: Sequence[Any] = (),
         prompts: Sequence[str | Path] = (),
         models: Mapping[str, Any] | None = None,
         policy: Policy | None = None,
@@ -207,6 +209,7 @@ class Workspace(Generic[Deps]):
         self._given_agents = tuple(agents)
         self._given_systems = dict(systems or {})
         self._given_memories = dict(memories or {})
+        self._given_engines = tuple(search_engines)
         self.prompt_folders = tuple(Path(one) for one in prompts)
         self._models = dict(models or {})
         self._policy = policy
@@ -267,6 +270,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tea.threads import Threads
         from agentorchestra.tools.registry import builtin_tools
         from agentorchestra.tools.workbench import SandboxInterpreter
+        from agentorchestra.workspace.searching import search_engines
 
         self.engine = LocalEngine(self.store, lease_s=self.settings.lease_s, clock=self._clock)
         self.models = ModelManager(self.settings, self._environ, extra=self._models)
@@ -274,7 +278,10 @@ class Workspace(Generic[Deps]):
         given = self.settings.sandbox
         if self.unsafe_local:
             given = given.model_copy(update={"backend": "unsafe-local"})
-        self._builtin = builtin_tools(self.folder, given, sandbox=self._given_sandbox, web=self.settings.web)
+        self._engines = search_engines(self.settings, self.folder, self._environ, self._given_engines)
+        self._builtin = builtin_tools(
+            self.folder, given, sandbox=self._given_sandbox, web=self.settings.web, engines=self._engines
+        )
         self.tools: dict[str, Any] = dict(self._builtin.tools)
         if self.settings.transcription_model:
             from agentorchestra.tools.recordings import transcribe_file
@@ -1615,7 +1622,10 @@ class Workspace(Generic[Deps]):
         if budget.cost_usd is not None:
             for name in names:
                 models.require_price(name)
-        elif all(models.price_known(name) for name in names) and not all(models.free(name) for name in names):
+        elif all(models.price_known(name) for name in names) and (
+            not all(models.free(name) for name in names)
+            or any(engine.traits.cost_usd for engine in self._engines.ready)
+        ):
             budget = budget.model_copy(update={"cost_usd": DEFAULT_COST_USD})
         return budget
 
@@ -1855,7 +1865,10 @@ class Workspace(Generic[Deps]):
         return Redactor(self._secrets())
 
     def _secrets(self) -> dict[str, str]:
-        named = {name: self._environ[name] for name in self.settings.secrets if name in self._environ}
+        from agentorchestra.workspace.searching import key_variables
+
+        names = (*self.settings.secrets, *key_variables(self.settings.search))
+        named = {name: self._environ[name] for name in names if name in self._environ}
         # A tool that prints its environment would show the database's password.
         return {**self.models.secrets(), **named, **getattr(self.store, "secrets", {}), **self._components.secrets}
 

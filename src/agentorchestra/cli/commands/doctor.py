@@ -69,7 +69,7 @@ def doctor(as_json: bool, folder: Path) -> int:
 
     Looks at Python, SQLite, the workspace's folder, database and format, the settings, your application, disk space,
     the interpreter for snippets, the sandbox, the PDF reader, the models and whether their keys are set, names in the
-    policy that nothing has, and the prompts. Nothing is
+    policy that nothing has, the prompts, and the search engines. Nothing is
     written, no server but that of `database` is contacted, and no key or password is printed.
     """
     checks = list(examine(folder))
@@ -106,6 +106,7 @@ def examine(folder: Path) -> list[Check]:
         lambda: _policy(folder, settings, workspace),
         lambda: _prompts(folder, workspace),
         lambda: _mcp(folder, settings),
+        lambda: _search(folder, settings, workspace),
     ]
     found: list[Check] = []
     for check in checks:
@@ -265,6 +266,31 @@ def _monty() -> list[Check]:
     except Exception as exc:
         return [Check("Monty", "fail", f"{type(exc).__name__}: {one_line(str(exc))}", hint)]
     return [Check("Monty", "ok", "runs snippets") if value == 10 else Check("Monty", "fail", f"gave {value!r}", hint)]
+
+
+def _search(folder: Path, settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
+    """Which search engines can be asked; a warning for those that the settings name and that lack something."""
+    from agentorchestra.workspace.searching import search_engines
+    from agentorchestra.workspace.settings import settings_path
+
+    if settings is None:
+        return []
+    given = workspace._given_engines if workspace is not None else ()
+    try:
+        engines = search_engines(settings, folder, os.environ, given)
+    except AgentOrchestraError as exc:
+        return [Check("search", "fail", str(exc), "correct [search] in agentorchestra.toml")]
+    beside = settings_path(folder)
+    near = beside.parent if beside is not None else Path()
+    asked = {*settings.search.engines, *settings.search.engine}
+    lacking = [f"{name} {why}" for name, why in engines.lacking.items() if name in asked]
+    lacking += [
+        f"the folder {one.path} is not there" for one in settings.search.folders if not (near / one.path).is_dir()
+    ]
+    ready = ", ".join(one.name for one in engines.ready) or "no engine"
+    if lacking:
+        return [Check("search", "warn", f"asks {ready}", "; ".join(lacking))]
+    return [Check("search", "ok", f"asks {ready}")]
 
 
 def _mcp(folder: Path, settings: Settings | None) -> list[Check]:

@@ -1,0 +1,277 @@
+"""`search` in a workspace: several engines at the same time, one list, every failure said, everything in the log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.errors import SettingsError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.settings import Settings
+from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.testing import ScriptedModel, call, decide
+from agentorchestra.tools.web.search.types import Query, SearchResult, Traits
+from agentorchestra.workspace import Workspace
+from tests.site import Site
+from tests.site.engines import KEY
+from tests.tools.search.support import KEYS, searched, settings, titles, workspace
+
+
+async def test_three_engines_of_which_one_is_dead_and_one_slow(site: Site, tmp_path: Path) -> None:
+    site.moods["brave"] = "silent"
+    chosen = settings(
+        site,
+        "serper",
+        "brave",
+        "tavily",
+        engine={"tavily": {"base_url": "http://127.0.0.1:9"}, "brave": {"timeout_s": 0.3}},
+    )
+    found = await searched(tmp_path, chosen, "automated lighthouse")
+    assert titles(found)[0] == "Lighthouse to be automated"
+    assert found["results"][0]["sources"] == {"serper": 1}
+    assert found["failed"] == {"brave": "did not answer in 0.3 s", "tavily": "cannot be reached"}
+    assert found["engines"]["brave"] == "failed; the whole web"
+
+
+async def test_engines_are_asked_at_the_same_time(site: Site, tmp_path: Path) -> None:
+    """The second answers although the first one never does: nothing else could be if they were asked in turn."""
+    site.moods["serper"] = "silent"
+    chosen = settings(site, "serper", "brave", engine={"serper": {"timeout_s": 0.5}})
+    found = await searched(tmp_path, chosen, "lighthouse")
+    assert {*found["failed"]} == {"serper"}
+    assert {one.path for one in site.requests} == {"/engines/serper/search", "/engines/brave/res/v1/web/search"}
+
+
+async def test_all_that_fail_are_one_sentence(site: Site, tmp_path: Path) -> None:
+    site.moods |= {"serper": "429", "brave": "html", "tavily": "broken"}
+    found = await searched(tmp_path, settings(site, "serper", "brave", "tavily"), "lighthouse")
+    assert found["error"] == (
+        "No search engine gave results: serper asked to wait 30 s (429); tavily answered broken JSON; "
+        "brave answered HTML that is no list of results"
+    ) or found["error"] == (
+        "No search engine gave results: serper asked to wait 30 s (429); brave answered HTML that is no list of "
+        "results; tavily answered broken JSON"
+    )
+
+
+async def test_a_page_in_many_spellings_is_one_result(site: Site, tmp_path: Path) -> None:
+    site.host |= {"serper": "https://www.skerrow.example", "brave": "http://skerrow.example"}
+    site.host |= {"tavily": "https://m.skerrow.example", "bing": "https://skerrow.example:443"}
+    site.spelling |= {
+        "serper": "{path}?utm_source=serper&gclid=1",
+        "brave": "{path}/",
+        "tavily": "/amp{path}#top",
+        "bing": "{path}/index.html?fbclid=7",
+    }
+    found = await searched(tmp_path, settings(site, "serper", "brave", "tavily", "bing"), "automated lighthouse keeper")
+    assert len(titles(found)) == len({*titles(found)})
+    assert found["results"][0]["sources"] == {"serper": 1, "brave": 1, "tavily": 1, "bing": 1}
+
+
+async def test_days_are_kept_to_and_what_is_unknown_is_said(site: Site, tmp_path: Path) -> None:
+    """SearXNG takes no days: what it lists is looked through afterwards."""
+    found = await searched(
+        tmp_path, settings(site, "searxng"), "lighthouse mill", since="2018-01-01", until="2018-12-31"
+    )
+    dates = {one["title"]: one.get("date") for one in found["results"]}
+    assert dates["The tide mill grinds again"] == "2018-06-29"
+    assert "Lighthouse to be automated" not in dates
+    assert None in dates.values()
+    outside, undated = found["notes"]
+    assert outside.endswith("results outside of the days that were asked for are left out.")
+    assert undated.startswith("Of ") and undated.endswith("it is not known when they were published.")
+
+
+async def test_the_past_comes_with_copies_of_the_day(site: Site, tmp_path: Path) -> None:
+    found = await searched(
+        tmp_path, settings(site, "serper", "wikipedia", "archive"), "lighthouse keeper", until="2018-01-01"
+    )
+    by_title = {one["title"]: one for one in found["results"]}
+    assert found["engines"]["wikipedia"] == "1 results; until 2018-01-01 is the past"
+    assert by_title["Skerrow Lighthouse"]["archived_date"] == "2016-10-01"
+    page = f"{site.address}/places/lighthouse"
+    assert by_title["The lighthouse"]["archived"] == f"{site.address}/web/20170302080000/{page}"
+
+
+async def test_a_copy_of_a_day_or_the_next_one(site: Site, tmp_path: Path) -> None:
+    page = f"{site.address}/places/harbour"
+    async with workspace(tmp_path, settings(site, "archive")) as ws:
+        before = (await ws.tcp.invoke("archived_page", {"address": page, "date": "2022-05-05"})).result()
+        after = (await ws.tcp.invoke("archived_page", {"address": page, "date": "2001"})).result()
+        none = await ws.tcp.invoke("archived_page", {"address": f"{site.address}/faq", "date": "2022"})
+    assert isinstance(before, dict) and before["date"] == "2012-06-01"
+    assert isinstance(after, dict) and after["snippet"] == (
+        "There is no copy of 2001-12-31 or before: this one is from 2012-06-01."
+    )
+    assert none.error == "The archive has no copy of this page."
+
+
+async def test_a_chinese_question_reaches_the_chinese_page(site: Site, tmp_path: Path) -> None:
+    chosen = settings(site, "baidu", "wikipedia", "serper")
+    found = await searched(tmp_path, chosen, "斯凯罗岛 灯塔 守塔人")
+    assert found["results"][0]["title"] == "斯凯罗岛的灯塔"
+    assert found["engines"]["baidu"].endswith("the question is in Chinese")
+    assert site.asked("/wikis/zh/")
+
+
+async def test_the_choice_and_every_engine_are_effects_of_their_own(site: Site, tmp_path: Path) -> None:
+    model = ScriptedModel(
+        [
+            decide(calls=[call("search", query="lighthouse keeper", until="2018-01-01")]),
+            decide(calls=[call("done", answer="Ada Lindqvist")]),
+        ]
+    )
+    chosen = settings(site, "serper", "brave", "wikipedia", engine={"brave": {"cost_usd": 0.005}})
+    site.moods["serper"] = "429"
+    async with Workspace(
+        tmp_path / "ws", store=MemoryStore(), settings=chosen, models={model.name: model}, environ=KEYS
+    ) as ws:
+        result = await ws.run(
+            "Who kept the lighthouse in 2017?", model=model, system="react", budget=Budget(cost_usd=1)
+        )
+        asked = len(site.requests)
+        events = await ws.store.load(result.run_id)
+        report = await ws.replay(result.run_id)
+    assert result.answer == report.answer == "Ada Lindqvist"
+    assert len(site.requests) == asked  # a replay asks nobody
+    done: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    for event in events:
+        body = event.body or {}
+        if event.type == "started" or "effect" in body:
+            effect = body.get("effect") or {}
+            if effect.get("kind") == EffectKind.INVOKE_TOOL:
+                names[f"{event.branch}{event.n}"] = str(effect["component"]).partition("@")[0]
+        if event.type == "completed":
+            done[names.get(f"{event.branch}{event.n}", "")] = body["outcome"]
+    assert done["choose_search_engines"]["value"] == {
+        "wikipedia": "until 2018-01-01 is the past",
+        "brave": "the whole web",
+        "serper": "the whole web",
+    }
+    assert done["search_serper"]["error"] == "asked to wait 30 s (429)"
+    assert done["search_brave"]["usage"]["cost_usd"] == 0.005
+    assert result.usage.cost_usd == 0.005
+    assert KEY not in json.dumps([event.body for event in events], default=str)
+
+
+async def test_a_paid_engine_is_held_against_the_budget(site: Site, tmp_path: Path) -> None:
+    model = ScriptedModel([decide(calls=[call("search", query="lighthouse")])])
+    chosen = settings(site, "serper", "brave", engine={"brave": {"cost_usd": 0.5}})
+    async with Workspace(
+        tmp_path / "ws", store=MemoryStore(), settings=chosen, models={model.name: model}, environ=KEYS
+    ) as ws:
+        result = await ws.run("q", model=model, system="react", budget=Budget(cost_usd=0.1))
+    assert result.status == "budget_exhausted"
+    assert not site.asked("/engines/brave")
+
+
+def told(request: Any) -> str:
+    return str(request.messages[-1].text) + str(request.messages[-2].text)
+
+
+async def run_calls(site: Site, folder: Path, chosen: Settings, *steps: Any, **options: Any) -> Any:
+    model = ScriptedModel([*steps, decide(calls=[call("done", answer="x")])])
+    async with Workspace(
+        folder / "ws", store=MemoryStore(), settings=chosen, models={model.name: model}, environ=KEYS
+    ) as ws:
+        return await ws.run("Find out about the island.", model=model, system="react", on_ask="deny", **options)
+
+
+async def test_what_is_searched_for_is_no_address_and_links_of_results_are_received(site: Site, tmp_path: Path) -> None:
+    """After something untrusted was seen, a word that looks like a host is searched for all the same."""
+    seen: list[str] = []
+
+    def after(*calls: Any) -> Any:
+        def reply(request: Any) -> Any:
+            seen.append(told(request))
+            return decide(calls=[*calls])
+
+        return reply
+
+    chosen = settings(site, "serper").model_copy(
+        update={"web": Settings.model_validate({"web": {"private": [site.address.removeprefix("http://")]}}).web}
+    )
+    await run_calls(
+        site,
+        tmp_path,
+        chosen,
+        decide(calls=[call("search", query="automated lighthouse")]),
+        after(call("search", query="lighthouse.example", site="skerrow.example")),
+        after(call("fetch", url=f"{site.address}/news/2019/automation")),
+        after(call("fetch", url=f"{site.address}/collect?data=secret")),
+        after(),
+    )
+    assert [json.loads(one.body)["q"] for one in site.asked("/engines/serper")] == [
+        "automated lighthouse",
+        "lighthouse.example site:skerrow.example",
+    ]
+    assert site.asked("/news/2019/automation")
+    assert not site.asked("/collect")
+
+
+async def test_an_engine_of_ones_own(site: Site, tmp_path: Path) -> None:
+    class Own:
+        name = "own"
+        traits = Traits(network=False, about="the card index of the office")
+
+        def missing(self) -> str:
+            return ""
+
+        async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
+            return [SearchResult(title=f"Card on {query.text}", address="card 7", date="2001-01-01")]
+
+    class Broken(Own):
+        name = "broken"
+
+        async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
+            return {"results": []}  # type: ignore[return-value]
+
+    options = {"search_engines": [Own(), Broken()]}
+    found = await searched(tmp_path, settings(site, "own", "broken"), "tides", options=options)
+    assert titles(found) == ["Card on tides"]
+    assert found["failed"] == {"broken": "gave dict in place of a list of SearchResult"}
+
+
+async def test_what_is_no_engine_is_refused(site: Site, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"is no search engine: it needs a name of lower case letters"):
+        async with workspace(tmp_path, settings(site), search_engines=[object()]):
+            pass
+
+
+async def test_without_engines_there_is_no_search(site: Site, tmp_path: Path) -> None:
+    async with workspace(tmp_path, settings(site)) as ws:
+        assert not {"search", "archived_page"} & {*ws.tools}
+
+
+async def test_a_model_that_searches_is_asked_through_the_door(site: Site, tmp_path: Path) -> None:
+    profile = {
+        "finder": {
+            "model": "openai:finder",
+            "base_url": f"{site.address}/engines/model/v1",
+            "api_key_env": "",
+            "price": {"input": 1, "output": 1},
+        }
+    }
+    chosen = settings(site, "model", engine={"model": {"model": "finder"}})
+    chosen = Settings.model_validate({**chosen.model_dump(exclude_unset=True), "models": profile})
+    model = ScriptedModel(
+        [
+            decide(calls=[call("search", query="automated lighthouse")]),
+            decide(calls=[call("fetch", url=f"{site.address}/news/2019/automation")]),
+            decide(calls=[call("done", answer="x")]),
+        ]
+    )
+    async with Workspace(
+        tmp_path / "ws", store=MemoryStore(), settings=chosen, models={model.name: model}, environ=KEYS
+    ) as ws:
+        result = await ws.run("q", model=model, system="react", on_ask="deny")
+    assert site.asked("/engines/model")
+    assert result.usage.cost_usd == 20 / 1_000_000
+    # What a model lists may be made up: it is no received link.
+    assert not site.asked("/news/2019/automation")
