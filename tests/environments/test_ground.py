@@ -1,0 +1,313 @@
+"""Environments on one ground: what one does is there for the next, worlds and runs are apart, resumes stand right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runtime.support import Bench, agent
+
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.environments.files import FilesEnvironment
+from agentorchestra.environments.folder import FolderEnvironment
+from agentorchestra.environments.manifest import FolderLimits
+from agentorchestra.runtime.live import clear_up, world_folder
+from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.tea.actions import action_effect
+from agentorchestra.tea.environment import action
+
+
+class Notes(FolderEnvironment):
+    """A second environment on the folder: lines of one file, and how many it wrote."""
+
+    name = "notes"
+
+    @action
+    def add(self, text: str, fail: bool = False) -> int:
+        """Add a line."""
+        with (self.folder / "notes.txt").open("a") as file:
+            file.write(f"{text}\n")
+        self.kept["written"] = int(str(self.kept.get("written", 0))) + 1
+        if fail:
+            raise ToolError("it failed half way")
+        return int(str(self.kept["written"]))
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[MemoryStore]:
+    made = MemoryStore()
+    await made.open()
+    yield made
+    await made.close()
+
+
+def bench(store: MemoryStore, folder: Path, functions: dict[str, Any] | None = None) -> Bench:
+    return Bench(store, functions or {}, environments={"notes": Notes, "files": FilesEnvironment}, folder=folder)
+
+
+def add(text: str, **more: Any) -> Any:
+    return action_effect(Notes(), "add", {"text": text, **more})
+
+
+def files(action_name: str, **arguments: Any) -> Any:
+    return action_effect(FilesEnvironment(), action_name, arguments)
+
+
+async def shown(session: Session[Any], path: str = "notes.txt") -> str:
+    outcome = await session.perform(files("read", path=path))
+    return outcome.blocks()[0].text if outcome.ok else str(outcome.error)  # type: ignore[union-attr]
+
+
+def main_folder(tmp_path: Path, run: str = "run_test") -> Path:
+    return world_folder(tmp_path / run, "main") / "folder"
+
+
+async def test_what_one_environment_does_is_there_for_the_next(store: MemoryStore, tmp_path: Path) -> None:
+    one = bench(store, tmp_path)
+    await one.create()
+
+    async def main(root: Session[Any]) -> str:
+        outcomes = await root.perform_all(
+            [add("a"), files("read", path="notes.txt"), add("b"), files("write", path="x/y.txt", content="z")]
+        )
+        assert [o.status for o in outcomes] == ["ok"] * 4, [o.error for o in outcomes]
+        assert {name for o in outcomes for name in o.writes if name.startswith("env:")} == {"env:folder"}
+        assert outcomes[1].blocks()[0].text == "a"  # type: ignore[union-attr]
+        snapshot = json.loads(await store.get_blob(str(root.vars["env:folder"])))
+        assert [line[0] for line in snapshot["entries"]] == ["notes.txt", "x", "x/y.txt"]
+        assert snapshot["kept"] == {"notes": {"written": 2}}
+        return await shown(root)
+
+    assert (await one.drive(main)).answer == "a\nb"
+    assert (await one.replay(main)) is not None
+    folder = main_folder(tmp_path)
+    assert (folder / "x/y.txt").read_text() == "z" and (folder / "notes.txt").read_text() == "a\nb\n"
+    assert [path.name for path in folder.parent.iterdir()] == ["folder"]
+
+
+async def test_a_resume_stands_at_the_last_recorded_action(store: MemoryStore, tmp_path: Path) -> None:
+    one = bench(store, tmp_path)
+    await one.create()
+    crash = True
+
+    async def main(root: Session[Any]) -> str:
+        await root.perform(add("a"))
+        failed = await root.perform(add("b", fail=True))
+        assert failed.error == "it failed half way"
+        if crash:
+            raise RuntimeError("the process ends here")
+        count = (await root.perform(add("c"))).value
+        return f"{count}: {await shown(root)}"
+
+    assert (await one.drive(main)).status is RunStatus.FAILED
+    folder = main_folder(tmp_path)
+    (folder / "notes.txt").write_text("half written by an action that nobody recorded\n")
+    (folder / "more").mkdir()
+    (folder / "more/left.txt").write_text("x")
+    crash = False
+    assert (await one.drive(main)).answer == "3: a\nb\nc"
+    assert sorted(path.name for path in folder.iterdir()) == ["notes.txt"]
+
+
+async def test_a_first_action_that_was_never_recorded_leaves_nothing(store: MemoryStore, tmp_path: Path) -> None:
+    one = bench(store, tmp_path)
+    await one.create()
+    main_folder(tmp_path).mkdir(parents=True)
+    (main_folder(tmp_path) / "notes.txt").write_text("left by a killed process")
+
+    async def main(root: Session[Any]) -> str:
+        return await shown(root)
+
+    assert "does not exist" in (await one.drive(main)).answer
+
+
+async def test_runs_see_nothing_of_each_other(store: MemoryStore, tmp_path: Path) -> None:
+    one = bench(store, tmp_path)
+
+    async def main(root: Session[Any]) -> str:
+        await root.perform(add(root.run_id))
+        return await shown(root)
+
+    for run in ("run_a", "run_b"):
+        await one.create(run)
+        assert (await one.drive(main, run)).answer == run
+    assert (main_folder(tmp_path, "run_a") / "notes.txt").read_text() == "run_a\n"
+
+
+@pytest.mark.parametrize("crash", [False, True])
+async def test_candidates_have_folders_of_their_own_and_the_winners_goes_on(
+    store: MemoryStore, tmp_path: Path, crash: bool
+) -> None:
+    one = bench(store, tmp_path)
+    await one.create()
+    worlds = tmp_path / "run_test/environments"
+    ended = False
+
+    async def main(root: Session[Any]) -> str:
+        await root.perform(add("before"))
+        left, right = root.candidates(2)
+
+        async def go(session: Session[Any], text: str) -> str:
+            await session.perform(add(text))
+            return await shown(session)
+
+        seen = await root.rivals([lambda: go(left, "left"), lambda: go(right, "right")])
+        assert seen == ["before\nleft", "before\nright"]
+        if crash:
+            raise RuntimeError("the process ends here")
+        assert ended or len([*worlds.iterdir()]) == 3
+        await root.adopt(right)
+        assert [path.name for path in worlds.iterdir()] == ["main"]
+        if not ended:  # the user finds the winner's folder, though nothing was done in it since
+            assert (main_folder(tmp_path) / "notes.txt").read_text() == "before\nright\n"
+        return await shown(root)
+
+    if crash:
+        await one.drive(main)
+        crash, ended = False, True  # the candidates are recorded by now: nothing of theirs is opened again
+    assert (await one.drive(main)).answer == "before\nright"
+    assert (main_folder(tmp_path) / "notes.txt").read_text() == "before\nright\n"
+    ended = True
+    assert (await one.replay(main)) is not None
+
+
+async def test_the_winners_folder_is_found_though_all_was_recorded_before(store: MemoryStore, tmp_path: Path) -> None:
+    one = bench(store, tmp_path)
+    await one.create()
+    crash = True
+
+    async def main(root: Session[Any]) -> str:
+        (rival,) = root.candidates(1)
+        await rival.perform(add("winner"))
+        if crash:
+            raise RuntimeError("the process ends here")
+        await root.adopt(rival)
+        return "done"
+
+    await one.drive(main)
+    crash = False
+    assert (await one.drive(main)).answer == "done"
+    assert (main_folder(tmp_path) / "notes.txt").read_text() == "winner\n"
+
+
+async def test_agents_at_work_at_the_same_time_share_the_folder(store: MemoryStore, tmp_path: Path) -> None:
+    crash = True
+
+    async def worker(effect: Any, ctx: Session[Any]) -> Any:
+        name = str(effect.arguments["name"])
+        for step in range(3):
+            await ctx.perform(add(f"{name}{step}"))
+        if name == "b" and crash:
+            raise RuntimeError("this agent's process ends here")
+        return name
+
+    one = bench(store, tmp_path, {"a": worker, "b": worker})
+    await one.create()
+
+    async def main(root: Session[Any]) -> str:
+        await root.perform_all([agent(name, tools=["notes", "files"]) for name in ("a", "b")])
+        if crash:
+            raise RuntimeError("the process ends here")
+        return await shown(root)
+
+    await one.drive(main)
+    crash = False
+    lines = (await one.drive(main)).answer.split("\n")
+    assert sorted(lines) == ["a0", "a1", "a2", "b0", "b1", "b2"]
+
+
+async def test_of_two_who_write_one_file_the_later_one_is_told(store: MemoryStore, tmp_path: Path) -> None:
+    told: list[str] = []
+
+    async def first(effect: Any, ctx: Session[Any]) -> Any:
+        await ctx.perform(files("read", path="plan.md"))
+        await ctx.perform(agent("second", tools=["files"]))  # writes it meanwhile
+        late = await ctx.perform(files("write", path="plan.md", content="mine\n"))
+        told.append(str(late.error))
+        edit = await ctx.perform(files("edit", path="plan.md", old="three", new="drei"))
+        told.append(str(edit.value))
+        await ctx.perform(files("read", path="plan.md"))
+        return (await ctx.perform(files("write", path="plan.md", content="one\nmine\n"))).value
+
+    async def second(effect: Any, ctx: Session[Any]) -> Any:
+        blind = await ctx.perform(files("write", path="plan.md", content="x"))
+        told.append(str(blind.error))
+        await ctx.perform(files("read", path="plan.md"))
+        return (await ctx.perform(files("write", path="plan.md", content="one\n2\nthree\n"))).value
+
+    one = bench(store, tmp_path, {"first": first, "second": second})
+    await one.create()
+
+    async def main(root: Session[Any]) -> str:
+        await root.perform(files("write", path="plan.md", content="one\ntwo\nthree\n"))
+        return str((await root.perform(agent("first", tools=["files"]))).value)
+
+    assert (await one.drive(main)).answer == "replaced plan.md (9 bytes)"
+    blind, late, edit = told
+    assert "plan.md is there (14 bytes) and you have not read it" in blind
+    assert "changed by another since you last saw it, and was not written" in late
+    assert "-two\n+2\n" in late
+    assert edit.startswith("replaced 1 place in plan.md\nSince you last saw it") and "+2" in edit
+    assert (main_folder(tmp_path) / "plan.md").read_text() == "one\nmine\n"
+
+
+async def test_more_than_can_be_kept_is_an_observation_and_the_run_goes_on(store: MemoryStore, tmp_path: Path) -> None:
+    class Small(Notes):
+        """Keeps little."""
+
+        name = "small"
+        limits = FolderLimits(bytes=10)
+
+    one = Bench(store, {}, environments={"small": Small}, folder=tmp_path)
+    await one.create()
+    crash = True
+
+    def put(text: str) -> Any:
+        return action_effect(Small(), "add", {"text": text})
+
+    async def main(root: Session[Any]) -> str:
+        await root.perform(put("12"))
+        much = await root.perform(put("1234567890"))
+        if crash:
+            raise RuntimeError("the process ends here")
+        lost = await root.perform(put("x"))
+        return f"{much.error} / {lost.status}: {lost.error}"
+
+    await one.drive(main)
+    crash = False
+    answer = (await one.drive(main)).answer
+    assert answer.startswith(
+        "add was done on folder, but how it stands now could not be kept: the folder holds more than 0 MiB"
+    )
+    assert "/ environment_lost: the state of folder was lost" in answer
+
+
+def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
+    for world in ("main", "main/3.a/1.0"):
+        place = world_folder(tmp_path, world)
+        (place / "folder").mkdir(parents=True)
+        (place / "temporary").mkdir()
+    clear_up(tmp_path)
+    assert [str(path.relative_to(tmp_path)) for path in sorted((tmp_path / "environments").rglob("*"))] == [
+        "environments/main",
+        "environments/main/folder",
+    ]
+
+
+async def test_an_instance_is_not_taken_for_another_environments(store: MemoryStore, tmp_path: Path) -> None:
+    from tests.runtime.counter import Counter
+
+    one = Bench(store, {}, environments={"notes": Notes, "counter": Counter}, folder=tmp_path)
+    await one.create()
+
+    async def main(root: Session[Any]) -> str:
+        await root.perform(add("a"))
+        wrong = await root.perform(action_effect(Counter(), "look", {}, instance="folder"))
+        return str(wrong.error)
+
+    assert "'folder' is the instance of notes, not of 'counter'" in (await one.drive(main)).answer
