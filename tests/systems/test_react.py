@@ -66,7 +66,18 @@ async def test_the_prompt_has_the_papers_sections(tmp_path: Path) -> None:
         assert f"<{section}>" in prompt and f"</{section}>" in prompt
     assert "- note.txt (text/plain" in prompt
     assert [schema.name for schema in model.requests[0].tools] == sorted(
-        ["add", "bash", "done", "python", "read_artifact", "read_file", "search_files", "todo", "wait_until"]
+        [
+            "add",
+            "ask_media",
+            "bash",
+            "done",
+            "python",
+            "read_artifact",
+            "read_file",
+            "search_files",
+            "todo",
+            "wait_until",
+        ]
     )
 
 

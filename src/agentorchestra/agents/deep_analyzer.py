@@ -35,7 +35,7 @@ DEEP_ANALYZER = Agent(
         "Answers a question from the files of the task: text, pages of PDFs, tables and their cells, and computes with "
         "what it finds. Say which file and what is to be found. It gives the answer with quotes and their places."
     ),
-    tools=(DESCRIBE, "search_files", "read_file", "read_artifact", "python", CHECK),
+    tools=(DESCRIBE, "search_files", "read_file", "read_artifact", "ask_media", "python", CHECK),
     prompt=NAME,
     role="analyzer",
     # 000 gives its analyzer 3 steps, each of which reads whole files; here a step is one look.

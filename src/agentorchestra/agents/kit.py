@@ -7,7 +7,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from agentorchestra.agents.agent import Agent, Delegate
 from agentorchestra.agents.code import CodeDecider
@@ -168,20 +168,23 @@ def model_of(spec: AgentSpec, session: Session[Any]) -> tuple[str, RoleSettings]
     return spec.model or role.model or session.model, role
 
 
-def _model_facts(model: str, session: Session[Any], kit: Kit) -> tuple[bool, ModelSettings, str]:
+def _model_facts(
+    model: str, session: Session[Any], kit: Kit, *, beside: bool = False
+) -> tuple[bool, ModelSettings, str]:
     """Whether a model takes native calls, the parameters of its requests, and the hash of its profile.
 
-    A replay asks no model, so it needs neither key nor client: what it cannot look up it takes from the recording.
+    A replay asks no model, so it needs neither key nor client: what it cannot look up it takes from the recording. For
+    a request beside an agent's work nothing is refused here: its outcome says why the model cannot be asked.
     """
     try:
-        if any(node.limits.cost_usd is not None for node in session.node.chain()):
+        if not beside and any(node.limits.cost_usd is not None for node in session.node.chain()):
             for one in kit.models.chain(model):
                 kit.models.require_price(one)  # dollars cannot be held for a model without a price
         client = kit.models.client(model)
     except UsageError:
-        if not session.run.replaying:
+        if not session.run.replaying and not beside:
             raise
-        recorded = session.recorded_request()
+        recorded = session.recorded_request(model)
         if recorded is None:  # of this agent the recording ends before a request: nothing depends on the model
             return True, ModelSettings(), ""
         return bool(recorded.tools), recorded.settings, ""
@@ -193,10 +196,10 @@ def _model_facts(model: str, session: Session[Any], kit: Kit) -> tuple[bool, Mod
 
 
 def request_settings(
-    model: str, role: RoleSettings, session: Session[Any], kit: Kit
+    model: str, role: RoleSettings, session: Session[Any], kit: Kit, *, beside: bool = False
 ) -> tuple[bool, ModelSettings, str]:
     """Native calls or not, the parameters of the requests of a role, and the hash of the model's profile."""
-    native, settings, profile_hash = _model_facts(model, session, kit)
+    native, settings, profile_hash = _model_facts(model, session, kit, beside=beside)
     own = {"temperature": role.temperature, "max_tokens": role.max_tokens}
     return native, settings.model_copy(update={k: v for k, v in own.items() if v is not None}), profile_hash
 
@@ -395,6 +398,42 @@ async def ask_model(
         )
     )
     return outcome.response.text if outcome.ok else ""
+
+
+def request_effect(
+    kit: Kit,
+    session: Session[Any],
+    prompt: str,
+    content: Sequence[Block],
+    *,
+    role: str,
+    model: str,
+    media: Literal["named", "required"],
+    values: Mapping[str, Any],
+) -> Effect:
+    """RequestModel for a question of a component's (`ctx.ask_model`).
+
+    Raises:
+        PromptError: there is no such prompt, or its variables are others.
+    """
+    chosen = session.manifest.roles.get(role, RoleSettings())
+    name = model or chosen.model or session.model
+    _, settings, profile_hash = request_settings(name, chosen, session, kit, beside=True)
+    if media == "required":
+        settings = settings.model_copy(update={"media": media})
+    asked = system_message(kit.prompts.get(prompt).render(**values))
+    return Effect(
+        kind=EffectKind.REQUEST_MODEL,
+        component=f"{name}@1.0.0",
+        content_hash=profile_hash,
+        request=ModelRequest(
+            model=name, messages=(asked, Message(role="user", content=tuple(content))), settings=settings
+        ),
+        mode=Mode.REPEATABLE,
+        role=role,
+        purpose="tool",
+        provenance=_one_each((*session.provenance, *provenance_of(tuple(content)))),
+    )
 
 
 async def run_agent(

@@ -66,7 +66,7 @@ class Tag(StrEnum):
 OF_MODELS = frozenset({EffectKind.REQUEST_MODEL, EffectKind.EMBED, EffectKind.TRANSCRIBE})
 """What is counted under a model's name: the value of the outcome says which."""
 
-BESIDE = frozenset({"format", "judge", "memory"})
+BESIDE = frozenset({"format", "judge", "memory", "tool"})
 """Purposes of requests beside an agent's work: one that cannot be had is an outcome, never the end of the run."""
 
 

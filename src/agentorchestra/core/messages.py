@@ -120,6 +120,8 @@ class ModelSettings(BaseModel):
             output where that leaves the schema's meaning alone, else by its prompt. Whoever asks checks the reply
             (`tea.structured.read_output`): no provider is relied on.
         output_mode: `prompted` forgoes the provider's structured output.
+        media: what happens to media that the model does not take: they are `named` in the text, or they are `required`
+            and the request fails.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -132,6 +134,7 @@ class ModelSettings(BaseModel):
     timeout_s: float = 600.0
     output_schema: dict[str, Any] | None = None
     output_mode: Literal["auto", "prompted"] = "auto"
+    media: Literal["named", "required"] = "named"
 
 
 class ModelRequest(Frozen):

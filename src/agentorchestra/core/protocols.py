@@ -148,6 +148,36 @@ class RunContext(Protocol[DepsT_co]):
         """Several sub-agents at the same time; results in listed order."""
         ...
 
+    async def ask_model(
+        self,
+        prompt: str,
+        content: Sequence[Block] = (),
+        *,
+        role: str,
+        model: str = "",
+        media: Literal["named", "required"] = "named",
+        **values: Any,
+    ) -> Outcome:
+        """RequestModel: one question beside the steps of an agent. Only composite components may.
+
+        Args:
+            prompt: the name of the prompt that says what to do (docs/settings.md, "Prompts").
+            content: the material, with origin and trust.
+            role: whose model and parameters are used; the model of the agent that calls, where the role names none.
+            model: another model, by profile or `provider:model`.
+            media: what happens to media that it does not take: they are `named` in the text, or they are `required`
+                and the outcome is an error of the type ModelMediaError, whose value names their `kinds`.
+            values: the prompt's variables.
+
+        Returns:
+            The outcome: `response.text` is the answer. A model that cannot be asked (no key, no price for a budget in
+            dollars) and what a provider refuses are outcomes too.
+
+        Raises:
+            PromptError: there is no such prompt, or its variables are others.
+        """
+        ...
+
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
         """Embed: a vector for each text. Only composite components may.
 
@@ -546,6 +576,10 @@ class Environment(Protocol):
     none. So may `conditions(action) -> Conditions` (core/conditions.py), and `composite = True`: its actions do nothing
     but perform effects through `ctx`, and are entered again by a resume or replay.
 
+    Several environments can work on one thing, such as a folder: they name the same `ground` and have the members of
+    `Grounded`. The effects of all of them name the ground as their instance, so they share its lock, the order of its
+    calls and its snapshots.
+
     Attributes:
         name, version, content_hash: the component.
         branching: `stateless` (nothing to carry over), `snapshot` (snapshot/restore work), `none`.
@@ -576,10 +610,6 @@ class Environment(Protocol):
 
     async def close(self) -> None:
         """Leave nothing behind."""
-    Several environments can work on one thing, such as a folder: they name the same `ground` and have the members of
-    `Grounded`. The effects of all of them name the ground as their instance, so they share its lock, the order of its
-    calls and its snapshots.
-
         ...
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
@@ -599,23 +629,6 @@ class Environment(Protocol):
         ...
 
 
-__all__ = [
-    "Attempt",
-    "BlobInfo",
-    "EffectKind",
-    "Engine",
-    "Environment",
-    "FileRef",
-    "Handler",
-    "Job",
-    "Letter",
-    "Owner",
-    "RunContext",
-    "RunRecord",
-    "RunState",
-    "Store",
-    "Swept",
-]
 class Ground(Protocol):
     """What the environments of one run and world that name the same `ground` stand on.
 
@@ -662,6 +675,23 @@ def instance_of(environment: Any) -> str:
     return str(getattr(environment, "ground", "") or environment.name)
 
 
+__all__ = [
+    "Attempt",
+    "BlobInfo",
+    "EffectKind",
+    "Engine",
+    "Environment",
+    "FileRef",
     "Ground",
     "Grounded",
+    "Handler",
+    "Job",
+    "Letter",
+    "Owner",
+    "RunContext",
+    "RunRecord",
+    "RunState",
+    "Store",
+    "Swept",
     "instance_of",
+]

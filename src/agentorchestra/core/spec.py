@@ -175,6 +175,8 @@ class RunManifest(BaseModel):
         roles: model and parameters per role.
         agents: the agents a planner may delegate to.
         context_windows: tokens each model can read, by its name: where steps are taken out of a history.
+        media_models: who is asked about pictures (`image`), sound (`audio`), videos (`video`): names, the first choice
+            first (models/senses.py).
         finish: how the top agent says that it is done, see AgentSpec.
         action: how its agents act: by calling tools, or by writing programs.
         sandbox: where code that a model wrote ran when the run began.
@@ -220,6 +222,7 @@ class RunManifest(BaseModel):
     roles: dict[str, RoleSettings] = {}
     agents: dict[str, Pinned] = {}
     context_windows: dict[str, int] = {}
+    media_models: dict[str, tuple[str, ...]] = {}
     embedding_model: str = ""
     transcription_model: str = ""
     finish: Finish = "done"

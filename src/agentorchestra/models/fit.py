@@ -68,7 +68,12 @@ class Fit:
         def left_out(block: MediaBlock) -> bool:
             return kind_of(block.media_type) in blind or not takes(block.media_type)
 
-        for block in filter(left_out, chain.from_iterable(map(has_media, request.messages))):
+        out = [*filter(left_out, chain.from_iterable(map(has_media, request.messages)))]
+        if out and request.settings.media == "required":
+            types = ", ".join(sorted({block.media_type for block in out}))
+            kinds = tuple(sorted({kind_of(block.media_type) for block in out}))
+            raise ModelMediaError(f"{client.name} does not take {types}", kinds=kinds)
+        for block in out:
             self.once(f"{client.name} does not take {block.media_type}: it is named in the text, not shown", note)
         return without_media(request, left_out)
 
@@ -85,6 +90,9 @@ class Fit:
             if held.isdisjoint(error.kinds):
                 return None
             self._blind[id(client)].update(error.kinds)
+            if asked.settings.media == "required":
+                error.elsewhere = True  # a fallback may take them
+                return None
             return f"{client.name} is asked again without what it does not take: {error}"
         if not isinstance(error, ModelSchemaError):
             return None

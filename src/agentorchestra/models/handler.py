@@ -9,12 +9,15 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
+from pydantic import JsonValue
+
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import BESIDE, Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import (
     ModelContextError,
     ModelError,
+    ModelMediaError,
     ModelRequestError,
     ScriptError,
     UsageError,
@@ -103,6 +106,9 @@ class RequestModelHandler:
             raise ModelRequestError("a RequestModel effect came without a request; give it request=ModelRequest(...)")
         try:
             clients = self._chain(request.model)
+            if effect.purpose == "tool" and any(node.limits.cost_usd is not None for node in ctx.node.chain()):
+                for name, _ in clients:  # an agent's own model was looked at before its first step
+                    self._models.require_price(name)
         except UsageError as exc:
             return failed("error", str(exc), error_type=type(exc).__name__)
         try:
@@ -113,7 +119,8 @@ class RequestModelHandler:
         except ModelError as exc:
             if effect.purpose not in BESIDE:
                 raise
-            return failed("error", str(exc), error_type=type(exc).__name__)
+            refused: JsonValue = {"kinds": list(exc.kinds)} if isinstance(exc, ModelMediaError) else None
+            return failed("error", str(exc), error_type=type(exc).__name__, value=refused)
         return Outcome(
             value=response.model_dump(mode="json", exclude_defaults=True),
             usage=response.usage,
@@ -166,7 +173,7 @@ class RequestModelHandler:
                 waiting = [one for one in waiting if _helps(exc, client, one[1])]
                 if not waiting:
                     raise
-                if not isinstance(exc, ModelContextError):
+                if not isinstance(exc, ModelContextError | ModelMediaError):
                     self._models.rest(name, exc.retry_after_s)
                 _note(ctx, f"{name} cannot serve the request; {waiting[0][0]} is asked in its place")
 

@@ -171,6 +171,11 @@ class ModelManager:
             waiting += [(fallback, one) for fallback in (profile.fallbacks if profile is not None else ())]
         return tuple(found)
 
+    def profile(self, name: str) -> ModelProfile:
+        """What is known of a model, whether or not it can be asked."""
+        extra = self._extra.get(name)
+        return extra.profile if extra is not None else self._profiles.get(name, ModelProfile(model=name))
+
     def gate(self, name: str) -> Gate:
         """Where requests of a model wait for their turn: one for all runs."""
         if name not in self._gates:

@@ -91,6 +91,7 @@ class Services:
     clock: Clock = field(default_factory=SystemClock)
     tool_effect: Callable[..., Effect] | None = None
     agent_effect: Callable[..., Effect] | None = None
+    request_effect: Callable[..., Effect] | None = None
     granted: Callable[[Effect], frozenset[str]] | None = None
 
 

@@ -13,12 +13,12 @@ from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import JsonValue
 
 from agentorchestra.core.budget import NO_USAGE, Budget, Usage
-from agentorchestra.core.content import MediaBlock, Trust, lowest
+from agentorchestra.core.content import Block, MediaBlock, Trust, lowest
 from agentorchestra.core.effects import (
     BESIDE,
     OF_MODELS,
@@ -54,8 +54,8 @@ from agentorchestra.runtime.approvals import refused_before, same_call
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.ledger import Record, within
-from agentorchestra.runtime.mail import Mail, in_utc
 from agentorchestra.runtime.live import standing_now, take_over
+from agentorchestra.runtime.mail import Mail, in_utc
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd, in_parallel
 from agentorchestra.runtime.run import Run, observe, wait_for
 from agentorchestra.runtime.sight import Sight, origins
@@ -325,6 +325,22 @@ class Session(Generic[Deps]):
         outcomes = await self.perform_all([build(spec, self) for spec in specs])
         return [_agent_result(outcome) for outcome in outcomes]
 
+    async def ask_model(
+        self,
+        prompt: str,
+        content: Sequence[Block] = (),
+        *,
+        role: str,
+        model: str = "",
+        media: Literal["named", "required"] = "named",
+        **values: Any,
+    ) -> Outcome:
+        """One question to a model beside the steps of an agent."""
+        build = self.run.services.request_effect
+        if build is None:
+            raise UnknownComponentError("no models are known in this run; the workspace does that")
+        return await self.perform(build(self, prompt, content, role=role, model=model, media=media, values=values))
+
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
         """A vector for each text."""
         if isinstance(texts, str):
@@ -454,15 +470,22 @@ class Session(Generic[Deps]):
             raise ToolError(str(outcome.error))
         return self._now
 
-    def recorded_request(self) -> ModelRequest | None:
-        """The first model request the log has of this branch, None where it has none."""
+    def recorded_request(self, model: str = "") -> ModelRequest | None:
+        """The first model request the log has of this branch, to this model where it has one; None without any."""
         ledger = self.run.ledger
         found = [
             (key.n, record)
             for key, record in ledger.records.items()
             if key.branch == self.branch and record.effect.get("kind") == EffectKind.REQUEST_MODEL
         ]
-        return ledger.codec.decode(min(found, key=lambda one: one[0])[1].effect).request if found else None
+        found.sort(key=lambda one: one[0])
+        first: ModelRequest | None = None
+        for _, record in found:
+            request = ledger.codec.decode(record.effect).request
+            first = first or request
+            if request is not None and model in ("", request.model):
+                return request
+        return first
 
     def inherited(self) -> Record | None:
         """The next effect of this branch, where a fork has its outcome from the run it was forked from; else None."""
@@ -1024,6 +1047,7 @@ class Session(Generic[Deps]):
         (n,) = self._draw(1)
         self._busy = False
         key = EffectKey(self.branch, n)
+        base = {**self._vars.flat(), **standing_now(self)}
         rivals: list[Session[Any]] = [
             Session(
                 self.run,
@@ -1069,9 +1093,10 @@ class Session(Generic[Deps]):
             self._vars.writes.update(session.vars.writes)
             self.sight.adopt(session.sight)
         self._now = max(self._now, candidate.now)
+        if chain:  # what began with the winner's rivals begins with their worlds' names, see `candidates`
+            await take_over(self, f"{self.world}{chain[-1].key.path}.")
 
     def _spawn(self, key: EffectKey, effect: Effect, handler: Any, child: Session[Any]) -> Outcome:
-        base = {**self._vars.flat(), **standing_now(self)}
         spawned = Spawned(key, child.actor)
         self.spawned[key] = spawned
         self.run.mail.take_up()
@@ -1117,8 +1142,6 @@ class Session(Generic[Deps]):
             spawned.error = exc
             raise
         except BaseException as exc:
-        if chain:  # what began with the winner's rivals begins with their worlds' names, see `candidates`
-            await take_over(self, f"{self.world}{chain[-1].key.path}.")
             spawned.error = exc
             if isinstance(exc, SuspendedError):
                 run.mail.suspended += 1

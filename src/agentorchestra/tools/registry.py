@@ -14,6 +14,7 @@ from agentorchestra.tea.tool import Tool
 from agentorchestra.tools.artifacts import read_artifact
 from agentorchestra.tools.bash import bash_tool
 from agentorchestra.tools.files import file_tools
+from agentorchestra.tools.media import ask_media
 from agentorchestra.tools.python import MONTY, PythonTool
 from agentorchestra.tools.timer import wait_until
 from agentorchestra.tools.todo import todo
@@ -79,5 +80,6 @@ def builtin_tools(
         *file_tools(folder),
         fetch_tool(PageReader(web or WebSettings(), folder)),
         *(search_tools(engines) if engines is not None else ()),
+        ask_media,
     ]
     return BuiltinTools({one.name: one for one in found}, python, workbench)

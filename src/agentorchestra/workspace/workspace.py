@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -554,6 +554,7 @@ class Workspace(Generic[Deps]):
             created=self._clock.now(),
             embedding_model=self.settings.embedding_model,
             transcription_model=self.settings.transcription_model,
+            media_models=self._media_models(self.models, self.settings.model, self.settings.roles),
             sandbox=self._builtin.sandbox,
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
@@ -725,9 +726,11 @@ class Workspace(Generic[Deps]):
         steps = self.settings.max_steps if max_steps is None else max_steps
         if steps < 1:
             raise BudgetError(f"max_steps is {steps}; an agent needs at least 1")
+        seeing = self._media_models(equipment.models, name, chosen_roles)
         names = [name, *(role.model for role in chosen_roles.values() if role.model)]
         names = [one for first in names for one in equipment.models.chain(first)]
-        limits = self._budget(names, budget, equipment.models)
+        perhaps = {one for each in seeing.values() for one in each}
+        limits = self._budget(names, budget, equipment.models, perhaps=perhaps)
         run_id = new_run_id()
         kept = await self._keep_files(run_id, files, temporary=temporary_files)
         schema = schema_of(output_type)
@@ -759,6 +762,7 @@ class Workspace(Generic[Deps]):
             embedding_model=self.settings.embedding_model,
             transcription_model=self.settings.transcription_model,
             context_windows=self._windows({*names, *self.settings.models}, equipment.models),
+            media_models=seeing,
             finish=finish,
             action=action,
             sandbox=self._builtin.sandbox,
@@ -1064,6 +1068,7 @@ class Workspace(Generic[Deps]):
                 "model": name,
                 "roles": dict(sorted(chosen.items())),
                 "context_windows": windows,
+                "media_models": self._media_models(equipment.models, name, chosen),
                 "asked": asked,
             }
             if model is not None:
@@ -1617,13 +1622,16 @@ class Workspace(Generic[Deps]):
             )
         return (await self.store.get_blob(pin.source)).decode("utf-8")
 
-    def _budget(self, names: Sequence[str], given: Budget | None, models: Any) -> Budget:
+    def _budget(
+        self, names: Sequence[str], given: Budget | None, models: Any, *, perhaps: Iterable[str] = ()
+    ) -> Budget:
+        """The limits of a run; `perhaps` are models that it may ask too, for which a price need not be known yet."""
         budget = self.settings.budget.model_copy(update=(given or Budget()).model_dump(exclude_none=True))
         if budget.cost_usd is not None:
             for name in names:
                 models.require_price(name)
-        elif all(models.price_known(name) for name in names) and (
-            not all(models.free(name) for name in names)
+        elif all(map(models.price_known, names)) and (
+            any(models.price_known(name) and not models.free(name) for name in (*names, *perhaps))
             or any(engine.traits.cost_usd for engine in self._engines.ready)
         ):
             budget = budget.model_copy(update={"cost_usd": DEFAULT_COST_USD})
@@ -1640,6 +1648,11 @@ class Workspace(Generic[Deps]):
             if role.model:
                 models.check(role.model)
         return dict(sorted(roles.items()))
+
+    def _media_models(self, models: Any, model: str, roles: Mapping[str, RoleSettings]) -> dict[str, tuple[str, ...]]:
+        from agentorchestra.models.senses import media_models
+
+        return media_models(models, self.settings, model, roles)
 
     def _windows(self, names: set[str], models: Any) -> dict[str, int]:
         """What each model can read; one that cannot be asked (a profile without its key) is left out."""
@@ -1771,7 +1784,7 @@ class Workspace(Generic[Deps]):
         self, policy: Policy | None, equipment: Equipment, *, called: Mapping[str, Any] | None = None
     ) -> Services:
         """What a run is driven with; `called`: the tools of direct calls, by `name@version`."""
-        from agentorchestra.agents.kit import AgentHandler, Kit, agent_effect
+        from agentorchestra.agents.kit import AgentHandler, Kit, agent_effect, request_effect
         from agentorchestra.models.handler import RequestModelHandler
         from agentorchestra.models.side import EmbedHandler, TranscribeHandler
         from agentorchestra.tea.handlers import ToolHandler, effect_for
@@ -1856,6 +1869,7 @@ class Workspace(Generic[Deps]):
             clock=self._clock,
             tool_effect=tool_effect,
             agent_effect=agent_effect,
+            request_effect=partial(request_effect, kit),
             granted=granted,
         )
 

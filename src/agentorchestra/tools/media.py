@@ -1,0 +1,378 @@
+"""`ask_media`: a question about pictures, recordings and videos, to a model that sees and hears (001, 3.3; 004, 3.1.2).
+
+The agent that asks need not see or hear itself. Who is asked was settled when the run was created (models/senses.py).
+What that model does not take is given in another form: frames and a transcript of a video, the words of a recording, or
+what a model said that takes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.models.senses import ROLES
+from agentorchestra.tea.tool import ToolResult, tool
+from agentorchestra.tea.transformations.base import Carried
+from agentorchestra.tools.files.common import note
+from agentorchestra.tools.media_forms import Form, media_as
+
+PROMPT = "media"
+MOST_FILES = 8
+MOST_PAGES = 8
+MOST_FRAMES = 12
+MOST_BYTES = 18_000_000
+"""Of all media of one question: about what providers take in one request."""
+
+_KINDS = {"image": "pictures", "audio": "sound", "video": "videos"}
+_WAYS_OUT = {
+    "image": 'name a model that sees with [roles.vision] model = "..." in agentorchestra.toml, or say vision = true in '
+    "its profile",
+    "audio": "name a model that writes down what is said with transcription_model in agentorchestra.toml, or one that "
+    'hears with [roles.hearing] model = "..."',
+    "video": "say video = true in agentorchestra.toml in the profile of a model that takes videos, or name one that "
+    'sees with [roles.vision] model = "..."',
+}
+_PAGES = re.compile(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?")
+
+
+@tool(effect="composite")
+async def ask_media(
+    ctx: RunContext[Any],
+    question: str,
+    files: Annotated[list[str], Field(min_length=1, max_length=MOST_FILES)],
+    region: Annotated[list[float], Field(min_length=4, max_length=4)] | None = None,
+    pages: str | None = None,
+    from_s: Annotated[float, Field(ge=0)] | None = None,
+    to_s: Annotated[float, Field(gt=0)] | None = None,
+) -> ToolResult:
+    """Ask about pictures, recordings, videos or the look of PDF pages: a model that sees and hears answers in words.
+
+    It knows nothing but your question and these files, so say all that it needs. For small details ask again with a
+    region, for long recordings with a time range.
+
+    Args:
+        question: One question, as precise as you can put it.
+        files: Names of files of the task, of members of archives ("a.zip!b.png"), artifacts, or files in the folder.
+        region: Part of the pictures, as fractions of width and height: [left, top, right, bottom].
+        pages: Pages of a PDF, e.g. "2-4"; the first ones without it.
+        from_s: First second of recordings and videos that is looked at.
+        to_s: Last second.
+    """
+    part = _Part(region, _pages_of(pages), from_s, to_s)
+    items = [await _identified(ctx, name) for name in files]
+    part.check(items)
+    asking = _Asking(ctx, question, part)
+    text, shown = await asking.answer(items)
+    single = Source(kind="file", ref=items[0].name) if len(items) == 1 else Source(kind="tool", ref="ask_media")
+    blocks: list[Block] = [
+        TextBlock(text=text, source=single, trust=Trust.UNTRUSTED),
+        note(f"{asking.answered_by} was given {', '.join(map(_named, shown))}."),
+        *(note(f"Note: {one}.") for one in asking.notes),
+    ]
+    return ToolResult(content=blocks, trust=Trust.UNTRUSTED)
+
+
+ask_media.backed_by(Carried(tools=(media_as,)), uses=(media_as.name,))
+
+
+@dataclass(frozen=True)
+class Item:
+    """A medium.
+
+    Attributes:
+        name: as the file tools name it.
+        kind: `image` (PDFs too), `audio` or `video`.
+        sound: whether anything can be heard in it.
+        paged: whether it has pages, or frames that are named like pages.
+    """
+
+    name: str
+    kind: str
+    sound: bool = False
+    paged: bool = False
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Which part of the media is asked about."""
+
+    region: list[float] | None
+    pages: list[int]
+    from_s: float | None
+    to_s: float | None
+
+    def check(self, items: Sequence[Item]) -> None:
+        """Refuse what means nothing, or fits none of the media.
+
+        Raises:
+            ToolError: one sentence.
+        """
+        listed = ", ".join(item.name for item in items)
+        if self.region is not None:
+            left, top, right, bottom = self.region
+            if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
+                raise ToolError(
+                    f"region is {self.region}; give fractions between 0 and 1: [left, top, right, bottom], e.g. "
+                    "[0.5, 0, 1, 0.5] for the upper right quarter"
+                )
+        if self.region and not any(item.kind == "image" for item in items):
+            raise ToolError(f"region is for pictures and PDFs, and {listed} is none; leave it out")
+        if self.pages and not any(item.paged for item in items):
+            raise ToolError(f"pages is for PDFs, TIFF and GIF, and {listed} is none; leave it out")
+        if self.from_s is None and self.to_s is None:
+            return
+        if not any(item.kind != "image" for item in items):
+            raise ToolError(f"from_s and to_s are for recordings and videos, and {listed} is none; leave them out")
+        if self.to_s is not None and self.to_s <= (self.from_s or 0):
+            raise ToolError(f"to_s is {self.to_s:g} and from_s {self.from_s or 0:g}; give a later end")
+
+    def arguments(self, item: Item) -> dict[str, Any]:
+        """What of it fits a medium, without what is not given."""
+        fits = (
+            {"region": self.region, "pages": self.pages if item.paged else []}
+            if item.kind == "image"
+            else {"from_s": self.from_s, "to_s": self.to_s}
+        )
+        return {name: value for name, value in fits.items() if value}
+
+
+def _pages_of(pages: str | None) -> list[int]:
+    found: list[int] = []
+    for piece in (pages or "").split(",") if pages else ():
+        match = _PAGES.fullmatch(piece)
+        if match is None or int(match[1]) < 1:
+            raise ToolError(f'pages is {pages!r}; write e.g. "3", "2-4" or "1,5-6"')
+        found.extend(range(int(match[1]), int(match[2] or match[1]) + 1))
+    if len(found) > MOST_PAGES:
+        raise ToolError(f"pages {pages} are {len(found)}; at most {MOST_PAGES} are shown with one question")
+    return found
+
+
+async def _identified(ctx: RunContext[Any], name: str) -> Item:
+    facts = await _made(ctx, name, "facts")
+    value: dict[str, Any] = facts.value
+    return Item(str(value["name"]), str(value["kind"]), bool(value["sound"]), bool(value["paged"]))
+
+
+async def _made(ctx: RunContext[Any], name: str, form: Form, **part: Any) -> Any:
+    outcome = await ctx.call_tool(media_as.name, name=name, form=form, **part)
+    if not outcome.ok:
+        raise ToolError(outcome.error or f"{name} cannot be read")
+    return outcome
+
+
+# --- who is asked, and in what form ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Given:
+    """A medium as a model is given it.
+
+    Attributes:
+        forms: `pictures`, `sound`, `clip`, `frames`; `transcript`: its sound in words; `told`: what another model says.
+        by: that other model.
+        cost: what is lost by that, for comparison.
+    """
+
+    item: Item
+    forms: tuple[str, ...]
+    cost: int
+    by: str = ""
+
+    @property
+    def how(self) -> str:
+        """In words, for whoever asked."""
+        words = {"told": f"as {self.by} describes it", "clip": "as a video", "sound": "its sound"}
+        words |= {"transcript": "what is said in it", "frames": "frames of it", "pictures": "as a picture"}
+        return " and ".join(words[form] for form in self.forms)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who is asked ("" for the model of the agent that asks), and how the media are given."""
+
+    model: str
+    parts: tuple[Given, ...]
+
+    @property
+    def cost(self) -> int:
+        """What is lost in all."""
+        return sum(one.cost for one in self.parts)
+
+    @property
+    def role(self) -> str:
+        """The role that the question has."""
+        forms = {form for one in self.parts for form in one.forms}
+        kind = "video" if "clip" in forms else "image" if forms & {"pictures", "frames"} else "audio"
+        return ROLES[kind]
+
+
+def plan_for(items: Sequence[Item], able: Mapping[str, Sequence[str]], *, transcribes: bool) -> Plan:
+    """The model that gets most of the media as they are; of several the first.
+
+    Args:
+        items: what is asked about.
+        able: the models that take each kind.
+        transcribes: whether there is a model that writes recordings down.
+
+    Raises:
+        ToolError: a sentence that names the setting, where a medium cannot be given to any model.
+    """
+    # The role's own first: where words are all that anybody gets, it is the one to ask.
+    candidates = dict.fromkeys(["", *able.get("video", ()), *able.get("image", ()), *able.get("audio", ())])
+    plans = [Plan(one, tuple(_given(item, one, able, transcribes) for item in items)) for one in candidates]
+    best = min(plans, key=lambda plan: plan.cost)
+    for one in best.parts:
+        if not one.forms:
+            kind = one.item.kind
+            raise ToolError(
+                f"no model here takes {_KINDS[kind]}, so {one.item.name} was not looked at: {_WAYS_OUT[kind]}"
+            )
+    return best
+
+
+def _given(item: Item, model: str, able: Mapping[str, Sequence[str]], transcribes: bool) -> Given:
+    if item.kind == "video" and model not in able.get("video", ()) and model in able.get("image", ()):
+        heard = _heard(model, able, transcribes) if item.sound else ()
+        return Given(item, ("frames", *heard), 2 + (item.sound and heard != ("sound",)) + (item.sound and not heard))
+    if model in able.get(item.kind, ()):
+        return Given(item, ({"image": "pictures", "audio": "sound", "video": "clip"}[item.kind],), 0)
+    if item.kind == "audio" and transcribes:
+        return Given(item, ("transcript",), 1)
+    others = [*able.get(item.kind, ()), *(able.get("image", ()) if item.kind == "video" else ())]
+    if others:
+        return Given(item, ("told",), 10, by=others[0])
+    if item.kind == "video" and item.sound and transcribes:
+        return Given(item, ("transcript",), 20)  # better than nothing, and that is said
+    return Given(item, (), 1_000)
+
+
+def _heard(model: str, able: Mapping[str, Sequence[str]], transcribes: bool) -> tuple[str, ...]:
+    if model in able.get("audio", ()):
+        return ("sound",)
+    return ("transcript",) if transcribes else ()
+
+
+# --- asking ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Asking:
+    """One question, until a model has answered it.
+
+    Attributes:
+        notes: what whoever asked should know: what was left out, what could not be heard.
+        answered_by: the model that answered.
+    """
+
+    ctx: RunContext[Any]
+    question: str
+    part: _Part
+    notes: list[str] = field(default_factory=list)
+    answered_by: str = ""
+
+    async def answer(
+        self, items: Sequence[Item], able: Mapping[str, Sequence[str]] | None = None
+    ) -> tuple[str, list[Block]]:
+        """The answer, and what the model was given for it.
+
+        Raises:
+            ToolError: one sentence, where no model could.
+        """
+        manifest = self.ctx.manifest
+        left = {kind: list(names) for kind, names in (manifest.media_models if able is None else able).items()}
+        while True:
+            plan = plan_for(items, left, transcribes=bool(manifest.transcription_model))
+            notes: list[str] = []
+            blocks = await self._blocks(plan, items, notes)
+            outcome = await self.ctx.ask_model(
+                PROMPT,
+                blocks,
+                role=plan.role,
+                model=plan.model,
+                media="required",
+                question=self.question,
+                given=[f"{one.item.name}: {one.how}" for one in plan.parts],
+            )
+            if outcome.ok:
+                break
+            refused = _refused(outcome, blocks)
+            if not any(plan.model in left.get(kind, ()) for kind in refused):
+                raise ToolError(outcome.error or f"{plan.model} could not answer")
+            for kind in refused:  # what was taken for a model that sees is none: another one, or another form
+                left[kind] = [one for one in left.get(kind, ()) if one != plan.model]
+        response = outcome.response
+        if not response.text.strip():
+            raise ToolError(f"{response.model or plan.model} gave no answer; put the question otherwise")
+        if response.finish_reason == "length":
+            notes.append("the answer is cut off: ask for less at once")
+        self.notes += notes
+        self.answered_by = response.model or plan.model
+        return response.text.strip(), blocks
+
+    async def _blocks(self, plan: Plan, items: Sequence[Item], notes: list[str]) -> list[Block]:
+        videos = sum(item.kind == "video" for item in items)
+        blocks: list[Block] = []
+        for one in plan.parts:
+            if one.forms == ("frames",) and one.item.sound:
+                notes.append(f"nobody heard {one.item.name}: {_WAYS_OUT['audio']}")
+            if one.item.kind == "video" and one.forms == ("transcript",):
+                notes.append(f"nobody saw {one.item.name}: {_WAYS_OUT['video']}")
+            for form in one.forms:
+                blocks += await self._block(one, form, MOST_FRAMES // max(1, videos), notes)
+        size = sum(block.size for block in blocks if isinstance(block, MediaBlock))
+        if size > MOST_BYTES:
+            raise ToolError(
+                f"these files have {size / 1e6:.1f} MB together as models take them, and {MOST_BYTES / 1e6:g} MB go "
+                "with one question; ask about fewer of them, or about a part"
+            )
+        return blocks
+
+    async def _block(self, given: Given, form: str, frames: int, notes: list[str]) -> list[Block]:
+        item = given.item
+        place = "what is said in it" if form == "transcript" else f"as {given.by} describes it"
+        source = Source(kind="file", ref=item.name, place=place)
+        if form == "told":
+            kinds = ("image", "video") if item.kind == "video" else (item.kind,)
+            able = {
+                kind: [one for one in self.ctx.manifest.media_models.get(kind, ()) if one == given.by] for kind in kinds
+            }
+            text, _ = await self.answer([item], able)
+            return [TextBlock(text=text, source=source, trust=Trust.UNTRUSTED)]
+        wanted: Form = "sound" if form == "transcript" else form  # type: ignore[assignment]
+        count = {"count": frames} if form == "frames" else {}
+        made = (await _made(self.ctx, item.name, wanted, **self.part.arguments(item), **count)).blocks()
+        media = [block for block in made if isinstance(block, MediaBlock)]
+        for block in made:
+            if isinstance(block, TextBlock):
+                notes.append(f"of {item.name} {block.text}")
+        if form != "transcript":
+            return [*media]
+        said = [await self.ctx.transcribe(block) for block in media]
+        return [TextBlock(text="\n".join(said).strip() or "(nothing is said)", source=source, trust=Trust.UNTRUSTED)]
+
+
+def _named(block: Block) -> str:
+    """A piece of what a model was given, for whoever asked."""
+    if isinstance(block, MediaBlock):
+        return block.name
+    source = block.source or Source(kind="file")
+    return f"{source.ref} ({source.place})"
+
+
+def _refused(outcome: Any, blocks: Sequence[Block]) -> set[str]:
+    """The kinds of media that a model refused."""
+    if outcome.error_type != "ModelMediaError" or not isinstance(outcome.value, dict):
+        return set()
+    held = {block.media_type.partition("/")[0] for block in blocks if isinstance(block, MediaBlock)}
+    return held & {str(kind) for kind in outcome.value.get("kinds") or ()}
+
+
+__all__ = ["Given", "Item", "Plan", "ask_media", "plan_for"]
