@@ -61,6 +61,7 @@ class Command:
         self.began_to_end = 0.0
         self.interrupted: set[int] = set()
         self.next_interrupt = 0.0
+        self.twice = False
         self.readers: dict[int, int] = {}
         self.own_writers: list[int] = []
         self.status: int | None = None
@@ -179,10 +180,8 @@ class Keeper:
                 pass
         except BlockingIOError:
             return
-        except OSError:  # nobody has it open
+        except OSError:  # nobody has it open now; closing it would be a hangup for what has it still as its terminal
             self.watch.unregister(self.terminal)
-            os.close(self.terminal)
-            self.terminal = -1
 
     def end_bash(self) -> None:
         """End the shell and all it runs in the foreground."""
@@ -198,7 +197,8 @@ class Keeper:
                     self.bash.stdin.close()
             self.bash = None
         if self.terminal >= 0:
-            self.watch.unregister(self.terminal)
+            with contextlib.suppress(KeyError):
+                self.watch.unregister(self.terminal)
             os.close(self.terminal)
             self.terminal = -1
         self.said = b""
@@ -241,15 +241,20 @@ class Keeper:
             self.interrupt(one)
 
     def interrupt(self, one: Command) -> None:
-        """Interrupt what is in the foreground, each group once.
+        """Interrupt what is in the foreground.
 
-        The shell may have been about to start another, or to say what it has: it is asked for that again.
+        The shell may just have been about to start it: then the signal went to the shell, or to its copy that had not
+        become the other program yet. Or it was about to say what it has: it is asked for that again.
         """
-        group, one.next_interrupt = self.foreground(), time.monotonic() + AGAIN_S
-        if group not in one.interrupted:
+        group, now = self.foreground(), time.monotonic()
+        one.next_interrupt = now + AGAIN_S
+        if group not in one.interrupted or not catches_interrupts(group):
             self.signal_foreground(signal.SIGINT)
         elif self.bash is not None and group == self.bash.pid:
             self.after(one.number)
+        elif now > one.began_to_end + INTERRUPT_S / 2 and not one.twice:
+            one.twice = True
+            self.signal_foreground(signal.SIGINT)
         one.interrupted.add(group)
         if self.bash is not None:
             one.interrupted.add(self.bash.pid)
@@ -417,6 +422,18 @@ class Keeper:
             time.sleep(0.01)
         shutil.rmtree(self.place, ignore_errors=True)
         os._exit(0)
+
+
+def catches_interrupts(pid: int) -> bool:
+    """Whether a process does something of its own when it is interrupted."""
+    with (
+        contextlib.suppress(OSError, ValueError),
+        open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as said,
+    ):
+        for line in said:
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) & 1 << signal.SIGINT - 1)
+    return True
 
 
 def below(pid: int) -> list[int]:
