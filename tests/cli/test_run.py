@@ -307,3 +307,16 @@ def test_stdout_is_the_answer_alone_for_scripts(folder: Folder) -> None:
     )
     assert "three months" in done.stdout
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_an_environment_is_given_and_what_it_made_is_found(folder: Folder) -> None:
+    done = folder.run("run", 'call files_write(path="notes/a.txt", content="hello")', "--environment", "files")
+    assert done.code == 0
+    (run_id,) = folder.ids()
+    made = f".agentorchestra/runs/{run_id}/environments/main/folder"
+    assert f"1 file in {made}" in done.err
+    assert (folder.path / made / "notes/a.txt").read_text() == "hello"
+    shown = folder.run("show", run_id)
+    assert f"folder: {made}\n  1 file: notes/a.txt\n" in shown.out
+    wrong = folder.run("run", "x", "--environment", "nope")
+    assert wrong.code == 2 and "no environment 'nope' is registered; registered: files, git" in wrong.err

@@ -74,6 +74,7 @@ class Kit:
         finder: where the tools of agents that have very many are looked for; None for one of each agent's own.
         behind: names of agents that stand behind a tool or an environment: nobody delegates to them.
         memories: makers of memory systems by name.
+        apart: names of the packaged environments that only the agents have whose makers named them.
     """
 
     tools: Mapping[str, Tool[..., Any]]
@@ -88,6 +89,7 @@ class Kit:
     finder: Finder | None = None
     behind: frozenset[str] = frozenset()
     memories: Mapping[str, MemoryFactory] = field(default_factory=dict)
+    apart: frozenset[str] = frozenset()
 
     def delegates(self, session: Session[Any], *, but: tuple[str, ...] = ()) -> list[Delegate]:
         """The agents a caller may delegate to, with the tools each gets: never more than the caller has itself.
@@ -103,7 +105,8 @@ class Kit:
             if name in but or name in self.behind or (agent.tools is None and not wanted):
                 continue
             held = session.capabilities
-            tools = tuple(tool for tool in wanted if held is None or tool in held or tool in agent.uses)
+            own = agent.uses | (self.apart & {*agent.environments})
+            tools = tuple(tool for tool in wanted if held is None or tool in held or tool in own)
             trust = Trust.SYSTEM
             if agent.tools is None:
                 # What the user's tools are for nobody else can say: without it no planner would know when to ask.

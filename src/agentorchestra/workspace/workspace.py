@@ -1816,6 +1816,7 @@ class Workspace(Generic[Deps]):
             finder=self._finding.finder,
             behind=self._agents_behind,
             memories=self.memories,
+            apart=hidden,
         )
         agents = AgentHandler(lambda: kit)
         handlers: dict[EffectKind, Handler] = {
@@ -1854,7 +1855,9 @@ class Workspace(Generic[Deps]):
                 EffectKind.INVOKE_AGENT: known_agents,
                 EffectKind.SPAWN: known_agents,
             }
-            return frozenset(getattr(kinds.get(effect.kind, {}).get(effect.name), "uses", ()))
+            found = kinds.get(effect.kind, {}).get(effect.name)
+            named = hidden & {*getattr(found, "environments", ())}
+            return named | frozenset(getattr(found, "uses", ()))
 
         return Services(
             store=self.store,

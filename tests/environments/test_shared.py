@@ -1,0 +1,117 @@
+"""Packaged environments in whole runs: three agents on one folder, forks, bundles, collections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.environments.gits import git
+from tests.systems.support import seen, workspace
+
+from agentorchestra.agents.agent import Agent
+from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.settings import Settings
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.testing import ScriptedModel, call, decide
+from agentorchestra.workspace import Workspace
+
+
+def acts(*calls: Any) -> Any:
+    return decide(calls=list(calls))
+
+
+def done(answer: str) -> Any:
+    return decide(calls=[call("done", answer=answer)])
+
+
+async def _team(spec: AgentSpec, session: Any, kit: Any) -> AgentResult:
+    """Three agents, one after the other, each with one environment."""
+    answers = []
+    for name in ("terminal", "files", "git"):
+        work = AgentSpec(name=f"with_{name}", instruction=f"do your part with {name}", tools=(name,), system="react")
+        answers.append((await session.call_agent(work)).answer)
+    return AgentResult(answer=", ".join(answers))
+
+
+async def test_one_file_through_three_agents_and_another_run_sees_nothing(tmp_path: Path) -> None:
+    def read(request: Any) -> Any:
+        assert "made by the shell" in seen(request)
+        return done("read")
+
+    def empty(request: Any) -> Any:
+        assert "(the folder is empty)" in seen(request)
+        return done("nothing")
+
+    model = ScriptedModel(
+        [
+            acts(call("terminal_run", command="echo 'made by the shell' > poem.txt")),
+            done("written"),
+            acts(call("files_read", path="poem.txt")),
+            read,
+            acts(call("git_init"), call("git_add", files=["poem.txt"]), call("git_commit", message="A poem")),
+            done("committed"),
+            empty,
+        ]
+    )
+    async with workspace(tmp_path, model, systems={"team": _team}) as ws:
+        result = await ws.run("a poem", system="team", environments=["terminal", "files", "git"], model=model.name)
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "written, read, committed"), result.error
+        folder = ws.run_folder(result.run_id)
+        assert git(folder, "show", "HEAD:poem.txt") == "made by the shell"
+        second = await ws.run("look", system="react", environments=["files"], model=model.name)
+        assert second.answer == "nothing" and not [*ws.run_folder(second.run_id).iterdir()]
+        assert (await ws.replay(result.run_id)).answer == result.answer
+
+
+async def test_forks_bundles_and_collections_take_the_folder_along(tmp_path: Path) -> None:
+    model = ScriptedModel(
+        [
+            acts(call("files_write", path="a/one.txt", content="one " * 10_000)),
+            acts(call("files_write", path="two.txt", content="two"), call("files_delete", path="a")),
+            done("first"),
+            # the fork goes on after the first action
+            acts(call("files_write", path="a/other.txt", content="other")),
+            done("fork"),
+        ]
+    )
+    async with workspace(tmp_path, model) as ws:
+        result = await ws.run("x", system="react", environments=["files"], model=model.name)
+        assert sorted(path.name for path in ws.run_folder(result.run_id).iterdir()) == ["two.txt"]
+        events = await ws.events(result.run_id)
+        first = next(e for e in events if e.body and "env:folder" in e.body.get("outcome", {}).get("writes", {}))
+        await ws.gc(grace_s=0)  # the contents are named by the snapshots: nothing of them goes
+        forked = await ws.fork(result.run_id, at=first.seq)
+        again = await ws.resume(forked, model=model)
+        assert (again.status, again.answer) == (RunStatus.COMPLETED, "fork"), again.error
+        made = ws.run_folder(forked)
+        assert sorted(str(path.relative_to(made)) for path in made.rglob("*.txt")) == ["a/one.txt", "a/other.txt"]
+        assert (made / "a/one.txt").read_text() == "one " * 10_000
+        exported = await ws.export(result.run_id, tmp_path / "run.zip")
+        assert exported is not None
+    async with Workspace(tmp_path / "other", settings=Settings(model="offline")) as elsewhere:
+        (came,) = await elsewhere.import_file(tmp_path / "run.zip")
+        assert (await elsewhere.replay(result.run_id)).answer == "first"
+        snapshot = str(first.body["outcome"]["writes"]["env:folder"])
+        contents = (await elsewhere.store.get_blob(snapshot)).decode()
+        assert "a/one.txt" in contents and came is not None
+
+
+async def test_an_agent_names_an_environment_that_the_top_agent_does_not_have(tmp_path: Path) -> None:
+    clerk = Agent(name="clerk", description="Keeps files.", prompt="worker", tools=(), environments=("files",))
+
+    async def desk(spec: AgentSpec, session: Any, kit: Any) -> AgentResult:
+        assert "files" not in spec.tools and "files" not in kit.given
+        (delegate,) = [one for one in kit.delegates(session) if one.agent.name == "clerk"]
+        outcome = await session.perform(delegate.effect({"task": "write"}, session, ()))
+        return AgentResult(answer=str(outcome.value["answer"]))
+
+    model = ScriptedModel([acts(call("files_write", path="kept.txt", content="k")), done("kept")])
+    async with workspace(tmp_path, model, systems={"desk": desk}, agents=[clerk]) as ws:
+        result = await ws.run("x", system="desk", model=model.name)
+        assert result.answer == "kept", result.error
+        assert (ws.run_folder(result.run_id) / "kept.txt").read_text() == "k"
+        (record,) = await ws.runs()
+        assert "files" in record.manifest.tools and "terminal" not in record.manifest.tools
+        with pytest.raises(UnknownComponentError, match="no environment 'nope' is registered; registered: files, git"):
+            await ws.run("x", environments=["nope"])
