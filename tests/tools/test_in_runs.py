@@ -141,9 +141,11 @@ async def test_the_tools_every_workspace_has(tmp_path: Path) -> None:
     programs = ["bash", "python"]
     names = ["check_quotes", "describe_files", "read_artifact", "read_file", "search_files", "todo"]
     composites = [*programs, "wait_until"]
-    assert sorted(found.tools) == sorted(names + composites)
+    network = ["fetch"]
+    assert sorted(found.tools) == sorted(names + composites + network)
     for name, one in found.tools.items():
-        assert one.mode is (Mode.COMPOSITE if name in composites else Mode.PURE)
+        repeatable = Mode.REPEATABLE if name in network else Mode.PURE
+        assert one.mode is (Mode.COMPOSITE if name in composites else repeatable)
         assert one.name == name and one.description
         for argument, schema in one.schema.parameters["properties"].items():
             assert schema.get("description"), f"{name}.{argument}"
