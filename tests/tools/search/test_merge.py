@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentorchestra.core.errors import ToolError
@@ -59,6 +59,7 @@ def test_the_mobile_pages_of_wikipedia_are_the_same() -> None:
     assert page_key("https://en.m.wikipedia.org/wiki/Tide") == page_key("http://en.wikipedia.org/wiki/Tide")
 
 
+@settings(max_examples=40)
 @given(st.text(max_size=60))
 def test_no_text_breaks_a_key(text: str) -> None:
     page_key(f"http://{text}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.effects import EffectKind
@@ -14,6 +15,7 @@ from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import Settings
 from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.web.search.types import Query, SearchResult, Traits
 from agentorchestra.workspace import Workspace
@@ -275,3 +277,60 @@ async def test_a_model_that_searches_is_asked_through_the_door(site: Site, tmp_p
     assert result.usage.cost_usd == 20 / 1_000_000
     # What a model lists may be made up: it is no received link.
     assert not site.asked("/news/2019/automation")
+
+
+@pytest.mark.long
+async def test_research_with_citations(site: Site, tmp_path: Path) -> None:
+    """What is found is read, and what is cited stands there: on a page of a PDF, on a line of a page in Chinese."""
+    places: dict[str, str] = {}
+    checked: list[Any] = []
+
+    @tool(effect="composite")
+    async def research(ctx: RunContext[Any], question: str, quote: str) -> str:
+        """Find, read, cite."""
+        found: Any = (await ctx.call_tool("search", query=question)).result()
+        address = found["results"][0]["address"]
+        for block in (await ctx.call_tool("fetch", url=address)).blocks():
+            if quote in getattr(block, "text", "") and block.source is not None and block.source.place:
+                places[address.removeprefix(site.address)] = place = block.source.place
+        right: dict[str, JsonValue] = {"source": address, "place": place, "quote": quote}
+        wrong: dict[str, JsonValue] = {**right, "quote": "12.5 kilowatts"}
+        checked.append((await ctx.call_tool("check_quotes", quotes=[right, wrong])).result())
+        return f"{address}, {place}"
+
+    web = Settings.model_validate({"web": {"private": [site.address.removeprefix("http://")]}}).web
+    await run_calls(
+        site,
+        tmp_path,
+        settings(site, "serper", "baidu", "brave").model_copy(update={"web": web}),
+        decide(
+            calls=[
+                call("research", question="kilowatts measured wheel tides", quote="11.5 kilowatts at most"),
+                call("research", question="潮汐磨坊 水轮 落叶松", quote="水轮由落叶松制成"),
+            ]
+        ),
+        tools=[research],
+    )
+    assert places["/papers/tidal-energy.pdf"] == "p. 2"
+    assert places["/zh/tide-mill"].startswith("line")
+    assert checked == [[True, False], [True, False]]
+
+
+async def test_a_model_chooses_the_engines_where_the_settings_say_so(site: Site, tmp_path: Path) -> None:
+    chooser = ScriptedModel(
+        ["""{"engines": {"tavily": "fits best", "altavista": "old"}}""", "I would ask all of them."], name="chooser"
+    )
+    chosen = settings(site, "serper", "tavily", choice="model")
+    chosen = chosen.model_copy(update={"model": "chooser"})
+    async with workspace(tmp_path, chosen, models={"chooser": chooser}) as ws:
+        first = (await ws.tcp.invoke("search", {"query": "lighthouse"})).result()
+        second = (await ws.tcp.invoke("search", {"query": "lighthouse"})).result()
+    assert isinstance(first, dict) and isinstance(second, dict)
+    assert first["engines"] == {"tavily": "9 results; fits best"}
+    asked = chooser.requests[0].messages[0].text + chooser.requests[0].messages[-1].text
+    assert "- serper: Google's results" in asked
+    assert "altavista" not in asked
+    # A model that does not choose does not end the search: the rules do it, and the reason says so.
+    assert isinstance(second["engines"], dict)
+    assert {*second["engines"]} == {"serper", "tavily"}
+    assert "by rules: the model that chooses answered something else" in str(second["engines"]["serper"])

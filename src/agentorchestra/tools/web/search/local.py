@@ -32,6 +32,9 @@ from agentorchestra.tools.web.search.types import EngineError, Query, SearchResu
 _PASSAGES = 5
 """That are looked at for each result that is wanted: several may be of one file."""
 
+_SHOWN = 3
+"""Passages of a file that its result shows."""
+
 _HEAD = 65_536
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,500})</title", re.IGNORECASE)
 _CANONICAL = re.compile(r"<link[^>]{0,300}rel=[\"']?canonical[^>]{0,300}>", re.IGNORECASE)
@@ -157,20 +160,18 @@ async def _hits(index: PassageIndex, query: Query, sha256s: Sequence[str]) -> li
 
 
 def _results(hits: Sequence[Hit], known: Sequence[_Known], limit: int) -> list[SearchResult]:
-    """One result for each file, with its best passage."""
+    """One result for each file, with the place of its best passage and the words of its best few."""
     by_hash: dict[str, _Known] = {}
     for one in known:
         by_hash.setdefault(one.ref.sha256, one)
-    found: dict[str, SearchResult] = {}
+    found: dict[str, list[Hit]] = {}
     for hit in hits:
-        if len(found) == limit:
-            break
-        if hit.sha256 not in found:
-            found[hit.sha256] = _result(hit, by_hash[hit.sha256])
-    return list(found.values())
+        if hit.sha256 in found or len(found) < limit:
+            found.setdefault(hit.sha256, []).append(hit)
+    return [_result(of_file[:_SHOWN], by_hash[sha256]) for sha256, of_file in found.items()]
 
 
-def _result(hit: Hit, known: _Known) -> SearchResult:
+def _result(hits: Sequence[Hit], known: _Known) -> SearchResult:
     head = ""
     if known.ref.media_type in ("text/html", "application/xhtml+xml"):
         with known.path.open("rb") as file:
@@ -180,9 +181,9 @@ def _result(hit: Hit, known: _Known) -> SearchResult:
     return SearchResult(
         title=plain(unescape(title[1])) if title else known.name,
         address=_address(known, head),
-        snippet=plain(hit.text, 1_000),
+        snippet=" … ".join(plain(hit.text, 600) for hit in hits),
         date=day,
-        place=hit.place or None,
+        place=hits[0].place or None,
     )
 
 
