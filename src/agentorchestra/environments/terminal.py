@@ -26,6 +26,7 @@ _SHOWN_CHARS = 120
 _PROGRESS_CHARS = 20_000
 """Of one command's output that whoever watches is told."""
 _LOOK_S = 0.2
+_RESULT_CHARS = 16_000
 
 _EXECUTE: Sequence[Literal["execute"]] = ("execute",)
 
@@ -98,6 +99,10 @@ class Terminal(FolderEnvironment):
             except SandboxUnavailableError as exc:
                 raise ToolError(str(exc)) from None
         return self._shell
+
+    async def open(self, ctx: Any) -> None:
+        """What ran in the background when the state was kept ended with the process that had the shell."""
+        self._note_gone()
 
     async def leave(self) -> None:
         """End what works in the folder: it is put back to a snapshot."""
@@ -184,7 +189,7 @@ class Terminal(FolderEnvironment):
             self._note_gone()
         await self._keep(shell)
         lines = [self._shown(ran, seconds)]
-        lines += [f"[job {number} is gone: {_short(str(text))}]" for number, text in gone]
+        lines += [f"[job {number} is gone with the shell it ran in: {_short(str(text))}]" for number, text in gone]
         return "\n".join(lines)
 
     @action(tags=_EXECUTE)
@@ -254,10 +259,10 @@ class Terminal(FolderEnvironment):
         return _job_text(found)
 
     def _running_shell(self, job: int) -> Shell:
+        gone = dict(_listed(self.kept.get(_GONE))).get(str(job))
+        if gone is not None:
+            raise ToolError(f"job {job} is gone with the shell it ran in; start it again: {_short(str(gone))}")
         if self._shell is None:
-            gone = dict(_listed(self.kept.get(_GONE))).get(str(job))
-            if gone is not None:
-                raise ToolError(f"job {job} ({_short(str(gone))}) is gone since the run was resumed; start it again")
             raise ToolError(f"there is no job {job}; the jobs: none")
         return self._shell
 
@@ -267,7 +272,7 @@ class Terminal(FolderEnvironment):
         if self._sandbox is not None and not self._sandbox.safe:
             lines.append("[run without a sandbox]")
         if ran.stdout:
-            lines.append(ran.stdout.rstrip("\n"))
+            lines.append(_cut(ran.stdout.rstrip("\n")))
         ended = {
             "time": f"it was stopped after its time limit of {seconds:g} s; start what takes longer with start",
             "interrupted": "it was interrupted",
@@ -308,6 +313,16 @@ def _listed(jobs: JsonValue) -> list[tuple[str, JsonValue]]:
     return list(jobs.items()) if isinstance(jobs, dict) else []
 
 
+def _cut(text: str) -> str:
+    """The beginning and the end; what is cut later keeps the beginning only."""
+    left = len(text) - _RESULT_CHARS
+    if left <= 0:
+        return text
+    half = _RESULT_CHARS // 2
+    note = f"[{left:,} characters left out here; write the output to a file and look at parts of it]"
+    return f"{text[:half]}\n{note}\n{text[-half:]}"
+
+
 def _short(text: str) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= _SHOWN_CHARS else f"{flat[:_SHOWN_CHARS]}…"
@@ -322,7 +337,7 @@ def _how(job: Job) -> str:
 
 
 def _job_text(job: Job) -> str:
-    printed = (job.output or "").rstrip("\n")
+    printed = _cut((job.output or "").rstrip("\n"))
     return "\n".join([*([printed] if printed else []), f"[job {job.job}: {_how(job)}]"])
 
 
