@@ -59,7 +59,8 @@ async def ask_media(
 
     Args:
         question: One question, as precise as you can put it.
-        files: Names of files of the task, of members of archives ("a.zip!b.png"), artifacts, or files in the folder.
+        files: Names of files of the task, of members of archives ("a.zip!b.png"), artifacts, files in the folder, or
+            addresses of pictures and recordings that were read.
         region: Part of the pictures, as fractions of width and height: [left, top, right, bottom].
         pages: Pages of a PDF, e.g. "2-4"; the first ones without it.
         from_s: First second of recordings and videos that is looked at.
@@ -108,13 +109,7 @@ class _Part:
     from_s: float | None
     to_s: float | None
 
-    def check(self, items: Sequence[Item]) -> None:
-        """Refuse what means nothing, or fits none of the media.
-
-        Raises:
-            ToolError: one sentence.
-        """
-        listed = ", ".join(item.name for item in items)
+    def __post_init__(self) -> None:
         if self.region is not None:
             left, top, right, bottom = self.region
             if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
@@ -122,6 +117,16 @@ class _Part:
                     f"region is {self.region}; give fractions between 0 and 1: [left, top, right, bottom], e.g. "
                     "[0.5, 0, 1, 0.5] for the upper right quarter"
                 )
+        if self.to_s is not None and self.to_s <= (self.from_s or 0):
+            raise ToolError(f"to_s is {self.to_s:g} and from_s {self.from_s or 0:g}; give a later end")
+
+    def check(self, items: Sequence[Item]) -> None:
+        """Refuse what fits none of the media.
+
+        Raises:
+            ToolError: one sentence.
+        """
+        listed = ", ".join(item.name for item in items)
         if self.region and not any(item.kind == "image" for item in items):
             raise ToolError(f"region is for pictures and PDFs, and {listed} is none; leave it out")
         if self.pages and not any(item.paged for item in items):
@@ -130,8 +135,6 @@ class _Part:
             return
         if not any(item.kind != "image" for item in items):
             raise ToolError(f"from_s and to_s are for recordings and videos, and {listed} is none; leave them out")
-        if self.to_s is not None and self.to_s <= (self.from_s or 0):
-            raise ToolError(f"to_s is {self.to_s:g} and from_s {self.from_s or 0:g}; give a later end")
 
     def arguments(self, item: Item) -> dict[str, Any]:
         """What of it fits a medium, without what is not given."""

@@ -19,12 +19,14 @@ from pydantic import Field
 
 from agentorchestra.core.content import Block, MediaBlock, Source
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.core.errors import FileInputError, ToolError, UnknownComponentError
+from agentorchestra.core.errors import FileInputError, ToolError, UnknownComponentError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import first_names
 from agentorchestra.tea.tool import ToolResult, tool
 from agentorchestra.tools.files.common import file_named, note
 from agentorchestra.tools.files.worker import LIMITS, Request, run_async
+from agentorchestra.tools.web.addresses import parse_address
+from agentorchestra.tools.web.pages import artifact_name, file_name, is_address
 
 Form = Literal["facts", "pictures", "sound", "frames", "clip"]
 
@@ -85,7 +87,7 @@ async def _on_disk(ctx: RunContext[Any], name: str) -> AsyncIterator[tuple[Path,
     first, *member = name.split("!")
     given = {ref.name for ref in ctx.manifest.files}
     if first not in given:
-        data = await _of_the_run(ctx, name)
+        data = await (_of_the_web(ctx, name) if is_address(name) else _of_the_run(ctx, name))
         if data is not None:
             with tempfile.TemporaryDirectory(prefix="agentorchestra-media-") as folder:
                 path = Path(folder) / f"medium{PurePosixPath(name).suffix[:8]}"
@@ -100,6 +102,22 @@ async def _on_disk(ctx: RunContext[Any], name: str) -> AsyncIterator[tuple[Path,
                 f"{error} An artifact of that name is not there either; the folder holds: {made}."
             ) from None
     yield ctx.file(first), tuple(member), "!".join([first, *member])
+
+
+async def _of_the_web(ctx: RunContext[Any], address: str) -> bytes:
+    """What this run read at an address, as it came.
+
+    Raises:
+        ToolError: if it read nothing there, or words.
+    """
+    try:
+        plain = parse_address(address).url
+        return await ctx.read_artifact(artifact_name(plain, f"-{file_name(plain)}"))
+    except (WebError, UnknownComponentError):
+        raise ToolError(
+            f"no picture, recording or PDF was read at {address} in this run; read it with fetch first, and give the "
+            "address that answered, or the name of the artifact"
+        ) from None
 
 
 async def _of_the_run(ctx: RunContext[Any], name: str) -> bytes | None:
