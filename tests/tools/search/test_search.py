@@ -251,6 +251,7 @@ async def test_without_engines_there_is_no_search(site: Site, tmp_path: Path) ->
         assert not {"search", "archived_page"} & {*ws.tools}
 
 
+@pytest.mark.long
 async def test_a_model_that_searches_is_asked_through_the_door(site: Site, tmp_path: Path) -> None:
     profile = {
         "finder": {
