@@ -171,7 +171,7 @@ async def test_from_wherever_a_run_has_them(tmp_path: Path) -> None:
     archive = tmp_path / "a.zip"
     archive.write_bytes(makers.zipped({"in/dot.png": makers.png(31, 41), "other.png": makers.png(33, 43)}))
     async with LoopbackModelServer("seen") as server, serving(answer) as address:
-        wanted = ["plan.png", "a.zip!in/dot.png", "pictures/other.png", f"{address}/gull.png"]
+        wanted: list[Any] = ["plan.png", "a.zip!in/dot.png", "pictures/other.png", f"{address}/gull.png"]
         script = ScriptedModel(
             [
                 decide(calls=[call("draw"), call("fetch", url=wanted[-1])]),
