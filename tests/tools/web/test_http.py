@@ -18,7 +18,7 @@ import pytest
 import trustme
 from aiohttp import web
 from backports import zstd
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentorchestra.core.errors import AgentOrchestraError, SettingsError, ToolError, WebError
@@ -237,6 +237,7 @@ async def test_a_site_is_asked_by_few_at_once_and_waited_for_when_it_asks() -> N
         assert (await client.get(f"{address}/long")).status == 503
 
 
+@settings(max_examples=40)
 @given(st.binary(max_size=3000), st.integers(1, 700))
 def test_what_is_packed_comes_out_whatever_the_pieces(data: bytes, step: int) -> None:
     data *= 40

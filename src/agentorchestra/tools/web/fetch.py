@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -15,7 +16,8 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.arguments import INSIDE
 from agentorchestra.tea.tool import Tool, ToolResult, tool
 from agentorchestra.tools.files.common import note
-from agentorchestra.tools.files.documents import Document
+from agentorchestra.tools.files.documents import Document, TextDocument
+from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.read import PART_CHARS, document_blocks, extent_of
 from agentorchestra.tools.web.pages import Page, artifact_name, file_name, is_text, outline
 from agentorchestra.tools.web.reading import PageReader
@@ -24,6 +26,8 @@ LINKS = "links"
 """The part that lists the links of a page."""
 
 _LINKS_SHOWN = 200
+_JOINED = 1_000
+"""Characters of paragraphs that are shown in one piece."""
 
 
 def fetch_tool(reader: PageReader) -> Tool[..., Any]:
@@ -55,9 +59,10 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
             content = _links(page)
         else:
             content = await asyncio.to_thread(_shown, page, document, part.strip())
-        head = note(_head(page, document, artifacts[0].name, kept=kept, whole=not part.strip()))
-        source = Source(kind="web", ref=page.final_url)
-        return ToolResult(content=[head, *content], artifacts=artifacts, trust=Trust.UNTRUSTED, sources=(source,))
+        said = _head(page, document, artifacts[0].name, kept=kept, whole=not part.strip())
+        # Titles and headings are the page's words: they stand in a quotation as its content does.
+        head = TextBlock(text=said, source=Source(kind="web", ref=page.final_url), trust=Trust.UNTRUSTED)
+        return ToolResult(content=[head, *content], artifacts=artifacts, trust=Trust.UNTRUSTED)
 
     return fetch
 
@@ -68,7 +73,34 @@ def _shown(page: Page, document: Document, part: str) -> list[Block]:
             raise ToolError(f"{page.final_url} is {page.media_type} and has no part {part!r}; leave `part` out.")
         text = str(page.document.get("text", ""))
         return [TextBlock(text=text, source=Source(kind="web", ref=page.final_url), trust=Trust.UNTRUSTED)]
-    return document_blocks(document, page.final_url, part, "web")
+    blocks = document_blocks(document, page.final_url, part, "web")
+    return [*_joined(blocks, document)] if isinstance(document, TextDocument) else blocks
+
+
+def _joined(blocks: list[Block], document: TextDocument) -> Iterator[Block]:
+    """Short paragraphs that follow each other in one piece: pages are full of them, and each piece names its source."""
+    open_block: TextBlock | None = None
+    span = (0, 0)
+    for block in blocks:
+        place = parse_place(block.source.place or "") if isinstance(block, TextBlock) and block.source else None
+        if place is None or not isinstance(block, TextBlock) or block.source is None:
+            if open_block is not None:
+                yield open_block
+                open_block = None
+            yield block
+            continue
+        if open_block is not None and place.first > span[1]:
+            text = document.lines(span[0], place.last)
+            if len(text) <= _JOINED:
+                span = (span[0], place.last)
+                source = block.source.model_copy(update={"place": str(Place("line", *span))})
+                open_block = TextBlock(text=text, source=source, trust=Trust.UNTRUSTED)
+                continue
+        if open_block is not None:
+            yield open_block
+        open_block, span = block, (place.first, place.last)
+    if open_block is not None:
+        yield open_block
 
 
 def _links(page: Page) -> list[Block]:
