@@ -78,6 +78,7 @@ class Components:
         self._stale: set[str] = set()
         self._owners: list[Any] = []
         self._started = False
+        self._settled = (-1, -1, -1)
         self._lock = asyncio.Lock()
         self._library = prompts
         registry = self.registry
@@ -146,12 +147,18 @@ class Components:
             VersionError: for an explicit version that is known with other content.
             SourceError, McpError: for an entry point or a toolkit that cannot be used.
         """
+        if self._settled == (self.registry.count, self.registry.handed, len(self._toolkits)) and not self._stale:
+            # Direct calls come by here: nothing is looked at again where nothing was written.
+            await self.registry.refresh()
+            if self._settled[0] == self.registry.count:
+                return
         closed = [one for one in self._toolkits if one not in self._opened] if toolkits else []
         started = self._started and not closed and not self._stale
         if started and not any(server.watches for server in self.servers):
-            # Direct calls come by here: nothing is looked at again where nothing was written.
             await self.registry.refresh()
             if all(manager.is_ready for manager in self.managers):
+                if len(self._opened) == len(self._toolkits):
+                    self._settled = self.registry.count, self.registry.handed, len(self._toolkits)
                 return
         async with self._lock:
             if not self._started:
@@ -219,6 +226,7 @@ class Components:
         for owner in reversed(owners):
             await _call(owner, "close")
         self._started = False
+        self._settled = (-1, -1, -1)
 
 
 async def _call(owner: Any, hook: str) -> None:

@@ -6,6 +6,20 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
+_last: tuple[datetime | None, str] = (None, "")
+
+
+def stamp_utc(time: datetime) -> str:
+    """A time in UTC as text of fixed width. The end of an effect and the event that says so bear the same time."""
+    global _last
+    known, text = _last
+    if time is not known:
+        parts = time.year, time.month, time.day, time.hour, time.minute, time.second, time.microsecond
+        # `isoformat` asks the zone for its offset, an f-string formats each part by a call of its own.
+        text = "%04d-%02d-%02dT%02d:%02d:%02d.%06d+00:00" % parts  # noqa: UP031
+        _last = time, text
+    return text
+
 
 class Clock(Protocol):
     """Wall time for the log, monotonic time for durations."""

@@ -24,6 +24,8 @@ class Trust(StrEnum):
     USER = "user"
     SYSTEM = "system"
 
+    __hash__ = str.__hash__
+
     @property
     def rank(self) -> int:
         """0 for the lowest trust."""
@@ -35,7 +37,11 @@ _RANK = {Trust.UNTRUSTED: 0, Trust.AGENT: 1, Trust.USER: 2, Trust.SYSTEM: 3}
 
 def lowest(*levels: Trust, default: Trust = Trust.SYSTEM) -> Trust:
     """The lowest of the levels, `default` for none."""
-    return min(levels, key=lambda level: level.rank, default=default)
+    found, rank = default, 4
+    for level in levels:
+        if _RANK[level] < rank:
+            found, rank = level, _RANK[level]
+    return found
 
 
 SourceKind = Literal["prompt", "task", "file", "web", "tool", "environment", "agent", "human", "memory", "mail"]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
-from agentorchestra.core.budget import Bound, Usage
+from agentorchestra.core.budget import NO_USAGE, Bound, Usage
+from agentorchestra.core.clock import stamp_utc
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.errors import InvocationError
-from agentorchestra.core.frozen import Frozen
-from agentorchestra.core.ids import canonical_json, sha256_json
+from agentorchestra.core.frozen import Frozen, computed, constructed
+from agentorchestra.core.ids import canonical_json, is_plain, sha256_json
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolSchema
 
 
@@ -38,6 +38,8 @@ class EffectKind(StrEnum):
     READ_MEMORY = "ReadMemory"
     WRITE_MEMORY = "WriteMemory"
 
+    __hash__ = str.__hash__
+
 
 class Mode(StrEnum):
     """What may happen to an effect after a crash.
@@ -51,6 +53,8 @@ class Mode(StrEnum):
     ONCE = "once"
     COMPOSITE = "composite"
 
+    __hash__ = str.__hash__
+
 
 class Tag(StrEnum):
     """What an effect touches; policy decides from it."""
@@ -61,6 +65,8 @@ class Tag(StrEnum):
     EXECUTE = "execute"
     SPEND = "spend"
     SEND = "send"
+
+    __hash__ = str.__hash__
 
 
 OF_MODELS = frozenset({EffectKind.REQUEST_MODEL, EffectKind.EMBED, EffectKind.TRANSCRIBE})
@@ -115,7 +121,7 @@ class Effect(Frozen):
     kind: EffectKind
     component: str
     content_hash: str = ""
-    arguments: dict[str, JsonValue] = {}  # noqa: RUF012 - pydantic copies defaults
+    arguments: dict[str, JsonValue] = Field(default_factory=dict)
     request: ModelRequest | None = None
     mode: Mode = Mode.ONCE
     tags: frozenset[Tag] = frozenset()
@@ -143,14 +149,14 @@ class Effect(Frozen):
     @property
     def lowest_trust(self) -> Trust:
         """The lowest trust among the sources in view."""
-        return lowest(*(p.trust for p in self.provenance))
+        return lowest(*[one.trust for one in self.provenance]) if self.provenance else Trust.SYSTEM
 
-    @cached_property
+    @computed
     def fingerprint(self) -> str:
         """Hash of kind, name and canonical arguments; version and content hash lie beside it."""
         return sha256_json(
             [
-                self.kind.value,
+                self.kind,
                 self.name,
                 self.arguments,
                 self.request.digest if self.request else None,
@@ -178,6 +184,7 @@ class ArtifactRef(BaseModel):
 
 _BLOCKS: TypeAdapter[tuple[Block, ...]] = TypeAdapter(tuple[Block, ...])
 _BLOCKS_KEY = "$blocks"
+_JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
 def blocks_value(blocks: list[Block] | tuple[Block, ...]) -> JsonValue:
@@ -207,11 +214,17 @@ class Outcome(BaseModel):
     value: JsonValue = None
     error: str | None = None
     error_type: str | None = None
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     artifacts: tuple[ArtifactRef, ...] = ()
     trust: Trust = Trust.UNTRUSTED
     ended_at: datetime | None = None
-    writes: dict[str, JsonValue] = {}
+    writes: dict[str, JsonValue] = Field(default_factory=dict)  # a default would be copied for each
+
+    @classmethod
+    def of(cls, value: str | int | bool | None, *, usage: Usage, trust: Trust) -> Outcome:
+        """One that is ok, with a value that needs no check."""
+        values = {"status": "ok", "value": value, "error": None, "error_type": None, "usage": usage, "artifacts": ()}
+        return constructed(cls, {**values, "trust": trust, "ended_at": None, "writes": {}})
 
     @property
     def ok(self) -> bool:
@@ -227,6 +240,32 @@ class Outcome(BaseModel):
         if not self.ok:
             raise InvocationError(self.error or f"the call ended as {self.status}", status=self.status)
         return self.value
+
+    def stored(self) -> dict[str, Any]:
+        """Its JSON without the defaults, as the log holds it; values that change later do not reach what is given.
+
+        What `model_dump(mode="json", exclude_defaults=True)` gives, written out: every effect of every run passes here.
+        """
+        body: dict[str, Any] = {}
+        if self.status != "ok":
+            body["status"] = self.status
+        if self.value is not None:
+            body["value"] = self.value if is_plain(self.value) else _JSON.dump_python(self.value, mode="json")
+        if self.error is not None:
+            body["error"] = self.error
+        if self.error_type is not None:
+            body["error_type"] = self.error_type
+        if self.usage is not NO_USAGE and self.usage != NO_USAGE:
+            body["usage"] = self.usage.model_dump(mode="json", exclude_defaults=True)
+        if self.artifacts:
+            body["artifacts"] = [one.model_dump(mode="json", exclude_defaults=True) for one in self.artifacts]
+        if self.trust is not Trust.UNTRUSTED:
+            body["trust"] = self.trust.value
+        if self.ended_at is not None:
+            body["ended_at"] = _json_time(self.ended_at)
+        if self.writes:
+            body["writes"] = _JSON.dump_python(self.writes, mode="json")
+        return body
 
     @property
     def response(self) -> ModelResponse:
@@ -252,6 +291,14 @@ class Outcome(BaseModel):
         else:
             text = self.value if isinstance(self.value, str) else canonical_json(self.value)
         return (TextBlock(text=text, source=source, trust=self.trust),)
+
+
+def _json_time(time: datetime) -> str:
+    """A time as pydantic writes it."""
+    if time.tzinfo is not UTC or not time.microsecond:
+        text = time.isoformat()
+        return f"{text[:-6]}Z" if text.endswith("+00:00") else text
+    return f"{stamp_utc(time)[:-6]}Z"
 
 
 def failed(status: OutcomeStatus, sentence: str, **rest: Any) -> Outcome:

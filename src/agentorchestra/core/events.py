@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.errors import EventFormatError
+from agentorchestra.core.frozen import constructed
 from agentorchestra.core.spec import RunManifest
 
 RUN_BRANCH = ""
@@ -347,15 +348,18 @@ def written_event(
     actor: str = "",
 ) -> NewEvent:
     """An event around a body in its stored form."""
-    return NewEvent.model_construct(
-        branch=branch,
-        n=n,
-        attempt=attempt,
-        type=kind.type,
-        v=kind.v,
-        ts=ts,
-        span=span,
-        parent_span=parent_span,
-        actor=actor,
-        body=body,
+    return constructed(
+        NewEvent,
+        {
+            "branch": branch,
+            "n": n,
+            "attempt": attempt,
+            "type": kind.type,
+            "v": kind.v,
+            "ts": ts,
+            "span": span,
+            "parent_span": parent_span,
+            "actor": actor,
+            "body": body,
+        },
     )

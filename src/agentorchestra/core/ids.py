@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import json.encoder
 import random
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeGuard
 
 from ulid import ULID
 
@@ -15,6 +17,22 @@ def new_run_id() -> str:
     return f"run_{ULID()}"
 
 
+def compact_encoder(*, sort_keys: bool = False, allow_nan: bool = True) -> Callable[[Any], str]:
+    """Writes JSON without white space and as it is read, not in ASCII.
+
+    `JSONEncoder.encode` makes the encoder anew for every value, which costs more than most values.
+    """
+    plain = json.JSONEncoder(sort_keys=sort_keys, separators=(",", ":"), ensure_ascii=False, allow_nan=allow_nan)
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return plain.encode
+    encode = make(None, plain.default, json.encoder.encode_basestring, None, ":", ",", sort_keys, False, allow_nan)
+    return lambda value: "".join(encode(value, 0))
+
+
+_CANONICAL = compact_encoder(sort_keys=True, allow_nan=False)
+
+
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys and no white space: equal values give equal text.
 
@@ -22,10 +40,34 @@ def canonical_json(value: Any) -> str:
         ValueError: for NaN and infinities, which JSON does not have.
         TypeError: for values that are not JSON.
     """
-    return _CANONICAL.encode(value)
+    return _CANONICAL(value)
 
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_NESTS = (dict, list, tuple)
+_PLAIN = frozenset({str, bool, type(None)})
+_LARGE = 1 << 63
+
+
+def is_plain(value: object) -> TypeGuard[str | int | bool | None]:
+    """Whether this is a text, a whole number (no endless one), yes, no or nothing: JSON that needs no further look."""
+    return type(value) in _PLAIN or (type(value) is int and -_LARGE < value < _LARGE)
+
+
+def is_flat(values: Mapping[Any, Any]) -> bool:
+    """Whether these are plain values by name."""
+    for name, value in values.items():  # noqa: SIM110 - every call comes by here, and a generator is slower
+        if type(name) is not str or not is_plain(value):
+            return False
+    return True
+
+
+def copied(value: Any) -> Any:
+    """A copy of a JSON value; what cannot change is not copied."""
+    if isinstance(value, dict):
+        return {key: copied(one) if isinstance(one, _NESTS) else one for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [copied(one) if isinstance(one, _NESTS) else one for one in value]
+    return value
 
 
 def sha256_text(text: str) -> str:
@@ -35,7 +77,7 @@ def sha256_text(text: str) -> str:
 
 def sha256_json(value: Any) -> str:
     """Hex SHA-256 of the canonical JSON."""
-    return sha256_text(canonical_json(value))
+    return hashlib.sha256(_CANONICAL(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class EffectKey(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
-from agentorchestra.core.budget import NO_COST, Bound, Budget, Usage
+from agentorchestra.core.budget import NO_COST, NO_USAGE, Bound, Budget, Usage
 from agentorchestra.core.errors import BudgetExhaustedError
 
 _RESOURCES = ("steps", "tokens", "cost_usd", "active_s")
@@ -147,6 +147,8 @@ class BudgetNode:
 class Hold:
     """A reservation; settle or release it exactly once."""
 
+    __slots__ = ("_bound", "_node", "_open")
+
     def __init__(self, node: BudgetNode, bound: Bound) -> None:
         self._node = node
         self._bound = bound
@@ -154,6 +156,9 @@ class Hold:
 
     def settle(self, usage: Usage, *, steps: int = 0) -> None:
         """Replace the hold by what it cost. An unknown cost counts with the bound's dollars."""
+        if usage is NO_USAGE and not steps and self._bound is NO_COST:
+            self._open = False
+            return
         cost = self._bound.cost_usd if usage.cost_usd is None else usage.cost_usd
         self._close(Bound(steps=steps, tokens=usage.tokens, cost_usd=cost))
 

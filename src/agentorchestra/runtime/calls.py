@@ -71,7 +71,6 @@ class DirectCalls:
         self._beginning = asyncio.Lock()
         self._open = 0
         self._idle = asyncio.Event()
-        self._idle.set()
 
     @property
     def run_id(self) -> str | None:
@@ -89,12 +88,11 @@ class DirectCalls:
         """
         root = self._root or await self._begin()
         self._open += 1
-        self._idle.clear()
         try:
             return await root.perform_apart(effect(root))
         finally:
             self._open -= 1
-            if not self._open:
+            if not self._open and self._over.is_set():
                 self._idle.set()
 
     async def _begin(self) -> Session[Any]:
@@ -109,7 +107,8 @@ class DirectCalls:
                 root.actor = "user"
                 begun.set_result(root)
                 await self._over.wait()
-                await self._idle.wait()
+                if self._open:
+                    await self._idle.wait()
                 return AgentResult(status=RunStatus.COMPLETED)
 
             async def drive(epoch: int) -> RunResult:

@@ -6,14 +6,13 @@ holds and gives only the messages appended to it, so a run's log grows linearly 
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 from pydantic import JsonValue
 
 from agentorchestra.core.effects import Effect, Mode, Provenance
 from agentorchestra.core.errors import StoreError
-from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.ids import copied, sha256_text
 from agentorchestra.core.messages import Message, ModelRequest, ModelSettings, ToolSchema
 
 
@@ -31,14 +30,14 @@ class EffectCodec:
 
     def encode(self, effect: Effect) -> dict[str, JsonValue]:
         """The stored form of an effect."""
-        body: dict[str, Any] = {"kind": effect.kind.value, "component": effect.component}
+        body: dict[str, Any] = {"kind": effect.kind._value_, "component": effect.component}
         # What `model_dump` gives, written out: it is done twice for every effect of every run.
         if effect.content_hash:
             body["content_hash"] = effect.content_hash
         if effect.arguments:
-            body["arguments"] = deepcopy(effect.arguments)
+            body["arguments"] = copied(effect.arguments)
         if effect.mode is not Mode.ONCE:
-            body["mode"] = effect.mode.value
+            body["mode"] = effect.mode._value_
         if effect.tags:
             body["tags"] = sorted(tag.value for tag in effect.tags)
         if effect.role:

@@ -89,6 +89,11 @@ class Ledger:
             ledger.apply(event)
         return ledger
 
+    def forget(self, key: EffectKey) -> None:
+        """Keep no record of an effect that has ended: the log has it."""
+        self.records.pop(key, None)
+        self.attempts.pop(key, None)
+
     def apply(self, event: Event) -> None:
         """Take one more event into account."""
         self.last_seq = max(self.last_seq, event.seq)

@@ -10,10 +10,13 @@ from pydantic_core import from_json, to_json, to_jsonable_python
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.effects import ArtifactRef, Outcome, blocks_value
-from agentorchestra.core.ids import canonical_json
+from agentorchestra.core.ids import canonical_json, is_plain
 
 MAX_RESULT_CHARS = 20_000
 SHORTEST_CHARS = 200
+
+_SHORT = frozenset({bool, float, type(None)})
+_SHORT_INT = 10**SHORTEST_CHARS
 
 
 def result_value(content: Any, trust: Trust, sources: Sequence[Source] = ()) -> JsonValue:
@@ -22,6 +25,8 @@ def result_value(content: Any, trust: Trust, sources: Sequence[Source] = ()) -> 
     Raises:
         PydanticSerializationError, TypeError, ValueError, RecursionError: if it is not JSON.
     """
+    if not sources and is_plain(content):
+        return content
     if isinstance(content, TextBlock | MediaBlock):
         content = [content]
     is_blocks = isinstance(content, list | tuple) and bool(content)
@@ -55,6 +60,13 @@ def _capped(block: Block, trust: Trust) -> Block:
 def _source_line(source: Source, trust: Trust) -> TextBlock:
     place = f", {source.place}" if source.place else ""
     return TextBlock(text=f"Source: {source.ref or source.kind}{place}", source=source, trust=trust)
+
+
+def is_short(value: JsonValue) -> bool:
+    """Whether there is nothing to cut for certain."""
+    if type(value) is int:
+        return bool(-_SHORT_INT < value < _SHORT_INT)
+    return type(value) in _SHORT or (type(value) is str and len(value) <= SHORTEST_CHARS)
 
 
 async def cut_result(

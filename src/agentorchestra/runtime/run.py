@@ -152,6 +152,7 @@ class Run:
         self.steps = len(self.ledger.decisions)
         self._links: set[str] = set()
         self._view: PolicyView | None = None
+        self._viewed: list[str] = []
         self._active_before = active_seconds(events)
         self._driving_since: float | None = None
         self.budget = BudgetNode(
@@ -222,9 +223,9 @@ class Run:
 
     def view(self) -> PolicyView:
         """What policy sees of the run; the same object until the user says something more."""
-        content = tuple(self.user_content)
-        if self._view is None or self._view.user_content != content:
-            self._view = PolicyView(user_content=content, links=self.links)
+        if self._view is None or self._viewed is not self.user_content:
+            self._viewed = self.user_content  # replaced as a whole, never added to
+            self._view = PolicyView(user_content=tuple(self.user_content), links=self.links)
         return self._view
 
     def links(self) -> frozenset[str]:
@@ -233,7 +234,7 @@ class Run:
 
     def account(self, model: str, usage: Usage) -> None:
         """Add to the usage that the result reports."""
-        if usage != NO_USAGE:
+        if usage is not NO_USAGE and usage != NO_USAGE:
             self.usage_by_model[model] = self.usage_by_model.get(model, NO_USAGE) + usage
 
     # -- the world outside -----------------------------------------------------------------------------------------
@@ -415,7 +416,7 @@ def observe(future: Future[Any]) -> None:
 async def wait_for(future: Future[Any]) -> Any:
     """Await a store's future; cancelling the awaiting task never cancels the write."""
     if isinstance(future, Landing):
-        return await future.waiter()
+        return future.given() if future.over else await future.waiter()
     if future.done():
         return future.result()
     wrapped = asyncio.wrap_future(future)

@@ -9,15 +9,15 @@ import asyncio
 import inspect
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from datetime import datetime
-from functools import cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import NO_USAGE, Budget, Usage
+from agentorchestra.core.budget import NO_COST, NO_USAGE, Budget, Usage
 from agentorchestra.core.content import Block, MediaBlock, Trust, lowest
 from agentorchestra.core.effects import (
     BESIDE,
@@ -45,7 +45,8 @@ from agentorchestra.core.errors import (
     ToolError,
     UnknownComponentError,
 )
-from agentorchestra.core.events import AttemptFailed, EffectCompleted, EffectInterrupted, EffectStarted
+from agentorchestra.core.events import AttemptFailed, EffectCompleted, EffectInterrupted, EffectStarted, NewEvent
+from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random, sha256_text
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunManifest, RunStatus, first_names
@@ -59,6 +60,7 @@ from agentorchestra.runtime.mail import Mail, in_utc
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd, in_parallel
 from agentorchestra.runtime.run import Run, observe, wait_for
 from agentorchestra.runtime.sight import Sight, origins
+from agentorchestra.runtime.store.landing import Landing
 from agentorchestra.runtime.vars import PRIVATE, Vars
 
 Deps = TypeVar("Deps")
@@ -123,6 +125,23 @@ class Session(Generic[Deps]):
     Use `Session.root` for a run's root; sessions of effects are made by the door.
     """
 
+    # Each effect has a session, and few of them change these.
+    partial: JsonValue = None
+    failed_attempts = NO_USAGE
+    raised: BaseException | None = None
+    result_chars: int | None = None  # the longest result this agent's window has room for
+    functions: Any = None  # what this agent's programs may call
+    acting_on: tuple[str, str] | None = None  # the instance of an environment that this effect acts on
+    _name = ""
+    _sight: Sight | None = None
+    _attempting = False
+    _apart = False  # whether its effects belong to no order
+    _n = 0
+    _batch = 0
+    _ids = 0
+    _busy = False
+    _random: random.Random | None = None
+
     def __init__(
         self,
         run: Run,
@@ -144,7 +163,7 @@ class Session(Generic[Deps]):
     ) -> None:
         self.provenance = provenance
         self.run = run
-        self.branch = branch
+        self._branch = branch
         self._key = key
         self.parent = parent
         self._vars = Vars(base)
@@ -155,25 +174,12 @@ class Session(Generic[Deps]):
         self.capabilities = capabilities
         self.world = world
         self.model = model
-        self.partial: JsonValue = None
-        self.failed_attempts = NO_USAGE
-        self.raised: BaseException | None = None
-        self.sight: Sight = Sight(provenance, parent.sight if parent is not None else None)
         self.spawned: dict[EffectKey, Spawned] = {}
-        self.result_chars: int | None = None  # the longest result this agent's window has room for
         self.own_tools: dict[str, Any] = {}  # tools made for this agent alone (`done` with its answer's schema)
-        self.functions: Any = None  # what this agent's programs may call
-        self.acting_on: tuple[str, str] | None = None  # the instance of an environment that this effect acts on
         self._chance = key
         self._composite = composite
         self._attempt = attempt
-        self._attempting = False
         self.joiners: list[Callable[[], None]] = []
-        self._n = 0
-        self._batch = 0
-        self._ids = 0
-        self._busy = False
-        self._random: random.Random | None = None
 
     @classmethod
     def root(cls, run: Run) -> Session[Any]:
@@ -550,8 +556,10 @@ class Session(Generic[Deps]):
             self._n += 1
             n = self._n
         self._n = max(self._n, n)
+        self._apart = True
         outcome = await self._through(EffectKey(self.branch, n), effect, self._vars.flat())
-        self._vars.writes.update(outcome.writes)
+        if outcome.writes:
+            self._vars.writes.update(outcome.writes)
         return outcome
 
     async def perform_all(self, effects: Sequence[Effect]) -> list[Outcome]:
@@ -600,6 +608,24 @@ class Session(Generic[Deps]):
         if outcome.ended_at is not None and outcome.ended_at > self._now:
             self._now = outcome.ended_at
 
+    @cached_property
+    def _span(self) -> str:
+        return str(self._key)
+
+    @property
+    def branch(self) -> str:
+        """Where its own effects stand; most have none."""
+        if not self._branch:
+            self._branch = f"{self._key.path}.{_segment(self._name)}"
+        return self._branch
+
+    @property
+    def sight(self) -> Sight:
+        """What it has seen; most effects look at nothing."""
+        if self._sight is None:
+            self._sight = Sight(self.provenance, self.parent.sight if self.parent is not None else None)
+        return self._sight
+
     @property
     def seen_trust(self) -> Trust:
         """The lowest trust of anything this branch has seen."""
@@ -646,8 +672,8 @@ class Session(Generic[Deps]):
             effect = effect.model_copy(update={"content_hash": source_hash(type(handler))})
         effect = self.sight.of(run.redactor.effect(handler.redact(effect)))
         mode = handler.mode(effect)
-        run.visited.add(key)
         if run.replaying:
+            run.visited.add(key)
             # What the door itself asked about this effect has no code that asks again.
             asked = [EffectKey(f"{key.path}.approval", 1)]
             asked += [EffectKey(f"{key.path}.uncertain", n) for n in range(1, run.ledger.attempts.get(key, 0) + 1)]
@@ -696,7 +722,9 @@ class Session(Generic[Deps]):
         if decision:
             bound = bound.model_copy(update={"steps": 1, "active_s": run.longest_decision_s})
         hold: Hold | None = None
-        if mode is not Mode.COMPOSITE:
+        if bound is NO_COST and mode is not Mode.COMPOSITE and effect.purpose != "final":
+            hold = Hold(self.node, bound)  # most calls cost nothing that could be held
+        elif mode is not Mode.COMPOSITE:
             try:
                 hold = await self.node.reserve(bound, final=effect.purpose == "final", decision=decision)
             except BudgetShort as short:
@@ -753,7 +781,7 @@ class Session(Generic[Deps]):
     ) -> Outcome:
         """Execute, record, settle."""
         run = self.run
-        began = run.clock.monotonic()
+        began = run.clock.monotonic() if decision else 0.0
         child = self._child(key, effect, mode, base, attempt)
         try:
             if effect.kind is EffectKind.SPAWN:
@@ -798,14 +826,18 @@ class Session(Generic[Deps]):
         return outcome.model_copy(update={"writes": {**_handed_back(child, effect), **outcome.writes}})
 
     async def _executed(self, handler: Any, effect: Effect, child: Session[Any]) -> Outcome:
+        limit: asyncio.Timeout | None = None
         try:
             # Most effects have no limit of their own: their handlers have theirs.
-            limited = asyncio.timeout(effect.timeout_s) if effect.timeout_s is not None else nullcontext()
-            async with limited as limit:
-                outcome: Outcome = await handler.execute(effect, child)
-                if child.raised is not None and not isinstance(child.raised, BudgetExhaustedError):
-                    # Code in between caught what was not meant for it: a run that waits or failed must say so.
-                    raise child.raised
+            outcome: Outcome
+            if effect.timeout_s is None:
+                outcome = await handler.execute(effect, child)
+            else:
+                async with asyncio.timeout(effect.timeout_s) as limit:
+                    outcome = await handler.execute(effect, child)
+            if child.raised is not None and not isinstance(child.raised, BudgetExhaustedError):
+                # Code in between caught what was not meant for it: a run that waits or failed must say so.
+                raise child.raised
         except TimeoutError as exc:
             if limit is None or not limit.expired():
                 if self._is_top(effect):
@@ -826,7 +858,8 @@ class Session(Generic[Deps]):
         finally:
             if self.parent is None:
                 self.partial = child.partial  # how far the top agent came is how far the run came
-            await child.end_spawned()
+            if child.spawned:
+                await child.end_spawned()
         return outcome
 
     def _is_top(self, effect: Effect) -> bool:
@@ -909,7 +942,8 @@ class Session(Generic[Deps]):
     async def _judge(self, key: EffectKey, effect: Effect, base: dict[str, JsonValue]) -> str | None:
         """Policy's refusal in one sentence, None if the effect may go on."""
         run = self.run
-        asked = run.ledger.records.get(EffectKey(f"{key.path}.approval", 1))
+        records = run.ledger.records
+        asked = records.get(EffectKey(f"{key.path}.approval", 1)) if records else None
         if asked is not None:
             # The call was put to a human: only the answer decides, whatever policy would say by now.
             details = dict(asked.effect.get("arguments", {}))
@@ -1005,7 +1039,7 @@ class Session(Generic[Deps]):
         self, key: EffectKey, effect: Effect, mode: Mode, base: dict[str, JsonValue], attempt: int
     ) -> Session[Any]:
         capabilities, node, actor, role, model = self.capabilities, self.node, self.actor, self.role, self.model
-        branch = f"{key.path}.{_segment(effect.name)}"
+        branch = ""  # by its name, when it is asked for
         if capabilities is not None:
             capabilities |= self._granted(effect)
         if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
@@ -1024,7 +1058,7 @@ class Session(Generic[Deps]):
             )
             actor, role, model = spec.name, spec.role, spec.model or self.model
             base = {name: value for name, value in base.items() if not name.startswith(PRIVATE)}
-        return Session(
+        made: Session[Any] = Session(
             self.run,
             branch,
             key,
@@ -1041,6 +1075,8 @@ class Session(Generic[Deps]):
             model=model,
             provenance=effect.provenance,
         )
+        made._name = effect.name
+        return made
 
     def candidates(self, count: int) -> list[Session[Any]]:
         """Rival continuations `/n.0`, `/n.1`, ...: each in a world of its own; `adopt` takes one over."""
@@ -1210,37 +1246,47 @@ class Session(Generic[Deps]):
         """Write exactly what the agent sees, and take it into the ledger."""
         run = self.run
         written = _handed_back(child, effect) if child is not None else None
-        if written:
-            outcome = outcome.model_copy(update={"writes": {**written, **outcome.writes}})
-        outcome = run.redactor.outcome(outcome.model_copy(update={"ended_at": run.clock.now()}))
+        writes = {**written, **outcome.writes} if written else outcome.writes
+        now = run.clock.now()
+        ended = {**outcome.__dict__, "ended_at": now, "writes": writes}
+        outcome = run.redactor.outcome(constructed(Outcome, ended))
         encoded = None
         record = run.ledger.records.get(key)
         if record is None or not record.started:
             encoded = run.ledger.codec.encode(effect)
         body = EffectCompleted.written(
-            outcome.model_dump(mode="json", exclude_defaults=True),
+            outcome.stored(),
             effect.fingerprint,
             encoded,
             self._batch if encoded is not None else 0,
         )
-        future = run.append(run.written(EffectCompleted, body, **self._where(key, attempt)))
+        event = {"branch": key.branch, "n": key.n, "attempt": attempt, "type": EffectCompleted.type}
+        event |= {"v": EffectCompleted.v, "ts": now, "span": str(key), "parent_span": self._span}
+        event |= {"actor": self.actor, "body": body}
+        future = run.append(constructed(NewEvent, event))
         if effect.kind in _LAZY:
             observe(future)
             seq = 0
         else:
-            (seq,) = await wait_for(future)
+            (seq,) = future.given() if isinstance(future, Landing) and future.over else await wait_for(future)
         if encoded is not None:
             stored = run.ledger.codec.kept(encoded, effect)
         else:
             stored = record.effect if record is not None else {}
-        run.ledger.records[key] = Record(
-            fingerprint=effect.fingerprint, effect=stored, attempt=attempt, outcome=outcome, seq=seq
-        )
-        run.ledger.attempts[key] = attempt
+        if self._apart and effect.kind is EffectKind.INVOKE_TOOL and outcome.ok and not (outcome.artifacts or writes):
+            # Only a replay comes back to it, which reads the log: any number of calls costs no memory.
+            if record is not None:
+                run.ledger.forget(key)
+        else:
+            run.ledger.records[key] = Record(
+                fingerprint=effect.fingerprint, effect=stored, attempt=attempt, outcome=outcome, seq=seq
+            )
+            run.ledger.attempts[key] = attempt
         if mode is not Mode.COMPOSITE:
             model = str(outcome.value.get("model", "")) if isinstance(outcome.value, dict) else ""
             run.account(model if effect.kind in OF_MODELS else "", outcome.usage)
-        run.note_links(stored, outcome)
+        if effect.tags:
+            run.note_links(stored, outcome)
         if effect.kind is EffectKind.SEND_MESSAGE and outcome.ok:
             run.mail.deliver(key, seq, dict(effect.arguments), outcome.trust)
         return outcome
@@ -1272,8 +1318,8 @@ def source_hash(component: type[Any]) -> str:
 
 def _handed_back(child: Session[Any], effect: Effect) -> dict[str, JsonValue]:
     """What a child wrote, as far as its caller gets it: an agent's own notes (its plan) stay its own."""
-    writes = child.vars.writes
-    if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
+    writes = child._vars.writes
+    if writes and effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
         return {name: value for name, value in writes.items() if not name.startswith(PRIVATE)}
     return writes
 
@@ -1292,6 +1338,7 @@ def _in_parts(texts: Sequence[str]) -> Iterator[list[str]]:
         yield part
 
 
+@lru_cache(maxsize=4096)
 def _segment(name: str) -> str:
     segment = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:40] or "x"
     return f"{segment}_" if segment in _OF_THE_DOOR else segment  # no component takes the place of a question

@@ -109,7 +109,7 @@ class Sight:
 
     def of(self, effect: Effect) -> Effect:
         """The effect with what its branch has seen in its provenance, where that is trusted less than what it names."""
-        if effect.kind not in _MERGED or self.trust.rank >= effect.lowest_trust.rank:
+        if self.trust is Trust.SYSTEM or effect.kind not in _MERGED or self.trust.rank >= effect.lowest_trust.rank:
             return effect
         seen = {one for one in self._sources if one.trust is self.trust}
         if not seen:  # seen by way of a model that was shown it

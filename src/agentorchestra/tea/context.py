@@ -145,6 +145,7 @@ class ContextManager(Generic[T]):
         self._given.update(components)
         self._origins.update(dict.fromkeys(components, origin))
         self._handed += 1
+        self.registry.handed += 1
 
     def at_hand(self) -> Iterable[T]:
         """What is at hand: given, or registered here as an object."""
@@ -160,6 +161,7 @@ class ContextManager(Generic[T]):
             self._given.pop(name, None)
             self._origins.pop(name, None)
         self._handed += 1
+        self.registry.handed += 1
 
     def texts(self) -> list[tuple[str, Maker | None]]:
         """SHA-256 of the texts of what is at hand, with how it is made of them."""

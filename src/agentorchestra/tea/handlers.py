@@ -20,13 +20,21 @@ from agentorchestra.core.effects import (
     failed,
 )
 from agentorchestra.core.errors import AgentOrchestraError
+from agentorchestra.core.frozen import constructed
+from agentorchestra.core.ids import is_plain
 from agentorchestra.runtime.parallel import CONTROL
-from agentorchestra.runtime.results import cut_result, result_value
+from agentorchestra.runtime.results import cut_result, is_short, result_value
+from agentorchestra.tea.begun import Begun
 from agentorchestra.tea.signatures import mistake, parse_arguments
 from agentorchestra.tea.threads import NotStartedError, StillRunningError, Threads
 from agentorchestra.tea.tool import Tool, ToolResult
 
 _LONGEST_MESSAGE = 500
+_CHECKED = "_checked"
+"""Under this an effect holds its tool and the arguments as that takes them, until it is executed."""
+
+_UNCHECKED: tuple[None, None] = (None, None)
+_BLOCKS = (TextBlock, MediaBlock)
 
 
 def effect_for(
@@ -50,27 +58,38 @@ def effect_for(
         provenance: the sources in view.
         timeout: seconds; the tool's own limit or the workspace's by default.
     """
+    checked: dict[str, Any] | None = None
     given, problem = parse_arguments(arguments, tool.name)
     if problem is not None:
         # What cannot be an argument object is kept as text, so that the log shows what was asked.
         given = {"raw": arguments if isinstance(arguments, str) else repr(arguments)}
         problem = mistake(tool.name, [problem], tool.schema.parameters)
     else:
-        _, problem = tool.check(given)
-    return Effect(
-        kind=EffectKind.INVOKE_TOOL,
-        component=tool.component,
-        content_hash=tool.content_hash,
-        arguments=given,
-        mode=tool.mode,
-        tags=tool.tags,
-        role=role,
-        provenance=provenance,
-        instance=f"tool:{tool.traits.group or tool.name}" if tool.traits.sequential else None,
-        invalid=problem,
-        timeout_s=timeout,
-        declared=tool.schema,
+        checked, problem = tool.check(given)
+    effect = constructed(
+        Effect,
+        {
+            "kind": EffectKind.INVOKE_TOOL,
+            "component": tool.component,
+            "content_hash": tool.content_hash,
+            "arguments": given,
+            "request": None,
+            "mode": tool.mode,
+            "tags": tool.tags,
+            "role": role,
+            "purpose": "",
+            "provenance": provenance,
+            "instance": f"tool:{tool.traits.group or tool.name}" if tool.traits.sequential else None,
+            "world": "main",
+            "invalid": problem,
+            "timeout_s": timeout,
+            "declared": tool.schema,
+            "confined": False,
+        },
     )
+    if checked is not None:
+        effect.__dict__[_CHECKED] = tool, checked  # what is computed from an effect goes where it is changed (Frozen)
+    return effect
 
 
 class ToolHandler:
@@ -123,16 +142,19 @@ class ToolHandler:
             DoorError, ModelError, StoreError: passed on, they concern the run.
         """
         # An agent's own tools (`done` with its answer's schema) are kept by its session, the parent of the call's.
-        own: dict[str, Tool] = getattr(getattr(ctx, "parent", None), "own_tools", {})
-        tool = own.get(effect.name) or self._tool(effect)
+        parent = getattr(ctx, "parent", None)
+        own: dict[str, Tool] = getattr(parent, "own_tools", {})
+        tool = (own.get(effect.name) if own else None) or self._tool(effect)
         if tool is None:
             return failed("mistake", f"no tool {effect.name!r} is registered in this workspace")
-        parent = getattr(ctx, "parent", None)
         if tool.traits.invokers is not None and parent is not None and parent.actor not in tool.traits.invokers:
             who = ", ".join(tool.traits.invokers) or "nobody"
             return failed("denied", f"{parent.actor} may not call {tool.name}; these may: {who}")
-        # Again, though effect_for did: the tool may have changed since, and arguments may have been redacted.
-        arguments, sentence = tool.validate(effect.arguments)
+        # Again, though effect_for did, where the tool has changed since, or arguments were redacted.
+        judged, arguments = effect.__dict__.pop(_CHECKED, _UNCHECKED)
+        sentence: str | None = None
+        if judged is not tool:
+            arguments, sentence = tool.validate(effect.arguments)
         if arguments is None:
             return failed("mistake", sentence or "", trust=_trust(tool, effect))
         limit = self._limit(tool, effect)
@@ -180,15 +202,24 @@ class ToolHandler:
 
     def _limit(self, tool: Tool, effect: Effect) -> float | None:
         default = None if tool.mode is Mode.COMPOSITE else self._timeout_s  # it may wait for people and agents
-        limits = [one for one in (tool.timeout_s or default, effect.timeout_s) if one is not None]
-        return min(limits, default=None)
+        own = tool.timeout_s or default
+        if own is None or effect.timeout_s is None:
+            return effect.timeout_s if own is None else own
+        return min(own, effect.timeout_s)
 
     async def _call(self, tool: Tool, arguments: dict[str, Any], ctx: Any, limit: float | None) -> ToolResult:
         if tool.threaded:
             return await tool.call(arguments, ctx, threads=self._threads, timeout_s=limit)
+        calling = tool.call(arguments, ctx)
+        if limit is None:
+            return await calling
+        try:
+            waits_for = calling.send(None)
+        except StopIteration as ended:  # it waited for nothing: a timer would cost more than the call
+            return ended.value  # type: ignore[no-any-return]
         try:
             async with asyncio.timeout(limit) as timer:
-                return await tool.call(arguments, ctx)
+                return await Begun(calling, waits_for)
         except TimeoutError:
             if timer.expired():
                 raise _Stopped from None
@@ -219,10 +250,14 @@ class ToolHandler:
                 trust=trust,
             )
         artifacts = result.artifacts
-        if tool.traits.cut:
+        if tool.traits.cut and not is_short(value):
             value, whole = await cut_result(value, tool.name, ctx, max_chars=self._max_chars)
             artifacts = artifacts + whole
-        return Outcome(value=value, usage=usage, artifacts=artifacts, trust=lowest(trust, *_trusts(result.content)))
+        if not is_plain(result.content):
+            trust = lowest(trust, *_trusts(result.content))
+        if not artifacts and is_plain(value):
+            return Outcome.of(value, usage=usage, trust=trust)
+        return Outcome(value=value, usage=usage, artifacts=artifacts, trust=trust)
 
 
 class _Stopped(Exception):
@@ -235,14 +270,15 @@ def _trust(tool: Tool, effect: Effect) -> Trust:
     Only a tool that says it is pure computes. Any other may bring something from outside: what it read, the words of a
     server that refused a mail, the name of a file that is there already.
     """
-    pure = tool.mode is Mode.PURE and Tag.READ not in tool.tags
-    return lowest(effect.lowest_trust, Trust.AGENT) if pure else Trust.UNTRUSTED
+    if tool.mode is not Mode.PURE or Tag.READ in tool.tags:
+        return Trust.UNTRUSTED
+    return lowest(effect.lowest_trust, Trust.AGENT) if effect.provenance else Trust.AGENT
 
 
 def _trusts(content: Any) -> Iterator[Trust]:
     """The trust of the blocks of a result: the whole is trusted no further than any part of it."""
     for one in content if isinstance(content, list | tuple) else [content]:
-        if isinstance(one, TextBlock | MediaBlock):
+        if isinstance(one, _BLOCKS):
             yield one.trust
 
 

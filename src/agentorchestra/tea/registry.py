@@ -48,6 +48,7 @@ class Registry:
 
     Attributes:
         count: entries that were read or written here: it grows with every one.
+        handed: grows whenever something at hand changes: what is given or taken back, a file to watch.
     """
 
     def __init__(self, store: Store, clock: Clock, redact: Callable[[Any], Any] = lambda value: value) -> None:
@@ -58,6 +59,7 @@ class Registry:
         self._kinds: dict[str, dict[str, History]] = {}
         self._kept: dict[str, str] = {}
         self.count = 0
+        self.handed = 0
         self._writing = asyncio.Lock()
 
     def history(self, kind: str, name: str) -> History | None:

@@ -25,6 +25,7 @@ from agentorchestra.core.errors import (
     UnknownComponentError,
     UsageError,
 )
+from agentorchestra.core.ids import is_flat
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import RunResult
@@ -255,6 +256,7 @@ class Server(Generic[T]):
         )
         if path is not None and _place(path).suffix == ".json":
             self._watched[Path(path)] = _Watched(_stamps(Path(path)), state, invokers)
+            self.manager.registry.handed += 1
         await self._access.ready()
         return done
 
@@ -652,6 +654,8 @@ def _arguments(arguments: Mapping[str, JsonValue] | None) -> Mapping[str, JsonVa
     """Arguments that can be recorded; whether they fit the tool is another question."""
     if arguments is None:
         return {}
+    if type(arguments) is dict and is_flat(arguments):
+        return arguments
     if not _is(arguments, Mapping) or not all(_is(one, str) for one in arguments):
         raise UsageError(f"the arguments are {reprlib.repr(arguments)}; give them by name: {{'number': 4}}")
     try:

@@ -22,7 +22,7 @@ from pydantic_core import PydanticSerializationError, PydanticUndefined, to_json
 from typing_extensions import TypedDict
 
 from agentorchestra.core.errors import ToolDefinitionError
-from agentorchestra.core.ids import canonical_json, sha256_text
+from agentorchestra.core.ids import canonical_json, is_flat, sha256_text
 from agentorchestra.core.protocols import RunContext
 
 _SECTION = re.compile(r"^[ \t]*(?:\w[\w ]*:[ \t]*$|:\w+|-{3,}[ \t]*$)", re.MULTILINE)
@@ -86,7 +86,7 @@ class Signature:
     def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         """Arguments as the function's types; see Arguments."""
         try:
-            return self.adapter.validate_python(arguments), []
+            return self.adapter.validator.validate_python(arguments), []
         except ValidationError as exc:
             return {}, _problems(exc, self.parameters)
 
@@ -349,6 +349,8 @@ def parse_arguments(arguments: dict[str, Any] | str, name: str) -> tuple[dict[st
             return {}, f"the arguments of {name} are not a JSON object: {_cut(arguments)} ({exc})"
     if not isinstance(value, dict):
         return {}, f"the arguments of {name} are not a JSON object: {_cut(arguments)}"
+    if is_flat(value):
+        return value, None
     try:
         canonical_json(value)
     except (ValueError, TypeError, RecursionError) as exc:

@@ -30,6 +30,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from types import CoroutineType
 from typing import Any, Concatenate, Generic, Literal, overload
 
 from typing_extensions import ParamSpec, TypeVar
@@ -129,6 +130,12 @@ class Tool(Generic[P, R]):
         name: what models call it.
         schema: name, description and JSON schema as a model sees them.
         traits: version, tags, mode, limits.
+        version: `1.2.0`; component: `name@version`.
+        tags: what it touches.
+        mode: what a crash means for it.
+        timeout_s: seconds one call may take; None for the workspace's limit.
+        bound: the most one call can cost.
+        threaded: whether calls run in a thread: they cannot be stopped then.
         content_hash: hex SHA-256 of the function's source (its decorators, docstring and comments too) and the schema.
         uses: names of tools and environments that its calls may use although its caller may not.
         carried: components that it needs in the workspace besides itself (tea/transformations).
@@ -140,51 +147,32 @@ class Tool(Generic[P, R]):
     ) -> None:
         self.name = schema.name
         self.schema = schema
-        self.traits = traits
         self.content_hash = sha256_json([source or source_of(function), schema.digest])
         self.uses: frozenset[str] = frozenset()
         self.carried: Any = None
         self.of_class = False
         self._function = function
         self._async = _is_async(function)
+        self._settle(traits)
         self._arguments = arguments
         self._source = source
         functools.update_wrapper(self, function, updated=())
 
-    @property
-    def version(self) -> str:
-        """`1.2.0`."""
-        return self.traits.version
-
-    @property
-    def component(self) -> str:
-        """`name@version`."""
-        return f"{self.name}@{self.version}"
+    def _settle(self, traits: Traits) -> None:
+        """Take the traits; what every call asks for is worked out here."""
+        self.traits = traits
+        self.version = traits.version
+        self.component = f"{self.name}@{traits.version}"
+        self.tags = traits.tags
+        self.mode = traits.mode
+        self.timeout_s = traits.timeout_s
+        self.bound = Bound(cost_usd=traits.max_cost_usd) if traits.max_cost_usd else NO_COST
+        self.threaded = traits.thread and not self._async
 
     @property
     def description(self) -> str:
         """As a model reads it."""
         return self.schema.description
-
-    @property
-    def tags(self) -> frozenset[Tag]:
-        """What it touches."""
-        return self.traits.tags
-
-    @property
-    def mode(self) -> Mode:
-        """What a crash means for it."""
-        return self.traits.mode
-
-    @property
-    def timeout_s(self) -> float | None:
-        """Seconds one call may take; None for the workspace's limit."""
-        return self.traits.timeout_s
-
-    @property
-    def bound(self) -> Bound:
-        """The most one call can cost."""
-        return Bound(cost_usd=self.traits.max_cost_usd) if self.traits.max_cost_usd else NO_COST
 
     @property
     def owner(self) -> Any:
@@ -195,11 +183,6 @@ class Tool(Generic[P, R]):
     def source_text(self) -> str:
         """What its hash is made of besides its schema, where that is not the function's source."""
         return self._source
-
-    @property
-    def threaded(self) -> bool:
-        """Whether calls run in a thread: they cannot be stopped then."""
-        return self.traits.thread and not self._async
 
     @property
     def arguments_model(self) -> Any:
@@ -218,13 +201,13 @@ class Tool(Generic[P, R]):
             other.schema = self.schema.model_copy(update={"name": _checked_name(name)})
             other.name = name
             other.content_hash = sha256_json([self._source or source_of(self._function), other.schema.digest])
-        other.traits = replace(self.traits, version=version)
+        other._settle(replace(self.traits, version=version))
         return other
 
     def limited(self, invokers: tuple[str, ...]) -> Tool[P, R]:
         """The same tool, which only these may call: names of agents, `user` for calls outside of runs."""
         other = copy(self)
-        other.traits = replace(self.traits, invokers=invokers)
+        other._settle(replace(self.traits, invokers=invokers))
         return other
 
     def __repr__(self) -> str:
@@ -306,9 +289,12 @@ class Tool(Generic[P, R]):
                 f"e.g. tools=[instance.{self.name}]"
             )
         args, named = self._arguments.bind(arguments, ctx)
-        work: Callable[[], Any] = functools.partial(self._function, *args, **named)
-        value = await (threads or Threads()).run(work, name=self.name, limit_s=timeout_s) if self.threaded else work()
-        if inspect.isawaitable(value):
+        if self.threaded:
+            work: Callable[[], Any] = functools.partial(self._function, *args, **named)
+            value = await (threads or Threads()).run(work, name=self.name, limit_s=timeout_s)
+        else:
+            value = self._function(*args, **named)
+        if isinstance(value, CoroutineType) or inspect.isawaitable(value):
             value = await value
         return value if isinstance(value, ToolResult) else ToolResult(content=value)
 

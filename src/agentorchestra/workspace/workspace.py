@@ -89,6 +89,7 @@ from agentorchestra.runtime.store.pages import selected_events
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
 from agentorchestra.runtime.vars import KEPT
 from agentorchestra.runtime.waiting import GOES_ON, actors, due_runs, end_undriven, not_yet, requested, waiting_until
+from agentorchestra.tea.handlers import effect_for
 from agentorchestra.workspace.parts import (
     Equipment,
     agents_by_name,
@@ -495,8 +496,6 @@ class Workspace(Generic[Deps]):
         self.memories = components.memories.live()
 
     async def _invoke_tool(self, tool: Tool[..., Any], arguments: Mapping[str, JsonValue]) -> Outcome:
-        from agentorchestra.tea.handlers import effect_for
-
         allowed = tool.traits.invokers
         if allowed is not None and "user" not in allowed:
             raise NotAllowedError(
@@ -1787,7 +1786,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.agents.kit import AgentHandler, Kit, agent_effect, request_effect
         from agentorchestra.models.handler import RequestModelHandler
         from agentorchestra.models.side import EmbedHandler, TranscribeHandler
-        from agentorchestra.tea.handlers import ToolHandler, effect_for
+        from agentorchestra.tea.handlers import ToolHandler
         from agentorchestra.tea.memory.handler import MemoryHandler
         from agentorchestra.tea.programs import NAME as PROGRAM
         from agentorchestra.tea.programs import ProgramHandler

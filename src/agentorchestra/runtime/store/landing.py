@@ -36,6 +36,13 @@ class Landing(Future[T]):
         self._done_callbacks: list[Any] = []
         self._awaiting: list[asyncio.Future[T]] = []
 
+    @classmethod
+    def landed(cls, result: Any, error: BaseException | None) -> Landing[Any]:
+        """One that is done from the start."""
+        made: Landing[Any] = cls()
+        made._result, made._exception, made._state = result, error, _base.FINISHED
+        return made
+
     @property
     def _condition(self) -> threading.Condition:  # type: ignore[override]
         if self._made is None:
@@ -47,6 +54,17 @@ class Landing(Future[T]):
     def cancel(self) -> bool:
         """Never: the `interrupted` row relies on it."""
         return False
+
+    @property
+    def over(self) -> bool:
+        """Whether it has landed."""
+        return self._state is _base.FINISHED
+
+    def given(self) -> T:
+        """The result of one that has landed; raises its error."""
+        if self._exception is not None:
+            raise self._exception
+        return self._result  # type: ignore[return-value]
 
     def waiter(self) -> asyncio.Future[T]:
         """A future of the running loop that ends as this one does; cancelling it is nothing to this one."""

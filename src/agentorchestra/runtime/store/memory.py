@@ -20,6 +20,7 @@ from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.runtime.store import histories, rows
 from agentorchestra.runtime.store.blobs import no_blob
+from agentorchestra.runtime.store.landing import Landing
 from agentorchestra.runtime.store.references import is_json, references
 from agentorchestra.runtime.store.rows import NEEDED, Row
 
@@ -46,6 +47,14 @@ class _Run:
 
     def add(self, new: Sequence[Row]) -> tuple[int, ...]:
         first = len(self.events) + 1
+        if len(new) == 1:
+            (row,) = new
+            key = row.key(first)
+            if key in self.keys:
+                raise rows.duplicate(self.id, key)
+            self.keys.add(key)
+            self.events.append(row.values(self.id, first))
+            return (first,)
         keys: set[tuple[str, int, int, str]] = set()
         for seq, row in enumerate(new, first):
             key = row.key(seq)
@@ -130,8 +139,8 @@ class MemoryStore:
         self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
     ) -> Future[tuple[int, ...]]:
         """See `Store.append`."""
-        future: Future[tuple[int, ...]] = Future()
-        with self._use():
+        with self._lock:
+            self._check_open()
             try:
                 new = rows.encode_append(epoch, events, status)
                 target = self._run(run)
@@ -143,10 +152,8 @@ class MemoryStore:
                 if epoch is None:
                     self._external += 1
             except Exception as exc:
-                future.set_exception(exc)
-            else:
-                future.set_result(drawn)
-        return future
+                return Landing.landed(None, exc)
+        return Landing.landed(drawn, None)
 
     async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
         """See `Store.load`."""
@@ -328,8 +335,8 @@ class MemoryStore:
 
     async def component_count(self) -> int:
         """See `Store.component_count`."""
-        with self._use():
-            return self._entries
+        self._check_open()
+        return self._entries
 
     async def component_heads(self) -> dict[tuple[str, str], int]:
         """See `Store.component_heads`."""
@@ -345,11 +352,14 @@ class MemoryStore:
     @contextmanager
     def _use(self) -> Iterator[None]:
         with self._lock:
-            if self._state != "open":
-                raise StoreError(
-                    "the store is closed" if self._state == "closed" else "the store is not open; call `open` first"
-                )
+            self._check_open()
             yield
+
+    def _check_open(self) -> None:
+        if self._state != "open":
+            raise StoreError(
+                "the store is closed" if self._state == "closed" else "the store is not open; call `open` first"
+            )
 
     def _run(self, run: str) -> _Run:
         try:

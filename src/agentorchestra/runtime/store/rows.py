@@ -8,8 +8,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic_core import PydanticSerializationError, to_json
+
+from agentorchestra.core.clock import stamp_utc
 from agentorchestra.core.errors import DuplicateEventError, FencedError, StoreError, UnknownRunError
-from agentorchestra.core.events import BODIES, Event, NewEvent
+from agentorchestra.core.events import BODIES, EffectCompleted, EffectStarted, Event, NewEvent
+from agentorchestra.core.frozen import constructed
+from agentorchestra.core.ids import compact_encoder
 from agentorchestra.core.protocols import Owner, RunRecord
 from agentorchestra.core.spec import RunManifest, RunStatus
 
@@ -90,13 +95,20 @@ def body_json(event: NewEvent) -> str:
     Raises:
         StoreError: if it is not JSON.
     """
+    if event.type in _WRITTEN_OUT:
+        try:
+            return to_json(event.body, inf_nan_mode="constants").decode()
+        except PydanticSerializationError:
+            pass  # halves of surrogate pairs
     try:
-        return _AS_IT_IS.encode(event.body)
+        return _AS_IT_IS(event.body)
     except (TypeError, ValueError, RecursionError) as exc:
         raise StoreError(f"the body of a {event.type!r} event at {event.branch!r} is not JSON: {exc}") from exc
 
 
-_AS_IT_IS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_AS_IT_IS = compact_encoder()
+_WRITTEN_OUT = frozenset({EffectStarted.type, EffectCompleted.type})
+"""Types whose bodies the door makes of JSON: nothing else can be in them, and most of a log is these."""
 
 
 def body_of(data: bytes) -> dict[str, Any]:
@@ -124,7 +136,7 @@ def stamp(ts: datetime) -> str:
         if ts.utcoffset() is None:
             raise StoreError(f"the time {ts} has no zone; events and manifests carry aware times in UTC")
         ts = ts.astimezone(UTC)
-    return ts.isoformat(timespec="microseconds")
+    return stamp_utc(ts)
 
 
 def event_of(values: Sequence[Any], body: dict[str, Any]) -> Event:
@@ -133,19 +145,22 @@ def event_of(values: Sequence[Any], body: dict[str, Any]) -> Event:
     Not validated again: it was an event when it was written, and a load of a long run is many of them.
     """
     run, seq, branch, n, attempt, type_, v, ts, span, parent_span, actor = values[:11]
-    return Event.model_construct(
-        run=run,
-        seq=seq,
-        branch=branch,
-        n=n,
-        attempt=attempt,
-        type=type_,
-        v=v,
-        ts=datetime.fromisoformat(ts),
-        span=span,
-        parent_span=parent_span,
-        actor=actor,
-        body=body,
+    return constructed(
+        Event,
+        {
+            "branch": branch,
+            "n": n,
+            "attempt": attempt,
+            "type": type_,
+            "v": v,
+            "ts": datetime.fromisoformat(ts),
+            "span": span,
+            "parent_span": parent_span,
+            "actor": actor,
+            "body": body,
+            "run": run,
+            "seq": seq,
+        },
     )
 
 
