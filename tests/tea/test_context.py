@@ -9,6 +9,7 @@ import pytest
 from agentorchestra import Workspace, tool
 from agentorchestra.agents.agent import Agent
 from agentorchestra.core.errors import UnknownComponentError, WorkspaceStateError
+from agentorchestra.environments.registry import PACKAGED
 from agentorchestra.tea.context import first_sentence
 from tests.runtime.counter import Counter
 
@@ -37,7 +38,7 @@ async def test_tools_environments_and_agents_are_known(tmp_path: Path) -> None:
         _ = ws.tcp
     async with ws:
         assert {"price_of", "read_file"} <= set(await ws.tcp.list())
-        assert list(await ws.ecp.list()) == ["counter"]
+        assert {*await ws.ecp.list()} == {"counter", *PACKAGED}
         assert "seller" in await ws.acp.list()
         assert await ws.tcp.get("price_of") is price_of
         info = await ws.tcp.info("price_of")
@@ -71,13 +72,15 @@ async def test_what_fits_a_task(tmp_path: Path) -> None:
 async def test_the_contract_describes_everything_of_a_kind(tmp_path: Path) -> None:
     async with _workspace(tmp_path) as ws:
         text = await ws.tcp.contract()
-        assert text.startswith("# Tools\n\n- bash: ")
+        assert text.startswith("# Tools\n\n- ") and "\n- bash: " in text
         for name in await ws.tcp.list():
             assert f"\n## {name}\n" in text
         assert "- `currency` (string or null, optional): three letters; euros without it." in text
         assert "### add\n\nAdd a number." in await ws.ecp.contract()
     async with Workspace(tmp_path / "other") as other:
-        assert await other.ecp.contract() == "# Environments\n\nThere are none.\n\n"
+        text = await other.ecp.contract()
+        assert text.startswith("# Environments\n\n- files: A folder with files")
+        assert "State." in text and "Vision." in text and "Interaction." in text
 
 
 async def test_unknown_names_get_the_nearest(tmp_path: Path) -> None:

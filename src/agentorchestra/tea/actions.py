@@ -66,7 +66,7 @@ def is_repeatable(environment: Environment, action: str) -> bool:
     """Whether an action that changes the state is performed again after a crash: on the state that was recorded last,
     which is all it touches (`repeatable(action)`)."""
     repeatable = getattr(environment, "repeatable", None)
-    return environment.branching == "snapshot" and repeatable is not None and bool(repeatable(action))
+    return repeatable is not None and environment.branching == "snapshot" and bool(repeatable(action))
 
 
 def action_tags(environment: Environment, action: str) -> frozenset[Tag]:

@@ -22,6 +22,7 @@ from agentorchestra import (
     tool,
 )
 from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.environments.registry import PACKAGED
 from agentorchestra.runtime.store import MemoryStore
 
 CALLED: list[str] = []
@@ -65,7 +66,7 @@ async def test_they_are_called_outside_of_runs_and_listed_where_they_are_what_th
     given: dict[str, Any] = {"tools": [*e2t(Lamp), *a2t(agent)], "environments": {"panel": panel()}}
     async with Workspace(tmp_path, store=store, **given) as ws:
         assert {"lamp_switch", "lamp_read", "lamp_state", "helper"} <= set(await ws.tcp.list())
-        assert list(await ws.ecp.list()) == ["panel"] and "helper" not in await ws.acp.list()
+        assert {*await ws.ecp.list()} == {"panel", *PACKAGED} and "helper" not in await ws.acp.list()
         assert "press" not in await ws.tcp.list()
         config = await ws.tcp.info("lamp_read")
         assert config.origin == "environment:lamp" and "page" in config.operations[0].arguments_model.model_fields
