@@ -9,8 +9,11 @@ import pytest
 from tests.environments.gits import TOKEN, Bench, bench_at, git
 
 from agentorchestra.core.effects import Provenance, Tag
+from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.policy import PolicyView
+from agentorchestra.core.settings import GitSettings
 from agentorchestra.environments.git import Git
+from agentorchestra.environments.git_shell import Said, failure
 from agentorchestra.runtime.policy import DefaultPolicy
 from agentorchestra.tea.actions import action_effect, action_tags
 from agentorchestra.testing.github import LoopbackGitHub
@@ -185,3 +188,12 @@ def test_policy_asks_where_a_push_goes_and_not_where_a_clone_lies() -> None:
     assert decided("push", f"Push to {address}", remote=address) == "allow"
     assert decided("push", "Push it", remote=address) == "ask"
     assert decided("commit", "Work", message="it is done", repository="../x") == "allow"
+
+
+def test_a_sandbox_without_git_is_told() -> None:
+    said = failure("status", Said(127, "", "bash: line 1: git: command not found"))
+    assert "install git where the sandbox finds it" in said
+    with pytest.raises(SettingsError, match=r"git\.local names 'srv/git'; give absolute paths"):
+        Git(GitSettings(local=("srv/git",)), sandbox=None)
+    with pytest.raises(SettingsError, match=r"git\.remotes: "):
+        Git(GitSettings(remotes=("git@github.com:team",)), sandbox=None)

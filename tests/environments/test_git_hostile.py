@@ -17,7 +17,7 @@ from agentorchestra.testing.github import LoopbackGitHub
 
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    async with bench_at(tmp_path, timeout_s=2, max_pack_mib=1, local=[str(tmp_path)]) as made:
+    async with bench_at(tmp_path, max_pack_mib=1, local=[str(tmp_path)]) as made:
         yield made
 
 
@@ -30,9 +30,7 @@ def bare(place: Path) -> Path:
 # -- repositories ------------------------------------------------------------------------------------------------------
 
 
-async def test_hooks_run_in_the_sandbox_for_a_limited_time(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_hooks_run_in_the_sandbox(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HUB_TOKEN", TOKEN)
     heard: list[str] = []
 
@@ -55,16 +53,6 @@ async def test_hooks_run_in_the_sandbox_for_a_limited_time(
     bench.write(".git/hooks/pre-commit", "#!/bin/bash\nenv | grep HUB || echo no token\nexit 1\n", mode=0o755)
     refused = await bench.refused("commit", message="No", all_changes=True)
     assert refused == "git commit failed: no token; correct it and try again"
-
-    bench.write(".git/hooks/pre-commit", "#!/bin/bash\nsleep 1000\n", mode=0o755)
-    hangs = await bench.refused("commit", message="No", all_changes=True)
-    assert hangs == (
-        "git commit did not end within 2 s and was ended: a hook of the repository may hang, look in .git/hooks"
-    )
-    (bench.folder / ".git/hooks/pre-commit").unlink()
-    (bench.folder / ".git/index.lock").unlink(missing_ok=True)
-    await bench.commit({"c.txt": "c\n"}, "Third")
-    assert git(bench.folder, "log", "-1", "--format=%s") == "Third"
     server.close()
     await server.wait_closed()
 
@@ -152,6 +140,7 @@ async def test_submodules_are_named_and_not_fetched(bench: Bench, tmp_path: Path
     assert done["submodules_left_out"] == ["m"] and not marker.exists()
 
 
+@pytest.mark.long
 async def test_a_repository_that_is_too_large_leaves_nothing_behind(bench: Bench, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
@@ -227,8 +216,6 @@ async def test_a_push_that_the_remote_refuses_says_what_to_do(bench: Bench, tmp_
         '"no [31mred [0m commits second line"; do what its rules ask for, then commit and push again'
     )
     assert git(target, "for-each-ref") == ""
-    hook.write_text("#!/bin/sh\nsleep 1000\n")
-    assert "did not answer within 2 s" in await bench.refused("push", remote=str(target))
 
 
 class Impostor:
@@ -275,7 +262,7 @@ async def test_servers_that_answer_with_something_else(tmp_path: Path) -> None:
     sha = "1" * 40
     async with Impostor() as server:
         place = f"127.0.0.1:{server.port}"
-        async with bench_at(tmp_path, tokens={place: "HUB_TOKEN"}, environ={"HUB_TOKEN": TOKEN}, timeout_s=2) as bench:
+        async with bench_at(tmp_path, tokens={place: "HUB_TOKEN"}, environ={"HUB_TOKEN": TOKEN}) as bench:
 
             async def clone() -> str:
                 return await bench.refused("clone", remote=f"http://{place}/x.git", repository="copy")
@@ -306,9 +293,6 @@ async def test_servers_that_answer_with_something_else(tmp_path: Path) -> None:
             many = (f"{sha} refs/heads/b{n}" for n in range(2_100))
             server.replies["info/refs"] = server.refs(*many)
             assert "has 2,100 branches; name the one to fetch" in await clone()
-            assert "was not read within 2 s" in await bench.refused(
-                "clone", remote=f"http://{place}/hangs.git", repository="copy"
-            )
             assert [one.name for one in bench.folder.iterdir()] == []
 
 
@@ -332,3 +316,29 @@ async def test_a_token_goes_to_the_host_it_is_for(tmp_path: Path) -> None:
             server.replies["info/refs"] = web.Response(status=403, text="")
             assert "lets the token in HUB_TOKEN not push" in await bench.refused("push", remote=f"http://{named}/x.git")
             assert TOKEN not in await bench.everything_kept()
+
+
+@pytest.mark.long
+async def test_what_hangs_is_ended_and_the_next_action_works(tmp_path: Path) -> None:
+    target = bare(tmp_path / "target.git")
+    hook = target / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    async with Impostor() as server:
+        place = f"127.0.0.1:{server.port}"
+        async with bench_at(tmp_path, timeout_s=5, local=[str(target)], remotes=(f"http://{place}",)) as bench:
+            await bench.commit({"a.txt": "a\n"}, "First")
+            bench.write(".git/hooks/pre-commit", "#!/bin/bash\nsleep 1000\n", mode=0o755)
+            assert await bench.refused("commit", message="No", all_changes=True) == (
+                "git commit did not end within 5 s and was ended: a hook of the repository may hang, look in .git/hooks"
+            )
+            (bench.folder / ".git/hooks/pre-commit").unlink()
+            (bench.folder / ".git/index.lock").unlink(missing_ok=True)
+            await bench.commit({"b.txt": "b\n"}, "Second")
+            assert git(bench.folder, "log", "-1", "--format=%s") == "Second"
+
+            hook.write_text("#!/bin/sh\nsleep 1000\n")
+            hook.chmod(0o755)
+            assert "did not answer within 5 s" in await bench.refused("push", remote=str(target))
+            hook.unlink()
+            await bench.do("push", remote=str(target))
+            assert "was not read within 5 s" in await bench.refused("push", remote=f"http://{place}/hangs.git")

@@ -33,6 +33,11 @@ _CONFIG = {
     "advice.detachedHead": "false",
 }
 _HINTS = (
+    (
+        "git: command not found",
+        "install git where the sandbox finds it (Debian and Ubuntu: apt-get install git; with Docker build the image "
+        "again: agentorchestra sandbox --dockerfile)",
+    ),
     ("not a git repository", "make one with init, or name its folder with `repository`"),
     ("nothing to commit", "change something first, or look at status"),
     ("nothing added to commit", "add files first, or commit with all_changes"),

@@ -41,6 +41,7 @@ def docker_file(libraries: tuple[str, ...] = DEFAULT_LIBRARIES) -> str:
     """What the image is built from (`agentorchestra sandbox --dockerfile | docker build -t NAME -`)."""
     return (
         "FROM python:3.12-slim\n"
+        "RUN apt-get update && apt-get install --yes --no-install-recommends git && rm -rf /var/lib/apt/lists/*\n"
         f"RUN pip install --no-cache-dir {' '.join(libraries)}\n"
         "RUN mkdir -p /work /inputs /opt/agentorchestra\n"
         "USER 65534:65534\n"
