@@ -68,12 +68,15 @@ async def test_the_prompt_has_the_papers_sections(tmp_path: Path) -> None:
     assert [schema.name for schema in model.requests[0].tools] == sorted(
         [
             "add",
+            "archived_page",
             "ask_media",
             "bash",
             "done",
+            "fetch",
             "python",
             "read_artifact",
             "read_file",
+            "search",
             "search_files",
             "todo",
             "wait_until",
@@ -84,7 +87,10 @@ async def test_the_prompt_has_the_papers_sections(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (call("ad", a=1, b=2), "there is no tool 'ad', did you mean 'add'; the tools: add, bash, done"),
+        (
+            call("ad", a=1, b=2),
+            "there is no tool 'ad', did you mean 'add'; the tools: add, archived_page, ask_media, bash, done, ",
+        ),
         (call("add", a="x", b=2), "a: Input should be a valid integer"),
         (call("add", a=1), "b: Field required"),
         (call("add", a=1, b=2, c=3), "c: Extra inputs are not permitted"),
@@ -104,7 +110,9 @@ async def test_a_wrong_call_becomes_an_observation_that_says_what_is_allowed(
 
 async def test_a_reply_without_a_call_is_answered(tmp_path: Path) -> None:
     def corrected(request: ModelRequest) -> ModelResponse:
-        assert "your reply called no tool; call at least one of: add, bash, done" in seen(request)
+        assert "your reply called no tool; call at least one of: add, archived_page, ask_media, bash, done, " in seen(
+            request
+        )
         return decide(calls=[call("done", answer="5")])
 
     assert (await _ask(tmp_path, ScriptedModel([say("It is five."), corrected]))).answer == "5"
