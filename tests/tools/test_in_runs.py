@@ -140,7 +140,7 @@ async def test_the_tools_every_workspace_has(tmp_path: Path) -> None:
     found = builtin_tools(tmp_path)
     programs = ["bash", "python"]
     names = ["check_quotes", "describe_files", "read_artifact", "read_file", "search_files", "todo"]
-    composites = [*programs, "wait_until"]
+    composites = [*programs, "ask_media", "wait_until"]
     network = ["fetch"]
     assert sorted(found.tools) == sorted(names + composites + network)
     for name, one in found.tools.items():
