@@ -197,8 +197,10 @@ class WebSettings(BaseModel):
         nameservers: asked in place of the system's, `IP` or `IP:PORT` (extra `reading`).
         ca_file: certificates of authorities that are believed beside the system's.
         robots: whether robots.txt is respected by `fetch`.
-        reader: what `fetch` makes of an HTML page: its main content as Markdown (`text`), its source (`raw`), or what a
-            reading service gives for it (`service`).
+        reader: what `fetch` makes of an HTML page: its main content as Markdown (`text`), that and the pages of the same
+            site that it links to (`crawler`), its source (`raw`), or what a reading service gives for it (`service`).
+        crawl_pages: that the crawler reads for one address, the first one included.
+        crawl_depth: links that it follows one after the other.
         service_url: the service's address, in which `{url}` stands for the page's; the page's address is sent there.
         service_key_env: the environment variable that holds its key; "" for a service without one.
         cache_mib: of the pages that are kept in the workspace; 0 to keep none.
@@ -218,7 +220,9 @@ class WebSettings(BaseModel):
     nameservers: tuple[str, ...] = ()
     ca_file: str = ""
     robots: bool = True
-    reader: Literal["text", "raw", "service"] = "text"
+    reader: Literal["text", "raw", "crawler", "service"] = "text"
+    crawl_pages: int = Field(default=8, ge=1, le=50)
+    crawl_depth: int = Field(default=1, ge=0, le=5)
     service_url: str = ""
     service_key_env: str = ""
     cache_mib: float = Field(default=200.0, ge=0)

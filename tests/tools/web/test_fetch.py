@@ -286,6 +286,22 @@ async def test_a_reading_service_is_given_the_address_and_its_key(site: Site, tm
         PageReader(WebSettings(reader="service"))
 
 
+async def test_a_crawler_reads_what_the_page_links_to_on_its_site(site: Site, tmp_path: Path) -> None:
+    tower = f"{site.address}/places/lighthouse"
+
+    async def work(ctx: RunContext[Any]) -> None:
+        found = await ctx.call_tool("fetch", url=tower)
+        sources = [block.source.ref for block in found.blocks() if block.type == "text" and block.source is not None]
+        assert [*dict.fromkeys(sources)] == [tower, f"{site.address}/news/2019/automation"]
+        place, text = [*places(found).items()][-1]
+        cited: dict[str, JsonValue] = {"source": sources[-1], "place": place, "quote": text.split("\n")[0]}
+        assert (await ctx.call_tool("check_quotes", quotes=[cited])).value == [True]
+
+    await in_run(tmp_path / "ws", web_of(site, reader="crawler", crawl_pages=2), work, f"read {tower}")
+    # Two pages and no more: not the navigation, not the third page, not what the second one links to.
+    assert [one.path for one in site.requests] == ["/robots.txt", "/places/lighthouse", "/news/2019/automation"]
+
+
 async def test_robots_are_respected_unless_the_user_says_otherwise(site: Site) -> None:
     from agentorchestra.tools.web.addresses import parse_address
     from agentorchestra.tools.web.robots import Robots

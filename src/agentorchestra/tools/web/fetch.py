@@ -11,7 +11,7 @@ from pydantic import Field
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.core.errors import ToolError
+from agentorchestra.core.errors import ToolError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.arguments import INSIDE
 from agentorchestra.tea.tool import Tool, ToolResult, tool
@@ -26,6 +26,9 @@ LINKS = "links"
 """The part that lists the links of a page."""
 
 _LINKS_SHOWN = 200
+_BEGINNING = 1_200
+"""Characters of a page that a crawler followed a link to."""
+
 _JOINED = 1_000
 """Characters of paragraphs that are shown in one piece."""
 
@@ -61,24 +64,53 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
             content = await asyncio.to_thread(_shown, page, document, part.strip())
         said = _head(page, document, artifacts[0].name, kept=kept, whole=not part.strip())
         # Titles and headings are the page's words: they stand in a quotation as its content does.
-        head = TextBlock(text=said, source=Source(kind="web", ref=page.final_url), trust=Trust.UNTRUSTED)
-        return ToolResult(content=[head, *content], artifacts=artifacts, trust=Trust.UNTRUSTED)
+        content = [_quoted(page, said), *content]
+        if not part.strip():
+            async for found in reader.linked(page, fresh=fresh):
+                if isinstance(found, WebError):
+                    content.append(note(f"A page that it links to: {found}"))
+                    continue
+                artifacts += await _artifacts(ctx, found, b"")
+                content += await asyncio.to_thread(_beginning, found)
+        return ToolResult(content=content, artifacts=artifacts, trust=Trust.UNTRUSTED)
 
     return fetch
+
+
+def _quoted(page: Page, text: str, place: str | None = None) -> TextBlock:
+    """Words of a page, or about it."""
+    return TextBlock(text=text, source=Source(kind="web", ref=page.final_url, place=place), trust=Trust.UNTRUSTED)
+
+
+def _beginning(page: Page) -> list[Block]:
+    """The first paragraphs of a page that a crawler followed a link to."""
+    if page.document["kind"] != "text" or not is_text(page):
+        return [_quoted(page, f"{page.final_url}; {page.media_type}; fetch it by itself")]
+    content = _shown(page, page.read(), "")
+    kept: list[Block] = [
+        _quoted(page, f"{page.final_url}; linked from there; title: {page.about.get('title', 'none')}")
+    ]
+    spent = 0
+    for block in content:
+        spent += len(block.text) if isinstance(block, TextBlock) else 0
+        if spent > _BEGINNING and len(kept) > 1:
+            kept.append(note(f"{page.final_url} goes on; fetch it by itself."))
+            break
+        kept.append(block)
+    return kept
 
 
 def _shown(page: Page, document: Document, part: str) -> list[Block]:
     if page.media_type.startswith(("image/", "audio/", "video/")):
         if part:
             raise ToolError(f"{page.final_url} is {page.media_type} and has no part {part!r}; leave `part` out.")
-        text = str(page.document.get("text", ""))
-        return [TextBlock(text=text, source=Source(kind="web", ref=page.final_url), trust=Trust.UNTRUSTED)]
+        return [_quoted(page, str(page.document.get("text", "")))]
     blocks = document_blocks(document, page.final_url, part, "web")
     return [*_joined(blocks, document)] if isinstance(document, TextDocument) else blocks
 
 
 def _joined(blocks: list[Block], document: TextDocument) -> Iterator[Block]:
-    """Short paragraphs that follow each other in one piece: pages are full of them, and each piece names its source."""
+    """Short paragraphs in one piece: pages are full of them, and each piece names its source."""
     open_block: TextBlock | None = None
     span = (0, 0)
     for block in blocks:
@@ -109,8 +141,7 @@ def _links(page: Page) -> list[Block]:
     lines = [f"- {words or '(no words)'}: {target}" for words, target in page.links[:_LINKS_SHOWN]]
     if len(page.links) > _LINKS_SHOWN:
         lines.append(f"and {len(page.links) - _LINKS_SHOWN} more")
-    source = Source(kind="web", ref=page.final_url, place=LINKS)
-    return [TextBlock(text="\n".join(lines), source=source, trust=Trust.UNTRUSTED)]
+    return [_quoted(page, "\n".join(lines), LINKS)]
 
 
 def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: bool) -> str:
@@ -148,6 +179,8 @@ async def _artifacts(ctx: RunContext[Any], page: Page, body: bytes) -> tuple[Art
     if is_text(page):
         text = str(page.document["text"]).encode("utf-8", "replace")
         found = [await ctx.artifact(artifact_name(page.final_url, ".md"), text, "text/markdown")]
+    elif not body:
+        return ()  # what is only named here has no artifact yet
     else:
         file = f"-{file_name(page.final_url)}"
         data = json.dumps(page.document, ensure_ascii=False).encode("utf-8", "replace")

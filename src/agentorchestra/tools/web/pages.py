@@ -85,7 +85,7 @@ async def page_of(answer: Answer, url: str, reader: str, *, charset: str = "") -
     Args:
         answer: of the site.
         url: as it was asked for.
-        reader: `text`, `raw` or `service`.
+        reader: which one reads it.
         charset: in place of the one that the server declares.
 
     Raises:

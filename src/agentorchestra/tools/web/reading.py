@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import http
-from collections.abc import Callable
+import re
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
@@ -59,7 +60,7 @@ class PageReader:
             WebError: one sentence for whatever goes wrong.
         """
         address = parse_address(url)
-        reader = self.settings.reader
+        reader = "text" if self.settings.reader == "crawler" else self.settings.reader
         if not fresh:
             kept = await asyncio.to_thread(self._kept.get, address.url, reader)
             if kept is not None:
@@ -72,6 +73,45 @@ class PageReader:
             page = replace(page, final_url=address.url, redirects=())
         await asyncio.to_thread(self._kept.put, page, answer.body)
         return page, answer.body, False
+
+    async def linked(self, first: Page, *, fresh: bool = False) -> AsyncIterator[Page | WebError]:
+        """The pages that a crawler reads besides the first one: those of the same site that its text links to, and so
+        on, in the order of their links. None with another reader.
+
+        What takes longer than one read may take in all is left out.
+
+        Args:
+            first: where it begins.
+            fresh: read them again even if they are kept.
+
+        Yields:
+            A page, or why one could not be read.
+        """
+        if self.settings.reader != "crawler":
+            return
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.settings.timeout_s
+        known = {first.url, first.final_url}
+        wave, left = [first], self.settings.crawl_pages - 1
+        for _ in range(self.settings.crawl_depth):
+            linked = dict.fromkeys(url for page in wave for url in _same_site(page))
+            wanted = [url for url in linked if url not in known][:left]
+            known.update(wanted)
+            left -= len(wanted)
+            wave = []
+            for found in await asyncio.gather(*(self._by(until, url, fresh) for url in wanted)):
+                if isinstance(found, Page):
+                    wave.append(found)
+                yield found
+
+    async def _by(self, until: float, url: str, fresh: bool) -> Page | WebError:
+        try:
+            async with asyncio.timeout_at(until):
+                return (await self.page(url, fresh=fresh))[0]
+        except WebError as error:
+            return error
+        except TimeoutError:
+            return WebError(f"{url} was not read in the time there was; fetch it by itself", kind="timeout", url=url)
 
     async def _directly(self, address: Address) -> Answer:
         before = self._robots.check if self.settings.robots else None
@@ -90,6 +130,20 @@ class PageReader:
             headers["authorization"] = f"Bearer {secret(self.settings.service_key_env)}"
         service = template.partition("{url}")[0]
         return await self.client.get(template.replace("{url}", spelled), headers=headers, allowed=(service,))
+
+
+def _same_site(page: Page) -> list[str]:
+    """The addresses of the same site that the text of a page links to, in its order, each once."""
+    here = parse_address(page.final_url)
+    found: dict[str, None] = {}
+    for match in re.finditer(r"\]\((https?://[^\s()]+(?:\([^\s()]*\)[^\s()]*)*)\)", str(page.document.get("text", ""))):
+        try:
+            address = parse_address(match[1])
+        except WebError:
+            continue
+        if address.origin == here.origin:
+            found[address.url] = None
+    return list(found)
 
 
 def _no_success(answer: Answer) -> WebError:
