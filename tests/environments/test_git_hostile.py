@@ -249,11 +249,15 @@ class Impostor:
                 return web.Response(status=reply.status, headers=reply.headers, body=reply.body)
         return web.Response(status=404, text="nothing")
 
-    def refs(self, *lines: str, service: str = "git-upload-pack") -> web.Response:
+    def refs(self, *lines: str, service: str = "git-upload-pack", extra: str = "") -> web.Response:
         data = f"# service={service}\n".encode()
         body = f"{len(data) + 4:04x}".encode() + data + b"0000"
         for number, one in enumerate(lines):
-            text = one.encode() + (b"\0side-band-64k ofs-delta report-status" if number == 0 else b"") + b"\n"
+            text = (
+                one.encode()
+                + (f"\0side-band-64k ofs-delta report-status {extra}".encode() if number == 0 else b"")
+                + b"\n"
+            )
             body += f"{len(text) + 4:04x}".encode() + text
         return web.Response(body=body + b"0000", content_type=f"application/x-{service}-advertisement")
 
@@ -290,6 +294,10 @@ async def test_servers_that_answer_with_something_else(tmp_path: Path) -> None:
             assert "does not answer as a git repository does" in await clone()
             server.replies["git-upload-pack"] = packed(b"out of disk", band=3)
             assert "broke off: out of disk; try again" in await clone()
+            server.replies["git-upload-pack"] = web.Response(text="<html>", content_type="text/html")
+            assert "answered with text/html in place of what git answers" in await clone()
+            server.replies["info/refs"] = server.refs("1" * 64 + " refs/heads/main", extra="object-format=sha256")
+            assert "names its commits by SHA-256" in await clone()
             many = (f"{sha} refs/heads/b{n}" for n in range(2_100))
             server.replies["info/refs"] = server.refs(*many)
             assert "has 2,100 branches; name the one to fetch" in await clone()

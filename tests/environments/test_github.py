@@ -58,11 +58,10 @@ async def hub(tmp_path: Path) -> AsyncIterator[Hub]:
         settings = GitHubSettings(base_url=server.base_url, max_wait_s=2)
         ws = Workspace(
             tmp_path / "ws",
-            environments={"github": lambda: GitHub(settings)},
             store=MemoryStore(),
             policy=AllowAll(),
             environ={"GITHUB_TOKEN": TOKEN},
-            settings=Settings(max_result_chars=200_000),
+            settings=Settings(github=settings, max_result_chars=200_000),
         )
         async with ws:
             yield Hub(server, ws)
@@ -224,7 +223,8 @@ async def test_a_change_that_is_sent_on_is_not_taken_for_done(hub: Hub) -> None:
 
 
 async def test_the_token_is_seen_nowhere(hub: Hub) -> None:
-    await hub.do("create_repository", name="game")
+    await hub.server.create(NAME)
+    assert TOKEN not in str(await hub.do("create_issue", repository=NAME, title=f"{TOKEN} before it is used"))
     hub.server.fail_next(422, f"bad token {TOKEN}")
     assert "secret:GITHUB_TOKEN" in await hub.refused("create_issue", repository=NAME, title="T")
     await hub.do("create_issue", repository=NAME, title=f"my token is {TOKEN}")

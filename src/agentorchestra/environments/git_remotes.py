@@ -145,7 +145,14 @@ class HttpRemote:
     async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
         """A request with its answer."""
         accept = f"application/x-{service}-result"
-        return (await self._asked("POST", f"/{service}", body, max_bytes, service, accept)).body
+        answer = await self._asked("POST", f"/{service}", body, max_bytes, service, accept)
+        if answer.media_type != accept:
+            # It may have been sent on as a read, which moves nothing and answers something.
+            raise ToolError(
+                f"{self._base} answered with {answer.media_type or 'no type'} in place of what git answers; fetch it "
+                "to see how it stands, and check the address"
+            )
+        return answer.body
 
     async def _asked(
         self, method: str, tail: str, body: bytes | None, max_bytes: int, service: Service, accept: str

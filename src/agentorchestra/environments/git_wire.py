@@ -117,6 +117,8 @@ async def read_refs(remote: Remote, service: Service) -> Refs:
         if number == 0:
             capabilities = frozenset(listed.decode("utf-8", "replace").split())
             head = next((one[12:] for one in capabilities if one.startswith("symref=HEAD:")), "")
+        if "object-format=sha256" in capabilities:
+            raise ToolError(f"{remote.shown} names its commits by SHA-256, which is not spoken here")
         sha, _, ref = text.partition(" ")
         if _SHA.fullmatch(sha) is None:
             if text.startswith("shallow "):

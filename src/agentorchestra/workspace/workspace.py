@@ -1883,7 +1883,8 @@ class Workspace(Generic[Deps]):
     def _secrets(self) -> dict[str, str]:
         from agentorchestra.workspace.searching import key_variables
 
-        names = (*self.settings.secrets, *key_variables(self.settings.search))
+        given = self.settings
+        names = [*given.secrets, *key_variables(given.search), *given.git.tokens.values(), given.github.token_env]
         named = {name: self._environ[name] for name in names if name in self._environ}
         # A tool that prints its environment would show the database's password.
         return {**self.models.secrets(), **named, **getattr(self.store, "secrets", {}), **self._components.secrets}
