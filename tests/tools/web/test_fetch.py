@@ -42,7 +42,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 def web_of(site: Site, **more: Any) -> WebSettings:
-    return WebSettings.model_validate({"private": [f"127.0.0.1:{site.port}"], "max_mib": 2, "idle_s": 0.3, **more})
+    return WebSettings.model_validate({"private": [f"127.0.0.1:{site.port}"], "max_mib": 2, "idle_s": 2, **more})
 
 
 def workspace(folder: Path, model: ScriptedModel, settings: WebSettings, **options: Any) -> Workspace[Any]:
@@ -174,7 +174,7 @@ async def test_traps_become_observations_and_the_run_goes_on(site: Site, tmp_pat
         "/trap/big": "is larger than 2 MiB",
         "/trap/bomb": "is larger than 2 MiB",
         "/trap/binary": "holds binary data",
-        "/trap/silent": "fell silent for 0.3 s",
+        "/trap/silent": "fell silent for 2 s",
         "/trap/truncated": "broke off in the middle of its answer",
         "/trap/loop/0": "redirects in a circle",
         "/trap/redirect?to=http://169.254.169.254/latest": "is not on the public network (link-local",
@@ -286,6 +286,7 @@ async def test_a_reading_service_is_given_the_address_and_its_key(site: Site, tm
         PageReader(WebSettings(reader="service"))
 
 
+@pytest.mark.long
 async def test_a_crawler_reads_what_the_page_links_to_on_its_site(site: Site, tmp_path: Path) -> None:
     tower = f"{site.address}/places/lighthouse"
 
