@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from pydantic import JsonValue
+
 URL = re.compile(r"\b(?:https?|ftp|file)://[^\s<>\"'`\\]+", re.IGNORECASE)
 _TRAILING = ".,;:!?)]}'\""
 _DOTS = str.maketrans("。．｡", "...")
@@ -29,6 +31,21 @@ def links_in(text: str) -> set[str]:
         written = match.group()
         for plain in (written, written.rstrip(_TRAILING), _inside(written)):
             found |= {plain, html.unescape(plain)}
+    return found
+
+
+def links_within(value: JsonValue) -> set[str]:
+    """The addresses in every text of a value."""
+    found: set[str] = set()
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, str):
+            found |= links_in(one)
+        elif isinstance(one, dict):
+            pending += one.values()
+        elif isinstance(one, list):
+            pending += one
     return found
 
 
@@ -121,4 +138,14 @@ def named_addresses(texts: tuple[str, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
-__all__ = ["URL", "canonical", "host_of", "is_word", "links_in", "may_address", "named_addresses", "same_place"]
+__all__ = [
+    "URL",
+    "canonical",
+    "host_of",
+    "is_word",
+    "links_in",
+    "links_within",
+    "may_address",
+    "named_addresses",
+    "same_place",
+]

@@ -45,7 +45,7 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import Policy, PolicyView
 from agentorchestra.core.protocols import Environment, Handler, Owner, Store
 from agentorchestra.core.spec import FINAL, AgentResult, Question, RunManifest, RunResult, RunStatus
-from agentorchestra.runtime.addresses import links_in
+from agentorchestra.runtime.addresses import links_within
 from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.ledger import Ledger, within
@@ -219,7 +219,7 @@ class Run:
     def note_links(self, effect: dict[str, Any], outcome: Outcome) -> None:
         """Remember the addresses of a received result: reading those needs no question."""
         if outcome.ok and "network" in effect.get("tags", ()):
-            self._links |= links_in(str(outcome.value))
+            self._links |= links_within(outcome.value)
 
     def view(self) -> PolicyView:
         """What policy sees of the run; the same object until the user says something more."""

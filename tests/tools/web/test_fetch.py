@@ -20,7 +20,7 @@ from agentorchestra.core.errors import DoorError, SettingsError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import Settings, WebSettings
 from agentorchestra.core.spec import Citation, RunResult
-from agentorchestra.runtime.addresses import links_in
+from agentorchestra.runtime.addresses import links_in, links_within
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.tool import tool
@@ -362,3 +362,8 @@ def test_what_fetch_says_of_itself(tmp_path: Path) -> None:
 )
 def test_links_of_markdown_are_received_whole(text: str, address: str) -> None:
     assert address in links_in(text)
+
+
+def test_a_link_at_the_beginning_of_a_line_is_received() -> None:
+    value: JsonValue = [{"text": "Results:\nhttps://site.example/a\n\thttps://site.example/b", "n": [1, None]}]
+    assert links_within(value) == {"https://site.example/a", "https://site.example/b"}
