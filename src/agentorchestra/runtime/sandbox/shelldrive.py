@@ -19,7 +19,17 @@ from typing import Any
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.runtime.sandbox.base import SandboxLimits
 from agentorchestra.runtime.sandbox.ground import give, use_of
-from agentorchestra.runtime.sandbox.pipes import Broken, OnKill, Output, decoded, ended, message_of, printable, started
+from agentorchestra.runtime.sandbox.pipes import (
+    Broken,
+    OnKill,
+    Output,
+    decoded,
+    ended,
+    message_of,
+    printable,
+    shown,
+    started,
+)
 from agentorchestra.runtime.sandbox.shell import Job, OnOutput, ShellEnding, ShellRan, ShellState
 from agentorchestra.runtime.sandbox.watch import Watch
 
@@ -37,7 +47,13 @@ _CROWDED_S = 3.0
 _LONGEST_COMMAND = 1 << 20
 _STDERR_BYTES = 4_000
 _MOST_JOBS = 1_000_000
-_ENDINGS = frozenset({"exited", "interrupted", "time", "flood"})
+_UNASKED = 1_000
+_ENDINGS: dict[str, ShellEnding] = {
+    "exited": "exited",
+    "interrupted": "interrupted",
+    "time": "time",
+    "flood": "flood",
+}
 
 
 @dataclass(frozen=True)
@@ -137,6 +153,7 @@ class DrivenShell:
         self._news: _Lost | None = None
         self._had_jobs = False
         self._stderr = b""
+        self._unasked = 0
         self._ending: asyncio.Task[None] | None = None
         self._one_command = asyncio.Lock()
         self._one_start = asyncio.Lock()
@@ -211,17 +228,17 @@ class DrivenShell:
         had = news is not None and self._had_jobs
         self._had_jobs = isinstance(jobs, int) and jobs > 0
         self._number(reply.get("last_job"))
-        again = printable(str(reply.get("again", "")))[:500]
+        again = printable(shown(reply.get("again", "")))[:500]
         if news is not None:
             again = f"the sandbox was ended before this command: {news.detail}" + (f"; {again}" if again else "")
         return replace(
             ran,
-            ending=reply["ending"] if reply.get("ending") in _ENDINGS else "lost",
+            ending=_ENDINGS.get(shown(reply.get("ending")), "lost"),
             exit_code=code if isinstance(code, int) else 0,
             again=again,
             jobs_lost=had,
             jobs=jobs if isinstance(jobs, int) else 0,
-            notes=tuple(printable(str(one))[:200] for one in notes[:20]) if isinstance(notes, list) else (),
+            notes=tuple(printable(shown(one))[:200] for one in notes[:20]) if isinstance(notes, list) else (),
         )
 
     def _keep(self, reply: dict[str, Any]) -> None:
@@ -236,7 +253,8 @@ class DrivenShell:
     async def interrupt(self) -> None:
         """Interrupt the command that runs."""
         if self._running is not None and self._process is not None:
-            await self._send({"kind": "interrupt"})
+            with contextlib.suppress(_Lost):
+                await self._send({"kind": "interrupt"})
 
     async def restore(self, state: ShellState) -> None:
         """A new shell with that state; all that ran in the background is ended."""
@@ -286,7 +304,7 @@ class DrivenShell:
         except _Lost as lost:
             raise ToolError(f"the sandbox was ended: {lost.detail}; what ran in the background is gone") from None
         if "error" in reply:
-            raise ToolError(printable(str(reply["error"]))[:500])
+            raise ToolError(printable(shown(reply["error"]))[:500])
         return reply
 
     # -- the process -------------------------------------------------------------------------------------------------
@@ -304,10 +322,10 @@ class DrivenShell:
             await self._down(self._lost)
         if self._lost is not None and not self._lost.told:
             self._news = self._lost
-        self._lost, self._stderr = None, b""
+        self._lost, self._stderr, self._unasked = None, b"", 0
         if self._inside.user is not None:
             await asyncio.to_thread(give, self._folder, self._inside.user)
-        live = self._live = self._launch()
+        live = self._launch()
         try:
             self._process = await started(live.command, env=live.env, pass_fds=live.pass_fds, on_kill=live.on_kill)
         except BaseException as exc:
@@ -315,6 +333,7 @@ class DrivenShell:
             if isinstance(exc, OSError):
                 raise SandboxUnavailableError(f"the sandbox cannot be started: {exc}") from exc
             raise
+        self._live = live
         first: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting = {0: first}
         self._tasks = [
@@ -381,6 +400,7 @@ class DrivenShell:
         try:
             while (message := await message_of(process)) is not None:
                 self._heard(message)
+                await asyncio.sleep(0)  # messages that are all there already must not hold up the others
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(process.wait(), 1)
             words = (self._stderr.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
@@ -395,15 +415,26 @@ class DrivenShell:
             self._printed(message)
         elif kind == "reply":
             waiting = self._waiting.pop(message["id"], None) if isinstance(message.get("id"), int) else None
-            if waiting is not None and not waiting.done():
+            if waiting is None:
+                self._nobody_asked()
+            elif not waiting.done():
                 waiting.set_result(message)
-        elif kind != "ready":
+        elif kind == "ready":
+            self._nobody_asked()
+        else:
             raise Broken("it said something unknown")
+
+    def _nobody_asked(self) -> None:
+        """A few such messages there are: answers to who does not wait any more."""
+        self._unasked += 1
+        if self._unasked > _UNASKED:
+            raise Broken("it talks without being asked")
 
     def _printed(self, message: dict[str, Any]) -> None:
         running, fd = self._running, message.get("fd")
         data = decoded(message)
         if running is None or message.get("id") != running.number or fd not in running.decoders:
+            self._nobody_asked()
             return
         running.outputs[fd].add(data)
         if sum(one.size for one in running.outputs.values()) > self._limits.flood_bytes + (1 << 20):
@@ -523,7 +554,7 @@ def _job(message: object) -> Job:
             output = (head + note + tail).decode("utf-8", "replace")
     return Job(
         job=number if isinstance(number, int) else 0,
-        command=printable(" ".join(str(message.get("command", "")).split()))[:1000],
+        command=printable(" ".join(shown(message.get("command", "")).split()))[:1000],
         pid=pid if isinstance(pid, int) else 0,
         state=said if said in ("running", "flood") else "ended",
         exit_code=code if isinstance(code, int) else None,
