@@ -97,7 +97,7 @@ class FolderGround:
         self.files = files
         self.limits = limits
         self.kept: dict[str, dict[str, JsonValue]] = {}
-        self.members: list[FolderEnvironment] = []
+        self.members: list[Any] = []  # environments; each is told before and after it is put back
         self._ctx = ctx
         self._keep = keep
         self._known: dict[str, tuple[Mark, str]] = {}

@@ -121,7 +121,7 @@ def clear_up(run_folder: Path) -> None:
 
 def grounded(environment: Any) -> Grounded | None:
     """An environment as one that shares a ground; None if it does not."""
-    return environment if isinstance(environment, Grounded) else None
+    return environment if isinstance(environment, Grounded) and environment.ground else None
 
 
 def made(name: str, run: Run) -> Environment:

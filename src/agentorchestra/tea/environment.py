@@ -40,10 +40,13 @@ from agentorchestra.core.ids import canonical_json, sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.tea.signatures import Signature, mistake, read_signature
 
-
 _MEMBERS = frozenset(
     {"actions", "mutates", "tags", "conditions", "rules", "open", "close", "act", "snapshot", "restore"}
 )
+
+
+_OF_THE_COMPONENT = frozenset({"name", "version", "content_hash", "branching", "durable"})
+"""What says which component an instance is, and is no state of it (the registry sets some on each instance)."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +202,8 @@ class ActionEnvironment:
         return await value if inspect.isawaitable(value) else value
 
     def _held(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        held = vars(self).items()
+        return {name: value for name, value in held if not name.startswith("_") and name not in _OF_THE_COMPONENT}
 
     async def state(self) -> tuple[Block, ...]:
         """What the instance holds, a line for each name."""

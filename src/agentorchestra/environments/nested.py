@@ -1,0 +1,301 @@
+"""`NestedEnvironment`: a larger environment made of smaller ones, which keep their own rules (000, app. A.1.1).
+
+    class House(NestedEnvironment):
+        \"\"\"A house with two rooms.\"\"\"
+
+        name = "house"
+        parts = {"kitchen": Kitchen, "living": LivingRoom}
+
+        @action
+        async def carry(self, ctx: RunContext[Any], thing: str) -> str:
+            \"\"\"Carry a thing from the kitchen to the living room.\"\"\"
+            await self.do("kitchen", "take", {"thing": thing}, ctx)
+            return str(await self.do("living", "put", {"thing": thing}, ctx))
+
+Its actions are those of its parts, as `kitchen_take` and `living_put`, with their schemas, tags and conditions, and its
+own. Whoever has it acts on one instance of each part; a part that works on the run's folder works on the one that
+`files` and `terminal` have too.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import copy
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, cast
+
+from pydantic import JsonValue
+from pydantic_core import to_jsonable_python
+
+from agentorchestra.core.conditions import Conditions, conditions_of, untrue
+from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.effects import Tag
+from agentorchestra.core.errors import ToolDefinitionError, ToolError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.protocols import Environment, Ground, Grounded
+from agentorchestra.environments.folder import FolderGround
+from agentorchestra.runtime.live import grounded
+from agentorchestra.tea.actions import is_repeatable
+from agentorchestra.tea.environment import ActionEnvironment
+
+Branching = Literal["stateless", "snapshot", "none"]
+
+_OWN = "own"
+_PARTS = "parts"
+
+
+class NestedEnvironment(ActionEnvironment):
+    """An environment with parts; see this module.
+
+    Attributes:
+        parts: makers of the parts, by the name under which each is a part.
+
+    Raises:
+        ToolDefinitionError: when it is made, for parts that cannot be parts of one.
+    """
+
+    parts: ClassVar[Mapping[str, Callable[[], Environment]]] = {}
+    snapshot_type = "application/json"
+
+    def __init__(self) -> None:
+        self._parts: dict[str, Environment] = {name: make() for name, make in self.parts.items()}
+        self._ground: FolderGround | None = None
+        self._begun: Mapping[str, JsonValue] = {}
+        self._where: dict[str, tuple[str, str]] = {}
+        for name, part in self._parts.items():
+            if bool(getattr(part, "composite", False)):
+                raise ToolDefinitionError(
+                    f"{part.name!r} cannot be a part of {self.name!r}: its actions perform effects of their own; make "
+                    "tools of it, or use it beside"
+                )
+            for schema in part.actions():
+                whole = f"{name}_{schema.name}"
+                if whole in self._actions or whole in self._where:
+                    raise ToolDefinitionError(f"{self.name!r} has two actions {whole!r}; give a part another name")
+                self._where[whole] = (name, schema.name)
+        own = type(self).content_hash
+        self.content_hash = sha256_json([own, {name: part.content_hash for name, part in self._parts.items()}])
+        self.branching: Branching = _weakest([part.branching for part in self._parts.values()])
+        self.durable = bool(self._parts) and all(part.durable for part in self._parts.values())
+
+    def part(self, name: str) -> Any:
+        """A part, for the code of own actions. What its rules forbid it does all the same: `do` asks them."""
+        return self._parts[name]
+
+    async def do(self, part: str, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> Any:
+        """An action of a part, with its rules.
+
+        Args:
+            part: its name.
+            action: by the part's name for it.
+            arguments: as for the action.
+            ctx: the context of the own action that does it.
+
+        Raises:
+            ToolError: what must hold before or after it does not, or it failed.
+        """
+        one, given = self._parts[part], dict(arguments)
+        conditions = conditions_of(one, action)
+        missing = untrue(conditions.before, given)
+        if missing:
+            raise ToolError(f"{part} does not allow {action} now: not true that {' and '.join(missing)}")
+        value = await one.act(action, given, ctx)
+        broken = untrue(conditions.after, given, value)
+        if broken:
+            raise ToolError(f"{action} was done in {part}, but then it was not true that {' and '.join(broken)}")
+        return value
+
+    # -- the contract ------------------------------------------------------------------------------------------------
+
+    def actions(self) -> tuple[ToolSchema, ...]:
+        """Its own, then those of the parts."""
+        schemas = {name: {one.name: one for one in part.actions()} for name, part in self._parts.items()}
+        inner = [
+            schemas[part][action].model_copy(update={"name": whole}) for whole, (part, action) in self._where.items()
+        ]
+        return (*super().actions(), *inner)
+
+    def _asked(self, action: str) -> tuple[Environment, str] | None:
+        found = self._where.get(action)
+        return None if found is None else (self._parts[found[0]], found[1])
+
+    def mutates(self, action: str) -> bool:
+        """As the part says."""
+        found = self._asked(action)
+        return super().mutates(action) if found is None else found[0].mutates(found[1])
+
+    def tags(self, action: str) -> frozenset[Tag]:
+        """As the part says; an own action touches what it declares."""
+        found = self._asked(action)
+        if found is None:
+            return super().tags(action)
+        declared = getattr(found[0], "tags", None)
+        return frozenset() if declared is None else frozenset(declared(found[1]))
+
+    def conditions(self, action: str) -> Conditions:
+        """The part's own rules hold in the larger environment too."""
+        found = self._asked(action)
+        return super().conditions(action) if found is None else conditions_of(*found)
+
+    def repeatable(self, action: str) -> bool:
+        """Where the part says so; never an own action."""
+        found = self._asked(action)
+        return found is not None and is_repeatable(*found)
+
+    @property
+    def confined(self) -> bool:
+        """Where all parts are."""
+        return bool(self._parts) and all(bool(getattr(one, "confined", False)) for one in self._parts.values())
+
+    def rules(self) -> str:
+        """Its own, then those of each part."""
+        texts = [super().rules(), *(f"{name}:\n{part.rules()}" for name, part in self._parts.items() if part.rules())]
+        return "\n\n".join(text for text in texts if text)
+
+    async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
+        """Let the part act, or itself."""
+        found = self._asked(action)
+        try:
+            if found is None:
+                return await super().act(action, arguments, ctx)
+            return await found[0].act(found[1], arguments, ctx)
+        finally:
+            if self.mutates(action):
+                await self._keep_beside()
+
+    async def state(self) -> tuple[Block, ...]:
+        """What each part shows, under its name, after what it holds itself."""
+        blocks = [*await super().state()]
+        for name, part in self._parts.items():
+            head = TextBlock(text=f"{name}:", source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED)
+            blocks += [head, *await part.state()]
+        return tuple(blocks)
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    async def open(self, ctx: Any) -> None:
+        """Open the parts; on a ground, put those that have none where it stands."""
+        opened: list[Environment] = []
+        try:
+            for part in self._parts.values():
+                await part.open(ctx)
+                opened.append(part)
+        except BaseException:
+            for part in opened:
+                await part.close()
+            raise
+        self._begun = await self._gathered()
+        if self._ground is not None and self._kept:
+            await self._scatter(self._kept or self._begun)
+
+    async def close(self) -> None:
+        """Close the parts, whatever one of them says."""
+        errors: list[Exception] = []
+        for part in self._parts.values():
+            try:
+                await part.close()
+            except Exception as exc:
+                errors.append(exc)
+        if self._ground is not None and self in self._ground.members:
+            self._ground.members.remove(self)
+        if errors:
+            raise errors[0]
+
+    async def snapshot(self) -> bytes:
+        """Its own state and that of each part."""
+        if self._ground is not None:
+            return await self._ground.snapshot()
+        return json.dumps(await self._gathered(), sort_keys=True).encode()
+
+    async def restore(self, data: bytes) -> None:
+        """Its own state and that of each part as they were."""
+        if self._ground is not None:
+            await self._ground.restore(data)
+        else:
+            await self._scatter(json.loads(data))
+
+    async def _gathered(self) -> dict[str, JsonValue]:
+        apart = {name: part for name, part in self._parts.items() if grounded(part) is None}
+        inner: dict[str, JsonValue] = {
+            name: _written(await part.snapshot()) for name, part in apart.items() if part.branching == "snapshot"
+        }
+        return {_OWN: to_jsonable_python(self._held()), _PARTS: inner}
+
+    async def _keep_beside(self) -> None:
+        """Note what stands beside the ground, so that the ground's snapshot has it."""
+        if self._ground is None:
+            return
+        for part in self._parts.values():
+            if isinstance(part, NestedEnvironment):
+                await part._keep_beside()
+        self._kept.clear()
+        self._kept.update(await self._gathered())
+
+    async def _scatter(self, kept: Mapping[str, Any]) -> None:
+        vars(self).update(copy.deepcopy(kept.get(_OWN, {})))
+        for name, state in kept.get(_PARTS, {}).items():
+            if name in self._parts:
+                await self._parts[name].restore(_read(state))
+
+    # -- on a ground -------------------------------------------------------------------------------------------------
+
+    @property
+    def _standing(self) -> list[Grounded]:
+        return [found for part in self._parts.values() if (found := grounded(part)) is not None]
+
+    @property
+    def ground(self) -> str:
+        """That of its parts; "" where they have none."""
+        return next((one.ground for one in self._standing), "")
+
+    @property
+    def _kept(self) -> dict[str, JsonValue]:
+        assert self._ground is not None
+        return self._ground.kept.setdefault(self.name, {})
+
+    async def lay(self, ctx: Any) -> Ground:
+        """As the first part that stands on it does."""
+        return await self._standing[0].lay(ctx)
+
+    def stand_on(self, ground: Ground) -> None:
+        """Take the ground that is there, with the parts that stand on it."""
+        self._ground = cast(FolderGround, ground)
+        for one in self._standing:
+            one.stand_on(ground)
+        self._ground.members.append(self)
+
+    async def leave(self) -> None:
+        """Its parts on the ground are told themselves."""
+
+    async def restored(self) -> None:
+        """Put what stands beside the ground where it was."""
+        await self._scatter(self._kept)
+
+
+def _weakest(branchings: list[Branching]) -> Branching:
+    """It holds state of its own, so it is never more than what snapshots give."""
+    return "none" if "none" in branchings else "snapshot"
+
+
+def _written(data: bytes) -> JsonValue:
+    """A snapshot inside another one: as JSON where it is, so that the blobs it names are found."""
+    try:
+        value: JsonValue = json.loads(data)
+    except ValueError:
+        return {"base64": base64.b64encode(data).decode()}
+    return {"json": value}
+
+
+def _read(state: Any) -> bytes:
+    try:
+        if "json" in state:
+            return json.dumps(state["json"], sort_keys=True).encode()
+        return base64.b64decode(state["base64"])
+    except (KeyError, TypeError, binascii.Error) as exc:
+        raise ToolError(f"the snapshot of a part cannot be read: {exc}") from None
+
+
+__all__ = ["NestedEnvironment"]
