@@ -50,6 +50,28 @@ def test_components_of_an_application(app: Folder) -> None:
     assert app.run("components", "info", "send_mail@1.0.0", "--json").json["operations"][0]["name"] == "send_mail"
 
 
+def test_a_branch_of_the_tree(app: Folder) -> None:
+    code = app.run("components", "list", "--under", "code", "--json").json
+    every = app.run("components", "list", "--json").json
+    assert "send_mail" in {one["name"] for one in code}
+    assert [one for one in every if one["origin"] == "code"] == code
+    packaged = app.run("tools", "list", "--under", "package").out
+    assert "read_file@" in packaged and "send_mail" not in packaged
+    assert app.run("components", "search", "mail", "--under", "code", "--limit", "1", "--json").json[0] == {
+        "score": app.run("components", "search", "mail", "--limit", "1", "--json").json[0]["score"],
+        **{
+            key: value
+            for key, value in code[[one["name"] for one in code].index("send_mail")].items()
+            if key != "failure"
+        },
+    }
+    assert "send_mail" not in app.run("components", "search", "mail", "--under", "package").out
+    for words in (["list"], ["search", "mail"]):
+        none = app.run("tools", *words, "--under", "mcp/github")
+        assert (none.code, none.out) == (2, "")
+        assert none.error == "there are no tools under 'mcp/github'; the branches there: code, package"
+
+
 def test_contracts(app: Folder) -> None:
     one = app.run("components", "contract", "--kind", "agent")
     assert one.out.startswith("# Agents\n")

@@ -48,6 +48,7 @@ components = click.Group(
     epilog=_epilog(
         "components list",
         'components search "look something up in the documents"',
+        "components list --under package --kind agent",
         "components info read_file --kind tool --json",
         "components diff read_file 1.0.0 1.1.0",
         "components export --as skills skills",

@@ -59,6 +59,16 @@ def kind_option(function: F) -> F:
     return click.option("--kind", type=kinds, help="Only this kind.  [default: all]")(function)
 
 
+def under_option(function: F) -> F:
+    """`--under`."""
+    return click.option(
+        "--under",
+        metavar="SCOPE",
+        type=Words(),
+        help="Only those of a branch of the tree, by where they came from: `package`, `code`, `mcp/NAME`.",
+    )(function)
+
+
 def reason_option(function: F) -> F:
     """`--reason`."""
     return click.option(
@@ -70,6 +80,32 @@ def servers(workspace: Workspace[Any], kind: str | None) -> dict[str, Any]:
     """The servers of a kind, or of all, by kind."""
     every = (workspace.tcp, workspace.ecp, workspace.acp, workspace.prompt_components, workspace.memory_components)
     return {name: one for name, one in zip(KINDS, every, strict=True) if kind in (None, name)}
+
+
+async def below(workspace: Workspace[Any], kind: str | None, under: str) -> dict[str, list[str]]:
+    """The names of the components in a branch of the tree category -> toolkit -> component, by kind.
+
+    Raises:
+        UnknownComponentError: with the branches there are, where there is nothing in it.
+    """
+    asked = servers(workspace, kind)
+    found = {}
+    for one, server in asked.items():
+        names = await server.list()
+        within = await server.retrieve("", limit=max(1, len(names)), under=under)
+        if within:
+            found[one] = [each.config.name for each in within]
+    if not found:
+        head = under
+        while True:  # the nearest branch above it that has any
+            head = head.rpartition("/")[0]
+            branches = sorted({group.path for server in asked.values() for group in await server.browse(head)})
+            if branches or not head:
+                break
+        what = KINDS[kind] if kind else "components"
+        listed = ", ".join(branches[:20]) or "none"
+        raise UnknownComponentError(f"there are no {what} under {under[:80]!r}; the branches there: {listed}")
+    return found
 
 
 async def holding(workspace: Workspace[Any], kind: str | None, name: str, *, hidden: bool = False) -> dict[str, Any]:
@@ -127,4 +163,15 @@ def _nearest(name: str, names: Sequence[str], kind: str | None) -> str:
     return f"`agentorchestra {KINDS[kind] if kind else 'components'} list` shows all"
 
 
-__all__ = ["KINDS", "Named", "holding", "kind_option", "name_argument", "only", "reason_option", "servers"]
+__all__ = [
+    "KINDS",
+    "Named",
+    "below",
+    "holding",
+    "kind_option",
+    "name_argument",
+    "only",
+    "reason_option",
+    "servers",
+    "under_option",
+]

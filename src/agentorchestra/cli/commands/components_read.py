@@ -9,11 +9,13 @@ import click
 from agentorchestra.cli.commands.components_found import (
     KINDS,
     Named,
+    below,
     holding,
     kind_option,
     name_argument,
     only,
     servers,
+    under_option,
 )
 from agentorchestra.cli.driving import Stop, run_async
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, workspace_option
@@ -28,19 +30,26 @@ _OWN = ("", "package", "code", "register")
 
 @click.command("list", short_help="One line for each component.")
 @kind_option
+@under_option
 @json_option("a list of objects")
 @mcp_option
 @workspace_option
-def list_(kind: str | None, as_json: bool, folder: Path) -> int:
-    """Print one line for each component: kind, name and version, and what it is for."""
+def list_(kind: str | None, under: str | None, as_json: bool, folder: Path) -> int:
+    """Print one line for each component: kind, name and version, and what it is for.
+
+    `--under` leaves out what is not offered any more: components that are deprecated or archived.
+    """
 
     async def work(stop: Stop) -> int:
         found: list[ComponentConfig] = []
         failures: dict[tuple[str, str], str] = {}
         async with opened(folder) as workspace:
+            within = None if under is None else await below(workspace, kind, under)
             for what, server in servers(workspace, kind).items():
-                found += [await server.info(name) for name in await server.list()]
-                failures |= {(what, name): why for name, why in server.manager.failures().items()}
+                names = await server.list() if within is None else within.get(what, [])
+                found += [await server.info(name) for name in names]
+                broken = server.manager.failures().items()
+                failures |= {(what, name): why for name, why in broken if within is None or name in names}
             for note in workspace.notes:
                 say(clean(f"warning: {note}"))
         if as_json:
@@ -100,13 +109,14 @@ def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
 @click.command("search", short_help="The components that fit a task, best first.")
 @click.argument("query", metavar="QUERY", type=WORDS)
 @kind_option
+@under_option
 @click.option(
     "--limit", metavar="N", type=click.IntRange(min=1), default=10, show_default=True, help="At most so many."
 )
 @json_option("a list of objects with their scores")
 @mcp_option
 @workspace_option
-def search(query: str, kind: str | None, limit: int, as_json: bool, folder: Path) -> int:
+def search(query: str, kind: str | None, under: str | None, limit: int, as_json: bool, folder: Path) -> int:
     """Print the components that fit QUERY, best first, by words and pieces of words.
 
     Scores compare components of one kind within one search.
@@ -114,8 +124,10 @@ def search(query: str, kind: str | None, limit: int, as_json: bool, folder: Path
 
     async def work(stop: Stop) -> int:
         async with opened(folder) as workspace:
+            if under is not None:
+                await below(workspace, kind, under)
             asked = servers(workspace, kind).values()
-            found = [one for server in asked for one in await server.retrieve(query, limit=limit)]
+            found = [one for server in asked for one in await server.retrieve(query, limit=limit, under=under)]
         best = sorted(found, key=lambda one: -one.score)[:limit]
         if as_json:
             emit_json([{"score": one.score, **one.config.model_dump(mode="json")} for one in best])
@@ -123,7 +135,9 @@ def search(query: str, kind: str | None, limit: int, as_json: bool, folder: Path
         for one in best:
             emit(clean(f"{one.score:.2f}  {one.config.kind:<11}  {one_line(one.config.entry, 110)}"))
         if not best:
-            say(f"nothing fits {query!r}; `agentorchestra {KINDS[kind] if kind else 'components'} list` shows all")
+            where = f" --under {under}" if under else ""
+            what = KINDS[kind] if kind else "components"
+            say(f"nothing fits {query!r}; `agentorchestra {what} list{where}` shows all")
         return 0
 
     return run_async(work)
