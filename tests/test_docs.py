@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from agentorchestra.core.settings import ModelProfile, PolicySettings, SandboxSettings, Settings
+from agentorchestra.core.settings import (
+    ModelProfile,
+    PolicySettings,
+    SandboxSettings,
+    SearchSettings,
+    Settings,
+    WebSettings,
+)
 from agentorchestra.workspace import load_settings
 
 ROOT = Path(__file__).parent.parent
@@ -105,7 +112,8 @@ def test_every_setting_is_documented(model: type[Settings]) -> None:
     page = (ROOT / "docs" / "settings.md").read_text()
     for name in model.model_fields:
         assert f"`{name}`" in page, f"docs/settings.md does not name {name}"
-    known = {*Settings.model_fields, *ModelProfile.model_fields}
+    tables = (Settings, ModelProfile, SearchSettings, WebSettings)
+    known = {name for one in tables for name in one.model_fields}
     for name in re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE):
         assert name in known, f"docs/settings.md names {name}, which is no setting"
 
