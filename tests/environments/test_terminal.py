@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,17 @@ async def test_hostile_commands_are_observations_and_the_run_goes_on(bench: Benc
             "[exit code 5]\n[the shell itself ended (with exit code 5); a new shell has the directory and the "
             "variables as they were last]"
         )
+        assert await do(root, "run", command="exec >&- 2>&-; echo x") == "[exit code 1]"
+        assert await do(root, "run", command="echo $x") == "kept"
+        return "done"
+
+    assert await drive(bench, main) == "done"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="where a user runs it nobody inside can end it")
+async def test_a_sandbox_that_was_ended_is_started_again(bench: Bench) -> None:
+    async def main(root: Session[Any]) -> str:
+        await do(root, "run", command="x=kept")
         await do(root, "start", command="sleep 300")
         killed = await do(root, "run", command="kill -9 $PPID; sleep 100")
         assert killed.startswith("[it was stopped: it ended without a word")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -171,8 +172,11 @@ async def test_a_shell_that_ends_is_started_again_with_what_it_had(
     assert await says(shell, 'echo $x; g; basename "$PWD"') == f"{variable}\ng\nd\n"
 
 
-async def test_whoever_ends_the_parent_ends_the_sandbox_and_another_is_started(shell: Shell) -> None:
+async def test_whoever_ends_the_parent_ends_the_sandbox_and_another_is_started(sandbox: Sandbox, shell: Shell) -> None:
     await says(shell, "mkdir d; cd d; x=1; sleep 300 &")
+    if sandbox.name == "bubblewrap" and os.geteuid() != 0:  # there it is the first process, which nobody inside can end
+        assert (await shell.run("kill -9 $PPID")).again == ""
+        return
     ran = await shell.run("x=2; kill -9 $PPID; sleep 5")
     assert (ran.ending, ran.jobs_lost) == ("lost", True)
     assert ran.again.startswith("the sandbox was ended: ")
