@@ -93,10 +93,8 @@ def test_short_forms_are_the_same_commands(app: Folder) -> None:
     for plural in sorted(SHORT_FORMS):
         assert app.run(plural, "list", "--json").code == 0
     kind = app.run("tools", "list", "--kind", "agent")
-    assert (kind.code, kind.error.partition(" (")[0]) == (
-        2,
-        "No such option '--kind'; see `agentorchestra tools list --help`",
-    )
+    assert kind.code == 2
+    assert kind.error.startswith("No such option '--kind'") and "`agentorchestra tools list --help`" in kind.error
     unknown = app.run("agents", "info", "send_mail")
     assert (unknown.code, unknown.out) == (2, "")
     assert unknown.error == "there is no agent 'send_mail'; `agentorchestra agents list` shows all"
