@@ -338,6 +338,11 @@ async def misbehave(request: web.Request, how: str) -> web.Response:
         return web.json_response({"organic": "none", "web": 3, "results": [1, None, {"url": 7}], "items": {}})
     if how == "huge":
         return web.Response(body=b'{"organic": ["' + b"x" * (24 << 20) + b'"]}', content_type="application/json")
+    if how == "nested":
+        inner = f'<div class="body"><h2>{"x" * 900_000}</h2><a href="http://x.example/">y</a>'
+        return web.Response(
+            text='<div class="body"><a href="http://y.example/">y</a>' * 200 + inner, content_type="text/html"
+        )
     if how == "empty":
         return web.Response(body=b"", content_type="application/json")
     assert how == "silent", how

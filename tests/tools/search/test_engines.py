@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.errors import MissingKeyError, SettingsError, ToolError
-from agentorchestra.core.settings import SearchEngineSettings
+from agentorchestra.core.settings import SearchEngineSettings, SearchSettings
 from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.search.engines import engines_of, key_variables
 from agentorchestra.tools.web.search.types import EngineError, SearchEngine, SearchResult, query_of
@@ -260,3 +260,64 @@ def test_the_variables_of_keys() -> None:
     chosen = settings(Site(), "serper").search
     mine = {**chosen.engine, "searxng": SearchEngineSettings(key_env="MY_SEARXNG")}
     assert {"SERPER_API_KEY", "MY_SEARXNG"} <= {*key_variables(chosen.model_copy(update={"engine": mine}))}
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "sentence"),
+    [
+        ("local", {"key_env": "X"}, "search.engine.local has key_env, which it does not use; it can have: timeout_s"),
+        (
+            "model",
+            {"cost_usd": 1},
+            "search.engine.model has cost_usd, which it does not use; it can have: model, timeout_s",
+        ),
+        (
+            "serper",
+            {"engine_id": "x"},
+            "search.engine.serper has engine_id, which it does not use; it can have: base_url",
+        ),
+        ("serper", {"base_url": "ftp://x.example"}, "search.engine.serper.base_url: "),
+        ("wikipedia", {"base_url": "{language}.example"}, "search.engine.wikipedia.base_url: "),
+    ],
+)
+def test_settings_that_an_engine_would_ignore_are_refused(name: str, said: dict[str, Any], sentence: str) -> None:
+    chosen = SearchSettings(engine={name: SearchEngineSettings(**said)})
+    with pytest.raises(SettingsError) as caught:
+        engines_of(chosen, folder=Path(), near=Path(), web=WebClient(), environ={})
+    assert str(caught.value).startswith(sentence)
+
+
+async def test_an_installed_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cards.py").write_text(
+        "from agentorchestra.tools.web.search.types import SearchResult, Traits\n"
+        "class Cards:\n"
+        "    name, traits = 'cards', Traits(network=False)\n"
+        "    def __init__(self, web, settings, environ):\n"
+        "        self.drawer = environ['DRAWER']\n"
+        "    def missing(self):\n"
+        "        return ''\n"
+        "    async def search(self, query, ctx):\n"
+        "        return [SearchResult(title=query.text, address=self.drawer)]\n"
+    )
+    folder = tmp_path / "cards-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: cards\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[agentorchestra.search_engines]\ncards = cards:Cards\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    chosen = SearchSettings(engines=("cards",))
+    found = engines_of(chosen, folder=Path(), near=Path(), web=WebClient(), environ={"DRAWER": "drawer 3"})
+    (result,) = await found.by_name["cards"].search(query_of("tides"), Context({}))  # type: ignore[arg-type]
+    assert (result.title, result.address) == ("tides", "drawer 3")
+
+
+async def test_a_page_made_to_be_large_is_read_in_part(site: Site) -> None:
+    """Nested items that each hold all the text: as many copies of it as there are items."""
+    site.moods["duckduckgo"] = "nested"
+    found = await ask(site, "duckduckgo", "lighthouse", limit=50)
+    assert len(found) <= 50
+    assert all(len(one.title) <= 300 and len(one.snippet) <= 600 for one in found)
+
+
+async def test_baidu_counts_a_chinese_character_twice(site: Site) -> None:
+    await ask(site, "baidu", "灯塔" * 40)
+    assert json.loads(site.requests[-1].body)["messages"][0]["content"] == "灯塔" * 18

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -26,6 +27,10 @@ NAMES: dict[str, str] = {
     "yahoo": "https://search.yahoo.com",
 }
 """Ours, and where each is asked."""
+
+_MOST_CHARS = 1_000_000
+_MOST_ITEMS = 60
+_MOST_WORDS = 4_000
 
 _THEIRS = {"brave_web": "brave"}
 
@@ -97,10 +102,23 @@ class Ddgs:
 
     def _read(self, engine: Any, text: str) -> list[tuple[str, str, str]]:
         try:
-            listed = engine.post_extract_results(engine.extract_results(text))
+            listed = engine.post_extract_results(_extracted(engine, text))
         except Exception as error:  # of lxml, on pages that are none
             raise EngineError(f"answered HTML that cannot be read ({type(error).__name__})") from None
         return [(one.title, _unwrapped(one.href), one.body) for one in listed]
+
+
+def _extracted(engine: Any, text: str) -> list[Any]:
+    """What the library's `extract_results` gives, but of a page made to be large: so many items, so much of each."""
+    tree = engine.extract_tree(engine.pre_process_html(text[:_MOST_CHARS]))
+    found = []
+    for item in tree.xpath(engine.items_xpath)[:_MOST_ITEMS]:
+        one = engine.result_type()
+        for name, path in engine.elements_xpath.items():
+            words = "".join(islice((str(piece)[:_MOST_WORDS] for piece in item.xpath(path)), 200))
+            setattr(one, name, " ".join(words[:_MOST_WORDS].split()))
+        found.append(one)
+    return found
 
 
 def _unwrapped(href: str) -> str:

@@ -9,8 +9,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from agentorchestra.core.errors import SettingsError
+from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import SearchEngineSettings, SearchSettings
+from agentorchestra.tools.web.addresses import parse_address
 from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.search.archive import Archive
 from agentorchestra.tools.web.search.asked_model import AskedModel
@@ -27,6 +28,14 @@ GROUP = "agentorchestra.search_engines"
 AUTO = "auto"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _NOTHING = SearchEngineSettings()
+_ALL = ("base_url", "timeout_s", "cost_usd")
+_USED: dict[str, tuple[str, ...]] = {
+    "local": ("timeout_s",),
+    "model": ("model", "timeout_s"),
+    **{one.name: (*_ALL, "key_env") for one in SERVICES if one.key_env or not one.base},
+    "google": (*_ALL, "key_env", "engine_id"),
+}
+"""The settings that each engine uses; `_ALL` where nothing else is said."""
 
 
 def engines_of(
@@ -57,22 +66,15 @@ def engines_of(
     installed = {one.name: one for one in entry_points(group=GROUP)}
     own = {_checked(one).name: one for one in given}
     # The order of `auto`: this machine, one's own, what one has a key for, the rest.
-    known = [
-        "local",
-        *own,
-        *sorted(installed),
-        *(one.name for one in SERVICES),
-        "model",
-        "wikipedia",
-        *NAMES,
-        "archive",
-    ]
-    if len({*known}) < len(known) or len(own) < len(given):
-        twice = next(name for name in known if known.count(name) > 1 or len(own) < len(given))
-        raise SettingsError(f"two search engines are called {twice!r}; give one of them another name")
+    known = ["local", *(one.name for one in given), *sorted(installed), *(one.name for one in SERVICES)]
+    known += ["model", "wikipedia", *NAMES, "archive"]
+    if twice := [name for name in known if known.count(name) > 1]:
+        raise SettingsError(f"two search engines are called {twice[0]!r}; give one of them another name")
     for name in (*settings.engines, *settings.engine):
         if name not in known and name != AUTO:
             raise SettingsError(f"search names the engine {name!r}; it can be one of: {AUTO}, {', '.join(known)}")
+    for name, said in settings.engine.items():
+        _check(name, said, () if name in own else None if name in installed else _USED.get(name, _ALL))
 
     def make(name: str) -> SearchEngine:
         said = settings.engine.get(name, _NOTHING)
@@ -97,6 +99,23 @@ def engines_of(
         most=settings.most,
         timeout_s=settings.timeout_s,
     )
+
+
+def _check(name: str, said: SearchEngineSettings, used: tuple[str, ...] | None) -> None:
+    """Refuse what an engine would ignore, and an address that is none.
+
+    Raises:
+        SettingsError: with what it can have.
+    """
+    for field in sorted(said.model_fields_set):
+        if used is not None and field not in used:
+            can = f"it can have: {', '.join(used)}" if used else "an engine of your own has its settings in its code"
+            raise SettingsError(f"search.engine.{name} has {field}, which it does not use; {can}")
+    if said.base_url:
+        try:
+            parse_address(said.base_url.replace("{language}", "en"))
+        except WebError as error:
+            raise SettingsError(f"search.engine.{name}.base_url: {error}") from None
 
 
 def _checked(one: Any) -> SearchEngine:

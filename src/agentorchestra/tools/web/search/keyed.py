@@ -89,7 +89,7 @@ class Google(ServiceEngine):
             "num": min(query.limit, 10),
             "siteSearch": query.site,
             "siteSearchFilter": "i" if query.site else "",
-            "lr": f"lang_{query.language}" if query.language and query.language != "zh" else "",
+            "lr": {"": "", "zh": "lang_zh-CN|lang_zh-TW"}.get(query.language, f"lang_{query.language}"),
             "gl": query.region,
             "sort": f"date:r:{days[0]}:{days[1]}" if any(days) else "",
         }
@@ -173,8 +173,7 @@ class Baidu(ServiceEngine):
 
     async def _search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
         body: dict[str, Any] = {
-            # More than 72 characters are refused.
-            "messages": [{"role": "user", "content": query.text[:72]}],
+            "messages": [{"role": "user", "content": _short(query.text, 72)}],
             "search_source": "baidu_search_v2",
             "resource_type_filter": [{"type": "web", "top_k": query.limit}],
         }
@@ -193,6 +192,16 @@ class Baidu(ServiceEngine):
             for one in rows(data, "references")
             for found in result(one.get("title"), one.get("url"), one.get("content"), one.get("date"), query)
         ]
+
+
+def _short(text: str, most: int) -> str:
+    """The beginning of a text, in which a Chinese character counts twice: Baidu refuses what is longer."""
+    left = most
+    for at, char in enumerate(text):
+        left -= 1 if char.isascii() else 2
+        if left < 0:
+            return text[:at].rstrip()
+    return text
 
 
 class Firecrawl(ServiceEngine):
