@@ -103,11 +103,16 @@ async def test_local_remotes_that_the_user_named(tmp_path: Path) -> None:
         await bench.do("add_remote", name="origin", remote=str(bare))
         assert await bench.do("list_remotes") == {"origin": str(bare)}
         await bench.do("create_tag", tag="v1")
+        await bench.do("create_tag", tag="v1-notes", message="With a message")
         pushed = await bench.do("push", remote=str(bare), tags=["v1"])
         tip = git(bench.folder, "rev-parse", "main")
         assert pushed["pushed"] == {"refs/heads/main": tip, "refs/tags/v1": tip}
         assert git(bare, "rev-parse", "main", "v1").split() == [tip, tip]
         assert git(bench.folder, "rev-parse", "origin/main") == tip
+        await bench.do("push", remote=str(bare), tags=["v1-notes"])
+        assert git(bare, "cat-file", "-t", "v1-notes") == "tag"
+        git(bench.folder, "tag", "--force", "v1", "v1-notes")
+        assert "tags are not moved" in await bench.refused("push", remote=str(bare), tags=["v1"])
         assert (await bench.do("push", remote=f"file://{bare}"))["up_to_date"] is True
         assert "give the address itself: 'origin' is" in await bench.refused("push", remote="origin")
 
@@ -154,7 +159,18 @@ async def test_over_http_with_a_token_for_its_host(tmp_path: Path) -> None:
             assert git(made.folder, "rev-parse", "main") == git(bench.folder, "rev-parse", "main")
             assert all(one.token for one in server.requests)
 
+            await bench.commit({"c.txt": "c\n"}, "Before")
+            await bench.do("push", remote=address)
             await bench.do("clone", remote=address, depth=1)
+            assert git(bench.folder / "game", "rev-list", "--count", "HEAD") == "1"
+            await bench.do("create_branch", branch="older", start="HEAD~1")
+            await bench.do("push", remote=address, branch="older")
+            await bench.do("fetch", remote=address, repository="game")
+            assert git(bench.folder / "game", "fsck", "--connectivity-only") == ""
+            await bench.do("switch", branch="older", repository="game")
+            assert git(bench.folder / "game", "log", "--format=%s") == "First"
+            await bench.do("switch", branch="main")
+            await bench.do("switch", branch="main", repository="game")
             await bench.commit({"game/b.txt": "b\n"}, "Second", repository="game")
             await bench.do("push", remote=address, repository="game")
             assert (await bench.do("pull", remote=address))["merged"]

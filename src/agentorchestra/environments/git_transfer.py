@@ -68,7 +68,16 @@ async def fetch(
     missing = [sha for sha in (*wanted.values(), *tags.values()) if sha not in known]
     if missing:
         said = await git.run(repository, "rev-list", "--all", "--max-count=256")
-        pack, shallow = await fetch_pack(remote, refs, missing, said.out.split(), depth=depth, max_bytes=max_bytes)
+        cut = await git.script(repository, 'cat "$(git rev-parse --git-dir)/shallow" 2>/dev/null', "rev-parse")
+        pack, shallow = await fetch_pack(
+            remote,
+            refs,
+            missing,
+            said.out.split(),
+            cut_at=[sha for sha in cut.out.split() if len(sha) == 40],
+            depth=depth,
+            max_bytes=max_bytes,
+        )
         path = await git.put(_PACK, pack)
         await _index(git, repository, path, shallow, remote)
     targets = {f"refs/remotes/{name}/{one}": sha for one, sha in wanted.items()}
@@ -158,7 +167,8 @@ async def push(
     ]
     if not updates:
         return {}
-    known = await _known(git, repository, [*refs.tips.values()][:MOST_BRANCHES])
+    of_remote = [*(one.old for one in updates if one.old != NOTHING), *refs.tips.values()]
+    known = await _known(git, repository, of_remote[:MOST_BRANCHES])
     for one in updates:
         if one.old != NOTHING and not force:
             await _check_forward(git, repository, one, known, remote)

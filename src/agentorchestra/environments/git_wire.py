@@ -133,7 +133,14 @@ async def read_refs(remote: Remote, service: Service) -> Refs:
 
 
 async def fetch_pack(
-    remote: Remote, refs: Refs, wants: Sequence[str], haves: Sequence[str], *, depth: int, max_bytes: int
+    remote: Remote,
+    refs: Refs,
+    wants: Sequence[str],
+    haves: Sequence[str],
+    *,
+    cut_at: Sequence[str] = (),
+    depth: int,
+    max_bytes: int,
 ) -> tuple[bytes, tuple[str, ...]]:
     """The objects behind some commits, as a pack that nobody has looked into.
 
@@ -141,6 +148,7 @@ async def fetch_pack(
         remote, refs: as `read_refs` gave them.
         wants: commits and tags of the remote.
         haves: commits that are there already.
+        cut_at: those of them whose parents are not there.
         depth: only so many commits of each history; 0 for all.
         max_bytes: of the pack.
 
@@ -150,13 +158,15 @@ async def fetch_pack(
     Raises:
         ToolError: it is too large, or the remote does not answer as git does.
     """
-    can = ["side-band-64k", "ofs-delta", "no-progress", *(["shallow"] if depth else [])]
+    can = ["side-band-64k", "ofs-delta", "no-progress", *(["shallow"] if depth or cut_at else [])]
     asked = " ".join([one for one in can if one in refs.capabilities] + [_AGENT])
     if depth and "shallow" not in refs.capabilities:
         raise ToolError(f"{remote.shown} gives whole histories only; leave depth out")
     body = b""
     for number, want in enumerate(dict.fromkeys(wants)):
         body += _line(f"want {want}{' ' + asked if number == 0 else ''}\n")
+    if "shallow" in refs.capabilities:
+        body += b"".join(_line(f"shallow {sha}\n") for sha in cut_at)
     body += _line(f"deepen {depth}\n") if depth else b""
     body += _FLUSH
     for have in haves[:MOST_HAVES]:
