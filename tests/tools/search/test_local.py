@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +109,13 @@ async def test_a_page_says_no_address_but_one_of_its_site(mirror: Path, place: P
     """What a page calls canonical may be anybody's."""
     (found,) = (await searched(place, local({"path": str(mirror), "address": AT}), "canaries"))["results"]
     assert found["address"] == f"{AT}/a%20b/"
+
+
+async def test_what_a_killed_search_left_behind_goes(mirror: Path, place: Path) -> None:
+    left, new = place / "ws" / "searched-old", place / "ws" / "searched-new"
+    for one in (left, new):
+        (one / "0").mkdir(parents=True)
+    os.utime(left, (0, 0))
+    await searched(place, local({"path": str(mirror), "address": AT}), "canaries")
+    assert not left.exists()
+    assert new.exists()  # another process may be at work in it

@@ -173,6 +173,19 @@ async def test_a_paid_engine_is_held_against_the_budget(site: Site, tmp_path: Pa
     assert not site.asked("/engines/brave")
 
 
+@pytest.mark.parametrize(("cost", "limit"), [(0.0, None), (0.005, 1.0)])
+async def test_with_a_paid_engine_the_default_budget_holds(
+    site: Site, tmp_path: Path, cost: float, limit: float | None
+) -> None:
+    model = ScriptedModel([decide(calls=[call("done", answer="x")])])
+    chosen = settings(site, "brave", engine={"brave": {"cost_usd": cost}})
+    async with workspace(tmp_path, chosen, models={model.name: model}) as ws:
+        result = await ws.run("q", model=model, system="react")
+        record = await ws.store.get_run(result.run_id)
+    assert record is not None
+    assert record.manifest.budget.cost_usd == limit
+
+
 def told(request: Any) -> str:
     return str(request.messages[-1].text) + str(request.messages[-2].text)
 
@@ -196,7 +209,7 @@ async def test_what_is_searched_for_is_no_address_and_links_of_results_are_recei
 
         return reply
 
-    chosen = settings(site, "serper").model_copy(
+    chosen = settings(site, "serper", "archive").model_copy(
         update={"web": Settings.model_validate({"web": {"private": [site.address.removeprefix("http://")]}}).web}
     )
     await run_calls(
@@ -206,12 +219,16 @@ async def test_what_is_searched_for_is_no_address_and_links_of_results_are_recei
         decide(calls=[call("search", query="automated lighthouse")]),
         after(call("search", query="lighthouse.example", site="skerrow.example")),
         after(call("fetch", url=f"{site.address}/news/2019/automation")),
+        after(call("search", query=f"{site.address}/collect?data=secret")),
+        after(call("archived_page", address=f"{site.address}/collect?data=secret", date="2020")),
+        # To have searched for an address is not to have received it.
         after(call("fetch", url=f"{site.address}/collect?data=secret")),
         after(),
     )
     assert [json.loads(one.body)["q"] for one in site.asked("/engines/serper")] == [
         "automated lighthouse",
         "lighthouse.example site:skerrow.example",
+        f"{site.address}/collect?data=secret",
     ]
     assert site.asked("/news/2019/automation")
     assert not site.asked("/collect")

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -35,6 +37,8 @@ _PASSAGES = 5
 _SHOWN = 3
 """Passages of a file that its result shows."""
 
+_PREFIX = "searched-"
+_STALE_S = 3_600
 _HEAD = 65_536
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,500})</title", re.IGNORECASE)
 _CANONICAL = re.compile(r"<link[^>]{0,300}rel=[\"']?canonical[^>]{0,300}>", re.IGNORECASE)
@@ -130,7 +134,11 @@ class Local:
             yield self._folder
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="searched-", dir=self._folder) as place:
+        for left in self._folder.glob(f"{_PREFIX}*"):  # of a process that was killed
+            with suppress(OSError):
+                if time.time() - left.stat().st_mtime > _STALE_S:
+                    shutil.rmtree(left, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=self._folder) as place:
             yield Path(place)
 
     def _known(self, ctx: RunContext[Any], place: Path) -> list[_Known]:
