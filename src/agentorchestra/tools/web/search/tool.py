@@ -14,12 +14,15 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, TypeAdapter
 
+from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import ToolError
+from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.arguments import INSIDE
 from agentorchestra.tea.handlers import effect_for
-from agentorchestra.tea.tool import EffectName, Tool, ToolResult, tool
+from agentorchestra.tea.tool import EffectName, Tool, ToolResult, tool, tool_from_schema
+from agentorchestra.tea.tool import Traits as ToolTraits
 from agentorchestra.tea.transformations.base import Carried
 from agentorchestra.tools.web.search.archive import Archive
 from agentorchestra.tools.web.search.choose import by_model, by_rules, language_of, named
@@ -244,36 +247,41 @@ def _shown(
 # -- what is behind it -------------------------------------------------------------------------------------------------
 
 
+_TEXT: dict[str, JsonValue] = {"type": ["string", "null"], "format": INSIDE}
+_ASKED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "format": INSIDE},
+        "limit": {"type": "integer"},
+        **dict.fromkeys(("since", "until", "language", "region", "site"), _TEXT),
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+
+
 def _engine_tool(engine: SearchEngine, timeout_s: float) -> Tool[..., Any]:
     """An engine as a tool: with its own limit of time, cost and tags."""
     traits = engine.traits
-    effect: tuple[EffectName, ...] = ("read", "network") if traits.network else ("read",)
 
-    async def ask(
-        ctx: RunContext[Any],
-        query: _Sought,
-        limit: int = 10,
-        since: _Sought | None = None,
-        until: _Sought | None = None,
-        language: _Sought | None = None,
-        region: _Sought | None = None,
-        site: _Sought | None = None,
-    ) -> ToolResult:
-        """Ask one search engine."""
-        wanted = query_of(
-            query, limit=limit, since=since, until=until, language=language, region=region, site=site, now=ctx.now
-        )
+    async def ask(ctx: RunContext[Any], query: str, limit: int = 10, **more: Any) -> ToolResult:
+        wanted = query_of(query, limit=limit, now=ctx.now, **more)
         found = _listed(await engine.search(replace(wanted, language=language_of(wanted)), ctx))
         return ToolResult(content=[one.model_dump(mode="json", exclude_none=True) for one in found[:MOST_RESULTS]])
 
-    return tool(
+    name = f"search_{engine.name}"
+    about = f"Search with {engine.name}: {traits.about or 'an engine of this workspace'}."
+    effect: tuple[EffectName, ...] = ("read", "network") if traits.network else ("read",)
+    # One schema for all of them: reading the signature again for each would take a workspace's opening twice as long.
+    return tool_from_schema(
+        ask,
+        ToolSchema(name=name, description=about, parameters=_ASKED),
         effect="composite" if traits.composite else effect,
-        name=f"search_{engine.name}",
-        description=f"Search with {engine.name}: {traits.about or 'an engine of this workspace'}.",
-        timeout_s=traits.timeout_s or timeout_s,
-        max_cost_usd=traits.cost_usd,
-        cut=False,
-    )(ask)
+        takes_context=True,
+        source=f"{type(engine).__module__}.{type(engine).__qualname__}",
+        traits=ToolTraits(timeout_s=traits.timeout_s or timeout_s, max_cost_usd=traits.cost_usd, cut=False),
+        trust=Trust.SYSTEM,
+    )
 
 
 def _listed(found: Any) -> list[SearchResult]:
