@@ -10,28 +10,19 @@ It is no copy of GitHub: names, permissions and what is refused follow its docum
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from agentorchestra.testing.repositories import CLEAN, Body, Refused, Repository, run
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-Body = dict[str, Any]
-_CLEAN = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_AUTHOR_NAME": "octocat",
-    "GIT_AUTHOR_EMAIL": "octocat@localhost",
-    "GIT_COMMITTER_NAME": "octocat",
-    "GIT_COMMITTER_EMAIL": "octocat@localhost",
-}
 _WHEN = "2026-01-02T03:04:05Z"
 
 
@@ -48,38 +39,6 @@ class Asked(NamedTuple):
     path: str
     token: bool
     body: Any = None
-
-
-class Refused(Exception):
-    """An answer of GitHub that is none of success."""
-
-    def __init__(self, status: int, message: str, *errors: Body) -> None:
-        super().__init__(message)
-        self.status, self.message, self.errors = status, message, list(errors)
-
-
-@dataclass
-class Repository:
-    """A repository; its commits lie in `folder`, a bare repository."""
-
-    full_name: str
-    folder: Path
-    private: bool
-    description: str = ""
-    issues: list[Body] = field(default_factory=list)  # pull requests among them, as GitHub numbers them
-    comments: dict[int, list[Body]] = field(default_factory=dict)
-    releases: list[Body] = field(default_factory=list)
-
-    def issue(self, number: str) -> Body:
-        """An issue or pull request.
-
-        Raises:
-            Refused: there is none.
-        """
-        found = [one for one in self.issues if str(one["number"]) == number]
-        if not found:
-            raise Refused(404, "Not Found")
-        return found[0]
 
 
 class LoopbackGitHub:
@@ -156,7 +115,7 @@ class LoopbackGitHub:
             return web.Response(status=404, text="Repository not found.")
         environ = {
             "PATH": os.environ.get("PATH", os.defpath),
-            **_CLEAN,
+            **CLEAN,
             "GIT_PROJECT_ROOT": str(self._folder),
             "GIT_HTTP_EXPORT_ALL": "1",
             "PATH_INFO": "/" + str(repository.folder.relative_to(self._folder)) + "/" + request.match_info["path"],
@@ -166,7 +125,7 @@ class LoopbackGitHub:
             "HTTP_CONTENT_ENCODING": request.headers.get("Content-Encoding", ""),
             "REMOTE_USER": self.login,
         }
-        out = await _run(["git", "http-backend"], await request.read(), environ)
+        out = await run(["git", "http-backend"], await request.read(), environ)
         head, _, body = out.partition(b"\r\n\r\n")
         headers = dict(line.split(": ", 1) for line in head.decode("latin-1").split("\r\n") if ": " in line)
         status = int(headers.pop("Status", "200").split()[0])
@@ -260,11 +219,11 @@ class LoopbackGitHub:
             raise Refused(422, "Repository creation failed.", named)
         folder = self._folder / f"{full_name}.git"
         folder.mkdir(parents=True)
-        await self._git(folder, "init", "--bare", "--quiet", "--initial-branch=main")
         made = Repository(full_name, folder, private, str((body or {}).get("description") or ""))
+        await made.git("init", "--bare", "--quiet", "--initial-branch=main")
         self.repositories[full_name] = made
         if (body or {}).get("auto_init"):
-            await self._commit(made, "main", "README.md", f"# {full_name}\n".encode(), "Initial commit")
+            await made.commit("main", "README.md", f"# {full_name}\n".encode(), "Initial commit")
         return made
 
     async def _one(self, repository: Repository, method: str, rest: Any, body: Body, query: Body) -> tuple[int, Any]:
@@ -273,7 +232,7 @@ class LoopbackGitHub:
     async def _shown(self, repository: Repository) -> Body:
         name = repository.full_name
         size = sum(one.stat().st_size for one in repository.folder.rglob("*") if one.is_file()) // 1024
-        names = (await self._git(repository.folder, "ls-tree", "-r", "--name-only", "main", check=False)).split("\n")
+        names = (await repository.git("ls-tree", "-r", "--name-only", "main", check=False)).split("\n")
         language = "JavaScript" if any(one.endswith(".js") for one in names) else None
         return {
             "full_name": name,
@@ -294,25 +253,25 @@ class LoopbackGitHub:
         path = "/".join(rest)
         if method == "PUT":
             branch = body.get("branch") or "main"
-            known = await self._git(repository.folder, "rev-parse", f"{branch}:{path}", check=False)
+            known = await repository.git("rev-parse", f"{branch}:{path}", check=False)
             if known and not body.get("sha"):
                 raise Refused(422, 'Invalid request.\n\n"sha" wasn\'t supplied.')
             if known and body["sha"] != known:
                 raise Refused(409, f"{path} does not match {body['sha']}")
             data = base64.b64decode(body["content"])
-            commit = await self._commit(repository, branch, path, data, body["message"])
-            sha = await self._git(repository.folder, "rev-parse", f"{commit}:{path}")
+            commit = await repository.commit(branch, path, data, body["message"])
+            sha = await repository.git("rev-parse", f"{commit}:{path}")
             return 200 if known else 201, {"content": {"path": path, "sha": sha}, "commit": {"sha": commit}}
         ref = query.get("ref") or "main"
-        kind = await self._git(repository.folder, "cat-file", "-t", f"{ref}:{path}", check=False)
+        kind = await repository.git("cat-file", "-t", f"{ref}:{path}", check=False)
         if kind == "blob":
-            sha = await self._git(repository.folder, "rev-parse", f"{ref}:{path}")
-            data = await _run(["git", "-C", str(repository.folder), "cat-file", "blob", sha], b"", None)
+            sha = await repository.git("rev-parse", f"{ref}:{path}")
+            data = await run(["git", "-C", str(repository.folder), "cat-file", "blob", sha], b"", None)
             shown = {"type": "file", "path": path, "sha": sha, "size": len(data), "encoding": "base64"}
             return 200, {**shown, "content": base64.encodebytes(data).decode("ascii")}
         if kind != "tree":
             raise Refused(404, "Not Found")
-        listed = await self._git(repository.folder, "ls-tree", "-l", f"{ref}:{path}")
+        listed = await repository.git("ls-tree", "-l", f"{ref}:{path}")
         entries = [line.partition("\t") for line in listed.splitlines()]
         return 200, [
             {
@@ -328,13 +287,13 @@ class LoopbackGitHub:
         self, repository: Repository, method: str, rest: tuple[str, ...], body: Body, query: Body
     ) -> tuple[int, Any]:
         name = "/".join(("refs", *rest[1:])) if method == "GET" else str(body.get("ref", ""))
-        known = await self._git(repository.folder, "rev-parse", "--verify", "--quiet", name, check=False)
+        known = await repository.git("rev-parse", "--verify", "--quiet", name, check=False)
         if method == "GET" and not known:
             raise Refused(404, "Not Found")
         if method == "POST":
             if known:
                 raise Refused(422, "Reference already exists")
-            await self._git(repository.folder, "update-ref", name, str(body["sha"]))
+            await repository.git("update-ref", name, str(body["sha"]))
             known = str(body["sha"])
         return 200 if method == "GET" else 201, {"ref": name, "object": {"sha": known, "type": "commit"}}
 
@@ -385,15 +344,12 @@ class LoopbackGitHub:
             return 200, [one for one in pulls if wanted in ("all", one["state"])]
         if not rest:
             head, base = str(body["head"]).rpartition(":")[2], str(body["base"])
-            tips = [
-                await self._git(repository.folder, "rev-parse", "-q", "--verify", one, check=False)
-                for one in (head, base)
-            ]
+            tips = [await repository.git("rev-parse", "-q", "--verify", one, check=False) for one in (head, base)]
             for tip, where in zip(tips, ("head", "base"), strict=True):
                 if not tip:
                     named = {"resource": "PullRequest", "field": where, "code": "invalid"}
                     raise Refused(422, "Validation Failed", named)
-            if not await self._git(repository.folder, "rev-list", f"{base}..{head}"):
+            if not await repository.git("rev-list", f"{base}..{head}"):
                 named = {
                     "resource": "PullRequest",
                     "code": "custom",
@@ -408,7 +364,7 @@ class LoopbackGitHub:
         pull = repository.issue(rest[0])
         head, base = pull["head"]["ref"], pull["base"]["ref"]
         if rest[1:] == ("files",):
-            listed = await self._git(repository.folder, "diff", "--numstat", f"{base}...{head}")
+            listed = await repository.git("diff", "--numstat", f"{base}...{head}")
             rows = [line.split("\t") for line in listed.splitlines()]
             return 200, [
                 {"filename": name, "status": "modified", "additions": int(plus), "deletions": int(minus)}
@@ -420,7 +376,7 @@ class LoopbackGitHub:
         return 200, {**pull, "mergeable": mergeable}
 
     async def _merged(self, repository: Repository, pull: Body, head: str, base: str, sha: str) -> Body:
-        tip = await self._git(repository.folder, "rev-parse", head)
+        tip = await repository.git("rev-parse", head)
         if pull["state"] != "open":
             raise Refused(405, "Pull Request is not mergeable")
         if sha and sha != tip:
@@ -429,15 +385,15 @@ class LoopbackGitHub:
         if tree is None:
             raise Refused(405, "Pull Request is not mergeable")
         words = f"Merge pull request #{pull['number']}"
-        commit = await self._git(repository.folder, "commit-tree", tree, "-p", base, "-p", head, "-m", words)
-        await self._git(repository.folder, "update-ref", f"refs/heads/{base}", commit)
+        commit = await repository.git("commit-tree", tree, "-p", base, "-p", head, "-m", words)
+        await repository.git("update-ref", f"refs/heads/{base}", commit)
         pull |= {"state": "closed", "merged": True}
         return {"sha": commit, "merged": True, "message": "Pull Request successfully merged"}
 
     async def _tree(self, repository: Repository, head: str, base: str) -> str | None:
         """The tree of a merge, None where there are conflicts."""
         try:
-            return (await self._git(repository.folder, "merge-tree", "--write-tree", base, head)).splitlines()[0]
+            return (await repository.git("merge-tree", "--write-tree", base, head)).splitlines()[0]
         except Refused:
             return None
 
@@ -451,7 +407,7 @@ class LoopbackGitHub:
                     422, "Validation Failed", {"resource": "Release", "code": "already_exists", "field": "tag_name"}
                 )
             target = body.get("target_commitish") or "main"
-            await self._git(repository.folder, "update-ref", f"refs/tags/{tag}", target)
+            await repository.git("update-ref", f"refs/tags/{tag}", target)
             made = {"id": len(repository.releases) + 1, "html_url": f"{self.url}/{repository.full_name}/releases/{tag}"}
             made |= {key: body.get(key) for key in ("tag_name", "name", "body", "draft", "prerelease")}
             repository.releases.insert(0, {**made, "published_at": _WHEN})
@@ -462,48 +418,6 @@ class LoopbackGitHub:
                 raise Refused(404, "Not Found")
             return 200, found[0]
         return 200, repository.releases
-
-    # -- the bare repositories ---------------------------------------------------------------------------------------
-
-    async def _commit(self, repository: Repository, branch: str, path: str, data: bytes, message: str) -> str:
-        folder = repository.folder
-        index = {"GIT_INDEX_FILE": str(folder / "index.tmp")}
-        tip = await self._git(folder, "rev-parse", "-q", "--verify", f"refs/heads/{branch}", check=False)
-        if tip:
-            await self._git(folder, "read-tree", tip, environ=index)
-        blob = (await _run(["git", "-C", str(folder), "hash-object", "-w", "--stdin"], data, None)).decode().strip()
-        await self._git(folder, "update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", environ=index)
-        tree = await self._git(folder, "write-tree", environ=index)
-        (folder / "index.tmp").unlink()
-        parent = ["-p", tip] if tip else []
-        commit = await self._git(folder, "commit-tree", tree, *parent, "-m", message)
-        await self._git(folder, "update-ref", f"refs/heads/{branch}", commit)
-        return commit
-
-    async def _git(
-        self, folder: Path, *words: str, check: bool = True, environ: Mapping[str, str] | None = None
-    ) -> str:
-        try:
-            out = await _run(["git", "-C", str(folder), *words], b"", {**os.environ, **_CLEAN, **(environ or {})})
-        except Refused:
-            if check:
-                raise
-            return ""
-        return out.decode("utf-8", "replace").strip()
-
-
-async def _run(command: list[str], data: bytes, environ: Mapping[str, str] | None) -> bytes:
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=dict(environ) if environ is not None else {**os.environ, **_CLEAN},
-    )
-    out, said = await process.communicate(data)
-    if process.returncode != 0:
-        raise Refused(500, said.decode("utf-8", "replace").strip() or f"{command[0]} failed")
-    return out
 
 
 __all__ = ["Asked", "LoopbackGitHub", "Refused", "Repository"]
