@@ -12,7 +12,7 @@ from agentorchestra.core.settings import SandboxSettings
 from agentorchestra.runtime.sandbox import HostCall, Program, Ran, SandboxLimits
 from agentorchestra.runtime.sandbox.base import MIB
 from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
-from agentorchestra.runtime.sandbox.choose import AnySandbox, limits_for, sandbox_for
+from agentorchestra.runtime.sandbox.choose import AnySandbox, limits_for, sandbox_for, shell_in
 from agentorchestra.runtime.sandbox.docker import Docker
 from agentorchestra.runtime.sandbox.libraries import library_paths
 from agentorchestra.runtime.sandbox.local import UnsafeLocal
@@ -99,6 +99,18 @@ async def test_where_none_works_nothing_runs() -> None:
     said = "there is no sandbox here: the first is not installed; or the second does not answer"
     with pytest.raises(SandboxUnavailableError, match=said):
         await chosen.run(Program("bash", "echo"), SandboxLimits())
+
+
+async def test_shells_of_the_one_that_is_used(tmp_path: Path) -> None:
+    chosen = AnySandbox((Missing("the first is not installed"), UnsafeLocal()))
+    shell = await chosen.shell(tmp_path)
+    assert (await shell.run("echo here; pwd")).stdout == f"here\n{tmp_path}\n"
+    await shell.close()
+    with pytest.raises(SandboxUnavailableError, match="there is no sandbox here: the first is not installed"):
+        await AnySandbox((Missing("the first is not installed"),)).shell(tmp_path)
+    said = "the sandbox 'missing' has no shells; set sandbox.backend to bubblewrap or docker"
+    with pytest.raises(SandboxUnavailableError, match=said):
+        await shell_in(Missing(""), tmp_path)
 
 
 def test_limits() -> None:

@@ -16,7 +16,8 @@ from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits, ShellSandbox, ShellState, shelldrive
 from agentorchestra.runtime.sandbox.base import MIB
 from agentorchestra.runtime.sandbox.docker import LABEL, Docker, remove_orphans
-from agentorchestra.runtime.sandbox.shelldrive import DrivenShell, Inside, Launch
+from agentorchestra.runtime.sandbox.shelldrive import DrivenShell
+from agentorchestra.runtime.sandbox.shellparts import Inside, Launch
 from tests.sandbox.test_lifecycle import PROJECT, Seen, nothing_left, temporary
 
 __all__ = ["temporary"]  # the fixture

@@ -30,12 +30,16 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentorchestra.runtime.sandbox._jobs import Jobs, Log
+    from agentorchestra.runtime.sandbox._commands import Command
+    from agentorchestra.runtime.sandbox._jobs import Jobs
     from agentorchestra.runtime.sandbox._keeping import Kept, restoring
+    from agentorchestra.runtime.sandbox._processes import below, catches_interrupts
     from agentorchestra.runtime.sandbox._supervisor import CHUNK, HERE, Lines, encoded, limited, say
 else:  # inside there is nothing but the files beside this one
-    from _jobs import Jobs, Log
+    from _commands import Command
+    from _jobs import Jobs
     from _keeping import Kept, restoring
+    from _processes import below, catches_interrupts
     from _supervisor import CHUNK, HERE, Lines, encoded, limited, say
 
 CONTROL = 199
@@ -48,24 +52,6 @@ SETTLE_S = 5.0
 """How long a new shell may take to be ready."""
 AGAIN_S = 0.2
 PRCTL_SUBREAPER, PRCTL_DUMPABLE = 36, 4
-
-
-class Command:
-    """One command, or what it left running."""
-
-    def __init__(self, number: int, text: str, seconds: float, together: bool) -> None:
-        self.number, self.text, self.together = number, text, together
-        self.deadline = time.monotonic() + seconds
-        self.log = Log()
-        self.ending = ""
-        self.began_to_end = 0.0
-        self.interrupted: set[int] = set()
-        self.next_interrupt = 0.0
-        self.twice = False
-        self.readers: dict[int, int] = {}
-        self.own_writers: list[int] = []
-        self.status: int | None = None
-        self.paths: list[str] = []
 
 
 class Keeper:
@@ -422,34 +408,6 @@ class Keeper:
             time.sleep(0.01)
         shutil.rmtree(self.place, ignore_errors=True)
         os._exit(0)
-
-
-def catches_interrupts(pid: int) -> bool:
-    """Whether a process does something of its own when it is interrupted."""
-    with (
-        contextlib.suppress(OSError, ValueError),
-        open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as said,
-    ):
-        for line in said:
-            if line.startswith("SigCgt:"):
-                return bool(int(line.split()[1], 16) & 1 << signal.SIGINT - 1)
-    return True
-
-
-def below(pid: int) -> list[int]:
-    """All processes below one."""
-    parents: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as source:
-                parent = int(source.read().rpartition(b")")[2].split()[1])
-                parents.setdefault(parent, []).append(int(name))
-    found, todo = [], [pid]
-    while todo:
-        children = parents.get(todo.pop(), [])
-        found += children
-        todo += children
-    return found
 
 
 def main() -> None:

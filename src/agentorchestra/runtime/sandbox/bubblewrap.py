@@ -25,7 +25,8 @@ from agentorchestra.runtime.sandbox.ground import FIRST_USER, mount_point, new_u
 from agentorchestra.runtime.sandbox.libraries import DEFAULT_LIBRARIES, library_paths
 from agentorchestra.runtime.sandbox.seccomp import filter_for
 from agentorchestra.runtime.sandbox.shell import Shell, ShellState
-from agentorchestra.runtime.sandbox.shelldrive import SHELL_FILES, DrivenShell, Inside, Launch, clean_environment
+from agentorchestra.runtime.sandbox.shelldrive import DrivenShell
+from agentorchestra.runtime.sandbox.shellparts import SHELL_FILES, Inside, Launch, clean_environment
 
 HERE = Path(__file__).parent
 OURS = "/opt/agentorchestra"

@@ -24,7 +24,8 @@ from agentorchestra.runtime.sandbox.ground import INPUTS as GIVEN
 from agentorchestra.runtime.sandbox.ground import mount_point, own
 from agentorchestra.runtime.sandbox.libraries import DEFAULT_LIBRARIES
 from agentorchestra.runtime.sandbox.shell import Shell, ShellState
-from agentorchestra.runtime.sandbox.shelldrive import SHELL_FILES, DrivenShell, Inside, Launch, clean_environment
+from agentorchestra.runtime.sandbox.shelldrive import DrivenShell
+from agentorchestra.runtime.sandbox.shellparts import SHELL_FILES, Inside, Launch, clean_environment
 
 HERE = Path(__file__).parent
 DEFAULT_IMAGE = "agentorchestra-sandbox"

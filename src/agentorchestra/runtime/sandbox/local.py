@@ -15,7 +15,8 @@ from agentorchestra.runtime.sandbox.base import HostCall, Program, Ran, SandboxL
 from agentorchestra.runtime.sandbox.drive import Driver, Place
 from agentorchestra.runtime.sandbox.ground import INPUTS, mount_point
 from agentorchestra.runtime.sandbox.shell import Shell, ShellState
-from agentorchestra.runtime.sandbox.shelldrive import DrivenShell, Inside, Launch
+from agentorchestra.runtime.sandbox.shelldrive import DrivenShell
+from agentorchestra.runtime.sandbox.shellparts import Inside, Launch
 
 HERE = Path(__file__).parent
 _MARK = "AGENTORCHESTRA_SHELL"

@@ -10,18 +10,16 @@ import asyncio
 import codecs
 import contextlib
 import json
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.runtime.sandbox.base import SandboxLimits
-from agentorchestra.runtime.sandbox.ground import give, use_of
+from agentorchestra.runtime.sandbox.ground import give
 from agentorchestra.runtime.sandbox.pipes import (
     Broken,
-    OnKill,
     Output,
     decoded,
     ended,
@@ -31,20 +29,13 @@ from agentorchestra.runtime.sandbox.pipes import (
     started,
 )
 from agentorchestra.runtime.sandbox.shell import Job, OnOutput, ShellEnding, ShellRan, ShellState
-from agentorchestra.runtime.sandbox.watch import Watch
-
-SHELL_FILES = ("_shell.py", "_jobs.py", "_keeping.py", "_supervisor.py", "_after.sh")
-"""What has to be there inside."""
+from agentorchestra.runtime.sandbox.shellparts import Inside, Launch, Lost, job_of, problem_of, watched
 
 _START_S = 30.0
 _GRACE_S = 8.0
 """How long the other end may take beyond a command's time, to interrupt, kill and start again."""
 _ANSWER_S = 10.0
 _CANCEL_S = 3.0
-_LOOK_S, _IDLE_LOOK_S = 0.05, 0.5
-_CROWDED_S = 3.0
-"""How long the sandbox may be full of processes."""
-_LONGEST_COMMAND = 1 << 20
 _STDERR_BYTES = 4_000
 _MOST_JOBS = 1_000_000
 _UNASKED = 1_000
@@ -54,54 +45,6 @@ _ENDINGS: dict[str, ShellEnding] = {
     "time": "time",
     "flood": "flood",
 }
-
-
-@dataclass(frozen=True)
-class Launch:
-    """How a sandbox with a shell is started.
-
-    Attributes:
-        command: starts `_shell.py` in the sandbox.
-        env: of the command.
-        pass_fds: descriptors that it needs.
-        on_kill: awaited when it was killed.
-        done: called when it is over.
-    """
-
-    command: Sequence[str]
-    env: dict[str, str]
-    pass_fds: Sequence[int] = ()
-    on_kill: OnKill | None = None
-    done: Callable[[], None] = lambda: None
-
-
-@dataclass(frozen=True)
-class Inside:
-    """What a shell finds inside.
-
-    Attributes:
-        root: the working folder's name there.
-        temporary: a folder for what the shell needs.
-        own_user: whether the number of processes can be limited for it alone.
-        watched: temporary file systems that are looked at from here; None where processes cannot be.
-        user: whose the folder's files have to be, None for ours.
-    """
-
-    root: str
-    temporary: str = "/tmp"
-    own_user: bool = True
-    watched: tuple[str, ...] | None = ("tmp", "dev/shm")
-    user: int | None = None
-
-
-class _Lost(Exception):
-    """The sandbox is gone."""
-
-    def __init__(self, ending: ShellEnding, detail: str) -> None:
-        super().__init__(detail)
-        self.ending: ShellEnding = ending
-        self.detail = detail
-        self.told = False
 
 
 @dataclass
@@ -149,8 +92,8 @@ class DrivenShell:
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._running: _Running | None = None
         self._last = 0
-        self._lost: _Lost | None = None
-        self._news: _Lost | None = None
+        self._lost: Lost | None = None
+        self._news: Lost | None = None
         self._had_jobs = False
         self._stderr = b""
         self._unasked = 0
@@ -180,7 +123,7 @@ class DrivenShell:
     ) -> ShellRan:
         """Run a command and wait for its end."""
         seconds = self._limits.seconds if timeout_s is None else timeout_s
-        problem = _problem_of(command)
+        problem = problem_of(command)
         if problem:
             raise ToolError(problem)
         async with self._one_command:
@@ -196,7 +139,7 @@ class DrivenShell:
             try:
                 running.answer = await self._asked(asked)
                 return self._ran(running, await self._answered(running.answer, seconds + _GRACE_S))
-            except _Lost as lost:
+            except Lost as lost:
                 return self._ran(running, None, lost)
             except asyncio.CancelledError:
                 await asyncio.shield(self._give_up(running))
@@ -207,13 +150,13 @@ class DrivenShell:
     async def _give_up(self, running: _Running) -> None:
         """Nobody waits for the command any more: it is ended, with the sandbox if need be."""
         if running.answer is not None:
-            with contextlib.suppress(_Lost, TimeoutError):
+            with contextlib.suppress(Lost, TimeoutError):
                 await self.interrupt()
                 self._keep(await asyncio.wait_for(running.answer, _CANCEL_S))
                 return
-        await self._down(_Lost("lost", "it was ended"))
+        await self._down(Lost("lost", "it was ended"))
 
-    def _ran(self, running: _Running, reply: dict[str, Any] | None, lost: _Lost | None = None) -> ShellRan:
+    def _ran(self, running: _Running, reply: dict[str, Any] | None, lost: Lost | None = None) -> ShellRan:
         stdout, stderr = running.outputs[1], running.outputs[2]
         ran = ShellRan(stdout=stdout.text(), stderr=stderr.text(), printed=stdout.size + stderr.size)
         if lost is not None:
@@ -253,14 +196,14 @@ class DrivenShell:
     async def interrupt(self) -> None:
         """Interrupt the command that runs."""
         if self._running is not None and self._process is not None:
-            with contextlib.suppress(_Lost):
+            with contextlib.suppress(Lost):
                 await self._send({"kind": "interrupt"})
 
     async def restore(self, state: ShellState) -> None:
         """A new shell with that state; all that ran in the background is ended."""
         async with self._one_command:
             self._state = state
-            await self._down(_Lost("lost", "it was put back to an earlier state"))
+            await self._down(Lost("lost", "it was put back to an earlier state"))
             self._lost = self._news = None
             self._had_jobs = False
 
@@ -268,10 +211,10 @@ class DrivenShell:
 
     async def start(self, command: str) -> Job:
         """Start a command in the background."""
-        problem = _problem_of(command)
+        problem = problem_of(command)
         if problem:
             raise ToolError(problem)
-        job = _job(await self._about_jobs({"kind": "job", "command": command}))
+        job = job_of(await self._about_jobs({"kind": "job", "command": command}))
         self._had_jobs = True
         self._number(job.job)
         return job
@@ -281,17 +224,17 @@ class DrivenShell:
         if self._process is None:
             return ()
         found = (await self._about_jobs({"kind": "jobs"})).get("jobs")
-        return tuple(_job(one) for one in found[:200]) if isinstance(found, list) else ()
+        return tuple(job_of(one) for one in found[:200]) if isinstance(found, list) else ()
 
     async def output(self, job: int) -> Job:
         """A job with what it has printed."""
-        return _job(await self._about_jobs({"kind": "output", "job": job}))
+        return job_of(await self._about_jobs({"kind": "output", "job": job}))
 
     async def stop(self, job: int, number: int = 15, *, force: bool = True) -> Job:
         """Send a job a signal and wait a second for its end."""
         if not 1 <= number <= 64:
             raise ToolError(f"there is no signal {number}; the numbers: 1 to 64")
-        return _job(await self._about_jobs({"kind": "stop", "job": job, "signal": number, "force": force}))
+        return job_of(await self._about_jobs({"kind": "stop", "job": job, "signal": number, "force": force}))
 
     async def _about_jobs(self, message: dict[str, Any]) -> dict[str, Any]:
         async with self._one_start:
@@ -301,7 +244,7 @@ class DrivenShell:
         try:
             self._last += 1
             reply = await self._answered(await self._asked({**message, "id": self._last}), _ANSWER_S)
-        except _Lost as lost:
+        except Lost as lost:
             raise ToolError(f"the sandbox was ended: {lost.detail}; what ran in the background is gone") from None
         if "error" in reply:
             raise ToolError(printable(shown(reply["error"]))[:500])
@@ -345,12 +288,12 @@ class DrivenShell:
             async with asyncio.timeout(_START_S):
                 await self._send(self._beginning())
                 reply = await first
-        except (_Lost, TimeoutError) as exc:
+        except (Lost, TimeoutError) as exc:
             detail = str(exc) or f"it was not ready within {_START_S:g} s"
-            await self._down(_Lost("lost", detail))
+            await self._down(Lost("lost", detail))
             raise SandboxUnavailableError(f"the shell cannot be started: {detail}") from None
         except asyncio.CancelledError:
-            await asyncio.shield(self._down(_Lost("lost", "it was ended")))
+            await asyncio.shield(self._down(Lost("lost", "it was ended")))
             raise
         self._keep(reply)
 
@@ -382,19 +325,19 @@ class DrivenShell:
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(answer)
         except TimeoutError:
-            lost = _Lost("time", "it did not answer any more and was killed")
+            lost = Lost("time", "it did not answer any more and was killed")
             await self._down(lost)
             raise lost from None
 
     async def _send(self, message: dict[str, Any]) -> None:
         if self._process is None or self._process.stdin is None:
-            raise self._lost or _Lost("lost", "it is gone")
+            raise self._lost or Lost("lost", "it is gone")
         try:
             self._process.stdin.write(json.dumps(message).encode() + b"\n")
             await self._process.stdin.drain()
         except (BrokenPipeError, ConnectionResetError):
             await asyncio.sleep(0)
-            raise self._lost or _Lost("lost", "it ended without a word") from None
+            raise self._lost or Lost("lost", "it ended without a word") from None
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
         try:
@@ -405,9 +348,9 @@ class DrivenShell:
                 await asyncio.wait_for(process.wait(), 1)
             words = (self._stderr.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
             detail = f"it ended without a word (status {process.returncode})"
-            self._is_lost(_Lost("lost", detail + (f": {printable(words)[:300]}" if words else "")))
+            self._is_lost(Lost("lost", detail + (f": {printable(words)[:300]}" if words else "")))
         except Broken as exc:
-            self._is_lost(_Lost("lost", str(exc)))
+            self._is_lost(Lost("lost", str(exc)))
 
     def _heard(self, message: dict[str, Any]) -> None:
         kind = message.get("kind")
@@ -450,47 +393,10 @@ class DrivenShell:
             self._stderr = (self._stderr + data)[-_STDERR_BYTES:]
 
     async def _watch(self, pid: int) -> None:
-        """Looks at processes and files until something is over its limit."""
-        loop = asyncio.get_running_loop()
-        watch = Watch(pid, self._limits, self._inside.watched) if self._inside.watched is not None else None
-        crowded: float | None = None
-        look_again, before, busy = 0.0, (0, 0), False
-        while True:
-            await asyncio.sleep(_LOOK_S if self._running is not None else _IDLE_LOOK_S)
-            if watch is not None:
-                ending = watch.look()
-                if ending is not None:
-                    self._is_lost(_Lost(ending, watch.detail))
-                    return
-                now = loop.time()
-                crowded = (crowded or now) if watch.processes >= self._limits.processes else None
-                if crowded is not None and now - crowded > _CROWDED_S:
-                    self._is_lost(_Lost("processes", f"it kept more than {self._limits.processes} processes running"))
-                    return
-            began = loop.time()
-            if (self._running is not None) != busy:
-                busy = self._running is not None
-                look_again = 0.0 if busy else began
-            if began >= look_again:
-                first = busy and look_again == 0.0
-                use = await asyncio.to_thread(use_of, self._folder, self._limits.files)
-                detail = self._too_much(use)
-                # What was too much before a command may be removed by it.
-                if detail and not (first or (use[0] <= before[0] and use[1] <= before[1])):
-                    self._is_lost(_Lost("files", detail))
-                    return
-                before = use
-                look_again = loop.time() + max(0.5, 20 * (loop.time() - began))
+        temporary = self._inside.watched
+        self._is_lost(await watched(pid, self._folder, self._limits, temporary, lambda: self._running is not None))
 
-    def _too_much(self, use: tuple[int, int]) -> str:
-        size, entries = use
-        if entries > self._limits.files:
-            return f"the folder has more than {self._limits.files:,} files and folders"
-        if size > self._limits.work_bytes:
-            return f"the folder has {size >> 20:,} MiB; at most {self._limits.work_bytes >> 20:,} are allowed"
-        return ""
-
-    def _is_lost(self, lost: _Lost) -> None:
+    def _is_lost(self, lost: Lost) -> None:
         """Whoever waits hears it; the process is ended before the next start, or now if it still runs."""
         self._lost = self._lost or lost
         for one in self._waiting.values():
@@ -501,7 +407,7 @@ class DrivenShell:
         if self._process is not None and self._process.returncode is None:
             self._ending = asyncio.create_task(self._down(self._lost))
 
-    async def _down(self, lost: _Lost) -> None:
+    async def _down(self, lost: Lost) -> None:
         """End the process; whoever waits hears why."""
         process, self._process = self._process, None
         live, self._live = self._live, None
@@ -522,50 +428,11 @@ class DrivenShell:
     async def close(self) -> None:
         """End everything."""
         done, self._done = self._done, None
-        await asyncio.shield(self._down(_Lost("lost", "it was closed")))
+        await asyncio.shield(self._down(Lost("lost", "it was closed")))
         if self._ending is not None:
             await asyncio.shield(self._ending)
         if done is not None:
             done()
 
 
-def _problem_of(command: str) -> str:
-    if "\0" in command:
-        return "a command cannot hold a zero character"
-    size = len(command.encode("utf-8", "surrogatepass"))
-    if size > _LONGEST_COMMAND:
-        return (
-            f"the command has {size:,} bytes; at most {_LONGEST_COMMAND:,} are taken: write it to a file and run that"
-        )
-    return ""
-
-
-def _job(message: object) -> Job:
-    if not isinstance(message, dict):
-        raise ToolError("the sandbox said something that is no job")
-    number, pid, code, printed = (message.get(name) for name in ("job", "pid", "exit_code", "size"))
-    said = message.get("is")
-    output = None
-    if "head" in message:
-        with contextlib.suppress(Broken):
-            head, tail = decoded({"data": message["head"]}), decoded({"data": message.get("tail", "")})
-            left = (printed if isinstance(printed, int) else 0) - len(head) - len(tail)
-            note = f"\n[{left:,} bytes left out]\n".encode() if left > 0 else b""
-            output = (head + note + tail).decode("utf-8", "replace")
-    return Job(
-        job=number if isinstance(number, int) else 0,
-        command=printable(" ".join(shown(message.get("command", "")).split()))[:1000],
-        pid=pid if isinstance(pid, int) else 0,
-        state=said if said in ("running", "flood") else "ended",
-        exit_code=code if isinstance(code, int) else None,
-        output=output,
-        printed=printed if isinstance(printed, int) else 0,
-    )
-
-
-def clean_environment() -> dict[str, str]:
-    """Of the command that starts a sandbox."""
-    return {"PATH": os.environ.get("PATH", os.defpath)}
-
-
-__all__ = ["SHELL_FILES", "DrivenShell", "Inside", "Launch", "clean_environment"]
+__all__ = ["DrivenShell"]
