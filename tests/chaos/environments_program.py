@@ -1,8 +1,8 @@
 """A program whose agent works on the folder of its run with files, terminal and git; it dies where it is told to.
 
 KILL_AT names a point of an effect (killing.py). KILL_IN names a function: `MODULE:NAME:COUNT` dies when
-it is called for the COUNT-th time, with `:after` when it has returned. KILL_WHEN names a file of the folder: the process
-dies when it appears.
+it is called for the COUNT-th time, with `:after` when it has returned. KILL_WHEN names a file of the folder: the
+process dies when it appears.
 """
 
 from __future__ import annotations

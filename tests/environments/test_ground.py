@@ -311,3 +311,38 @@ async def test_an_instance_is_not_taken_for_another_environments(store: MemorySt
         return str(wrong.error)
 
     assert "'folder' is the instance of notes, not of 'counter'" in (await one.drive(main)).answer
+
+
+async def test_a_large_folder_is_stored_again_only_where_it_changed(store: MemoryStore, tmp_path: Path) -> None:
+    one = bench(store, tmp_path)
+    await one.create()
+    crash = True
+
+    async def main(root: Session[Any]) -> str:
+        await root.perform(add("a"))
+        if crash:
+            for folder in ("x", "y"):
+                (main_folder(tmp_path) / folder).mkdir()
+                for number in range(30):
+                    (main_folder(tmp_path) / folder / f"{number}.txt").write_text(f"{folder}{number}")
+        await root.perform(add("b"))
+        before = str(root.vars["env:folder"])
+        await root.perform(files("write", path="y/more.txt", content="more"))
+        after = str(root.vars["env:folder"])
+        if crash:
+            raise RuntimeError("the process ends here")
+        kept = [json.loads(await store.get_blob(name)) for name in (before, after)]
+        assert [len(one["entries"]) for one in kept] == [3, 3]  # notes.txt, x, y
+        first, second = (one["parts"] for one in kept)
+        assert len(first) == len(second) == 2 and len({*first} & {*second}) == 1
+        assert (await root.perform(files("delete", path="x/0.txt"))).ok
+        return await shown(root, "y/more.txt")
+
+    await one.drive(main)
+    crash = False
+    for path in main_folder(tmp_path).rglob("*.txt"):
+        path.unlink()
+    assert (await one.drive(main)).answer == "more"
+    found = sorted(path.name for path in (main_folder(tmp_path) / "x").iterdir())
+    assert found == sorted(f"{number}.txt" for number in range(1, 30))
+    assert (main_folder(tmp_path) / "x/7.txt").read_text() == "x7"

@@ -23,9 +23,11 @@ it with `environments/beneath.py`.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -50,6 +52,7 @@ from agentorchestra.environments.manifest import (
     list_folder,
     make_folders,
     make_link,
+    parts_named,
     place_file,
     read_file,
 )
@@ -62,8 +65,8 @@ FOLDER = "folder"
 FILES = "files"
 """Where the task's files are seen below the folder, read only."""
 
-_AT_ONCE = 32
-"""Contents that are kept, or fetched, at the same time."""
+_AT_ONCE, _BYTES_AT_ONCE = 256, 64 << 20
+"""Contents that are kept, or fetched, at the same time; bytes of them together (a larger one is alone)."""
 
 
 @cache
@@ -137,14 +140,22 @@ class FolderGround:
         }
         entries: list[Entry | None] = [*listed.entries]
         unread = [index for index, one in enumerate(listed.entries) if one.kind == "file" and not one.content]
-        for start in range(0, len(unread), _AT_ONCE):
-            part = unread[start : start + _AT_ONCE]
+        for part in _batches(unread, [one.size for one in listed.entries]):
             found = await asyncio.gather(*(self._taken(listed.entries[index], known) for index in part))
             for index, entry in zip(part, found, strict=True):
                 entries[index] = entry
         self._known = known
         kept = {name: values for name, values in self.kept.items() if values}
-        return Manifest(tuple(one for one in entries if one is not None), kept).to_bytes()
+        manifest = Manifest(tuple(one for one in entries if one is not None), kept)
+        inside, parts = manifest.split()
+        names = []
+        for data in parts:
+            name = hashlib.sha256(data).hexdigest()
+            if name not in self._stored:
+                await self._ctx.artifact("folder", data, self.snapshot_type)
+                self._stored.add(name)
+            names.append(name)
+        return manifest.to_bytes(inside, names)
 
     async def _taken(self, entry: Entry, known: dict[str, tuple[Mark, str]]) -> Entry | None:
         """A file's entry with its content in the store; None if it is gone."""
@@ -158,7 +169,7 @@ class FolderGround:
 
     async def restore(self, data: bytes | None) -> None:
         """Put the folder back as a snapshot has it, or empty it; what is as it should be is not written again."""
-        manifest = Manifest() if data is None else Manifest.from_bytes(data)
+        manifest = Manifest() if data is None else await self._manifest(data)
         for one in self.members:
             await one.leave()
         wanted = {one.path: one for one in manifest.entries}
@@ -170,8 +181,8 @@ class FolderGround:
             return [e for e in files if differs(self.folder, e, there.get(e.path), self._known.get(e.path))]
 
         missing = await asyncio.to_thread(changed)
-        for start in range(0, len(missing), _AT_ONCE):
-            await asyncio.gather(*(self._written(one) for one in missing[start : start + _AT_ONCE]))
+        for part in _batches(range(len(missing)), [one.size for one in missing]):
+            await asyncio.gather(*(self._written(missing[index]) for index in part))
 
         def end() -> dict[str, tuple[Mark, str]]:
             for one in manifest.entries:
@@ -188,6 +199,12 @@ class FolderGround:
         for one in self.members:
             await one.restored()
 
+    async def _manifest(self, data: bytes) -> Manifest:
+        parts = [
+            await self._ctx.read_artifact(ArtifactRef(name="folder", sha256=name, size=0)) for name in parts_named(data)
+        ]
+        return Manifest.from_bytes(data, parts)
+
     async def _written(self, entry: Entry) -> None:
         data = await self._ctx.read_artifact(ArtifactRef(name=entry.path, sha256=entry.content, size=entry.size))
 
@@ -202,6 +219,19 @@ class FolderGround:
         """Leave the folder of the world that is the run's; nothing of another one."""
         gone = self.place / "temporary" if self._keep else self.place
         await asyncio.to_thread(shutil.rmtree, gone, ignore_errors=True)
+
+
+def _batches(indices: Iterable[int], sizes: Sequence[int]) -> Iterator[list[int]]:
+    part: list[int] = []
+    size = 0
+    for index in indices:
+        if part and (len(part) >= _AT_ONCE or size + sizes[index] > _BYTES_AT_ONCE):
+            yield part
+            part, size = [], 0
+        part.append(index)
+        size += sizes[index]
+    if part:
+        yield part
 
 
 class FolderEnvironment(ActionEnvironment):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import JsonValue
 
@@ -26,7 +26,11 @@ from agentorchestra.environments.beneath import (
 )
 
 FORMAT = 1
-"""1: entries `[path, kind, mode, mtime_ns, size, sha256 or target of the link]`, and `kept`."""
+"""1: entries `[path, kind, mode, mtime_ns, size, sha256 or target of the link]`, `parts` (blobs with further entries),
+and `kept`."""
+
+_LARGE = 16
+"""A folder with so many entries has a part of its own: it is stored again only when something in it changes."""
 
 _NOBODYS = "something that is neither file nor folder nor link"
 
@@ -86,30 +90,70 @@ class Manifest:
     entries: tuple[Entry, ...] = ()
     kept: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
 
-    def to_bytes(self) -> bytes:
-        """As it is stored; the same for the same folder."""
-        body = {"format": FORMAT, "entries": [list(one) for one in self.entries], "kept": self.kept}
-        return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+    def split(self) -> tuple[list[Entry], list[bytes]]:
+        """The entries that stand in the manifest itself, and those of large folders as bytes of their own."""
+        folders: dict[str, list[Entry]] = {}
+        for one in self.entries:
+            folders.setdefault(one.path.rpartition("/")[0], []).append(one)
+        large = [several for several in folders.values() if len(several) >= _LARGE]
+        inside = [one for several in folders.values() if len(several) < _LARGE for one in several]
+        return inside, [_json([list(one) for one in several]) for several in large]
+
+    def to_bytes(self, inside: Sequence[Entry], parts: Sequence[str]) -> bytes:
+        """As it is stored; the same for the same folder.
+
+        Args:
+            inside: entries that stand in it.
+            parts: the names of the blobs with the others, see `split`.
+        """
+        entries = [list(one) for one in inside]
+        return _json({"format": FORMAT, "entries": entries, "parts": list(parts), "kept": self.kept})
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Manifest:
+    def from_bytes(cls, data: bytes, parts: Sequence[bytes] = ()) -> Manifest:
         """As it was stored.
+
+        Args:
+            data: the manifest.
+            parts: the blobs that it names, see `parts_named`.
 
         Raises:
             ToolError: for bytes that are no manifest of a known format.
         """
         try:
-            body = json.loads(data)
-            version = body["format"]
-            if version != FORMAT:
-                raise ToolError(f"the snapshot of the folder has the format {version}; this version reads {FORMAT}")
-            entries = tuple(Entry(*one) for one in body["entries"])
+            body = _body(data)
+            lines = [*body["entries"], *(line for part in parts for line in json.loads(part))]
+            # A folder stands before what is in it.
+            entries = sorted((Entry(*line) for line in lines), key=lambda one: one.path.split("/"))
             for one in entries:
                 if not parts_of(one.path):
                     raise ValueError("an entry without a path")
-            return cls(entries, dict(body["kept"]))
+            return cls(tuple(entries), dict(body["kept"]))
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             raise ToolError(f"the snapshot of the folder cannot be read: {exc}") from None
+
+
+def parts_named(data: bytes) -> list[str]:
+    """The blobs with further entries that a stored manifest names.
+
+    Raises:
+        ToolError: for bytes that are no manifest of a known format.
+    """
+    try:
+        return [str(one) for one in _body(data)["parts"]]
+    except (ValueError, KeyError, TypeError) as exc:
+        raise ToolError(f"the snapshot of the folder cannot be read: {exc}") from None
+
+
+def _body(data: bytes) -> Any:
+    body = json.loads(data)
+    if body["format"] != FORMAT:
+        raise ToolError(f"the snapshot of the folder has the format {body['format']}; this version reads {FORMAT}")
+    return body
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
 @dataclass
@@ -343,6 +387,7 @@ __all__ = [
     "list_folder",
     "make_folders",
     "make_link",
+    "parts_named",
     "place_file",
     "read_file",
 ]
