@@ -73,6 +73,8 @@ PAGES: dict[str, Page] = {
             'Read about the <a href="/places/lighthouse">lighthouse</a>, the <a href="/places/tide-mill">tide mill</a>'
             ' and the <a href="/data/oysters">oyster count</a>, or in Chinese about '
             '<a href="/zh/lighthouse">灯塔</a>.',
+            'All that happened is in the <a href="/long">whole history</a>; odd words are in the '
+            '<a href="/glossary">glossary</a>.',
         ),
     ),
     "/about": Page(
@@ -241,6 +243,7 @@ PAGES: dict[str, Page] = {
         _p(
             "斯凯罗岛的灯塔建于1888年，高31米。",
             "2019年11月起灯塔实现自动化，最后一位守塔人是阿达·林奎斯特，她守塔二十二年。",
+            '另见<a href="/zh/tide-mill">潮汐磨坊</a>。',
         ),
         date(2019, 12, 5),
         "zh",

@@ -35,7 +35,8 @@ class Site:
     Attributes:
         address: `http://127.0.0.1:PORT`.
         requests: everything that was asked, in order.
-        moods: how an engine misbehaves, by its name: `429`, `html`, `broken`, `huge`, `silent`, `empty`, `500`.
+        moods: how an engine misbehaves, by its name: `429`, `html`, `broken`, `huge`, `silent`, `empty`, `500`, `odd`,
+            `redirect`, `bomb`, `nested`.
         spelling: what a search engine makes of the path of a page, by the engine's name.
         host: what engines put before the paths of the pages they list; this server by default.
     """
@@ -338,6 +339,10 @@ async def misbehave(request: web.Request, how: str) -> web.Response:
         return web.json_response({"organic": "none", "web": 3, "results": [1, None, {"url": 7}], "items": {}})
     if how == "huge":
         return web.Response(body=b'{"organic": ["' + b"x" * (24 << 20) + b'"]}', content_type="application/json")
+    if how == "redirect":
+        raise web.HTTPFound("http://169.254.169.254/latest/meta-data/")
+    if how == "bomb":
+        return await _bomb(request)
     if how == "nested":
         inner = f'<div class="body"><h2>{"x" * 900_000}</h2><a href="http://x.example/">y</a>'
         return web.Response(

@@ -165,7 +165,9 @@ async def test_the_archive_is_asked_for_addresses(site: Site) -> None:
         ("html", "answered HTML that is no list of results"),
         ("broken", "answered broken JSON"),
         ("huge", "answered more than 4 MiB"),
+        ("bomb", "answered more than 4 MiB"),
         ("empty", "answered nothing"),
+        ("redirect", "leads to an address that is not asked (not on the public network, or redirected)"),
     ],
 )
 async def test_what_is_no_answer_is_said(site: Site, mood: str, sentence: str) -> None:
