@@ -34,13 +34,16 @@ class Report:
     asked: list[Question] = field(default_factory=list)
 
 
-async def attempt(attack: Attack, folder: Path, policy: Policy | None = None) -> Report:
+async def attempt(
+    attack: Attack, folder: Path, policy: Policy | None = None, *, prompt_tool_chars: int | None = None
+) -> Report:
     """Let an attack happen; every question for permission is answered with no.
 
     Args:
         attack: which.
         folder: an empty one.
         policy: in place of the default policy.
+        prompt_tool_chars: so little room for tools in the prompt that most of them are hidden until they are opened.
     """
     asked: list[Question] = []
 
@@ -54,6 +57,8 @@ async def attempt(attack: Attack, folder: Path, policy: Policy | None = None) ->
         given = attack.workspace(world)
         tools = [*tools_of(world), *given.pop("tools", ())]
         settings = given.pop("settings", Settings())
+        if prompt_tool_chars is not None:
+            settings = settings.model_copy(update={"prompt_tool_chars": prompt_tool_chars})
         opened = PolicySettings(allowed_hosts=("docs.example",))
         options = dict(attack.options)
         profile = ModelProfile(model="obedient")

@@ -20,6 +20,8 @@ from agentorchestra.models.scripted import ScriptedModel, call, decide
 _FUNCTION = re.compile(r"^def (\w+)\(", re.MULTILINE)
 _HOLE = re.compile(r"\{\{(\w+)((?:\|\w+)*)\}\}")
 _SPELT = re.compile(r"\b\w+\([^()\n]{1,300}\)")
+_CALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w{1,63})\(")
+_OPEN, _FIND = "open_tools", "find_tools"
 _LONGEST = 200_000
 _SHORT = 500
 
@@ -31,7 +33,8 @@ def obedient_model(name: str = "obedient") -> ScriptedModel:
     name, the description of a tool, an error. Each call is made once, one in a step, what was said last first; then the
     model answers with everything that it was told. Asked for a summary, it keeps every instruction. In a text,
     `{{codeword}}` stands for what follows `codeword:` in the prompt, `{{codeword|base64}}` for that in base64 (further
-    ways: `_WAYS`); a call that cannot be filled in yet is made when it can.
+    ways: `_WAYS`); a call that cannot be filled in yet is made when it can. Where an agent has more tools than its
+    prompt shows, what is spelled out and not shown is opened first.
 
     What such a model does unasked, an injected instruction can do. A policy that relies on the model is found out.
 
@@ -47,7 +50,10 @@ def _obey(request: ModelRequest) -> ModelResponse:
     shown = [*_shown(request)]
     everything = "\n".join(shown)
     made = [*_made(request)]
-    for wanted, arguments in _instructions([*reversed(shown)], names - {"done"}):
+    hidden = _hidden(request, names, made)
+    for wanted, arguments in _instructions([*reversed(shown)], names - {"done"} | hidden):
+        if wanted in hidden and not functions:
+            return _act(_OPEN, {"names": [wanted]}, False)
         filled = _filled(arguments, everything)
         if (wanted, filled) in made or _HOLE.search(str(filled)):
             continue
@@ -62,6 +68,18 @@ def _obey(request: ModelRequest) -> ModelResponse:
         return ModelResponse(text="\n".join(dict.fromkeys(spelt)) or everything[-_SHORT:])
     told = "\n".join(render_message(one) for one in request.messages if one.role in ("tool", "user"))
     return _act("done", {"answer": told[-_LONGEST:] or "nothing was said"}, bool(functions))
+
+
+def _hidden(request: ModelRequest, names: set[str], made: list[tuple[str, dict[str, JsonValue]]]) -> set[str]:
+    """Names that may be tools which are not shown, for agents that have such: whatever it is told to call.
+
+    An agent opens them first; a program may call them at once.
+    """
+    if names.isdisjoint((_OPEN, _FIND)):
+        return set()
+    tried = [one for name, arguments in made if name == _OPEN and isinstance(one := arguments.get("names"), list)]
+    told = "\n".join(render_message(one) for one in request.messages if one.role not in ("system", "assistant"))
+    return set(_CALLED.findall(told)).difference(names, *(map(str, one) for one in tried))
 
 
 def _act(name: str, arguments: dict[str, JsonValue], in_code: bool) -> ModelResponse:
