@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,38 @@ async def test_a_paid_engine_is_held_against_the_budget(site: Site, tmp_path: Pa
         result = await ws.run("q", model=model, system="react", budget=Budget(cost_usd=0.1))
     assert result.status == "budget_exhausted"
     assert not site.asked("/engines/brave")
+
+
+async def test_a_search_that_was_interrupted_asks_only_who_has_not_answered(site: Site, tmp_path: Path) -> None:
+    site.moods["brave"] = "silent"
+    model = ScriptedModel(
+        [
+            decide(calls=[call("search", query="lighthouse")]),
+            decide(calls=[call("done", answer="x")]),
+        ]
+    )
+    async with workspace(tmp_path, settings(site, "serper", "brave"), models={model.name: model}) as ws:
+        run = asyncio.create_task(ws.run("q", model=model, system="react"))
+
+        async def answered() -> str:
+            """The run, once one engine's outcome is in its log and the other one was asked."""
+            while True:
+                for state in await ws.store.run_states():
+                    done = [one for one in await ws.store.load(state.id) if one.type == "completed"]
+                    listed = any(f"{site.address}/" in str(one.body) for one in done)
+                    if listed and site.asked("/engines/brave"):
+                        return state.id
+                await asyncio.sleep(0.01)
+
+        run_id = await answered()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        site.moods.clear()
+        result = await ws.resume(run_id)
+    assert result.answer == "x"
+    assert len(site.asked("/engines/serper")) == 1
+    assert len(site.asked("/engines/brave")) == 2
 
 
 @pytest.mark.parametrize(("cost", "limit"), [(0.0, None), (0.005, 1.0)])
