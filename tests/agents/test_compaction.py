@@ -17,7 +17,7 @@ from agentorchestra.tea.tool import tool
 from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide, http_error, say
 from agentorchestra.workspace import Workspace
 
-WINDOW = 8_000
+WINDOW = 9_500
 REPLY = 600
 STEPS = 300
 PROFILE = ModelProfile(model="scripted", context_window=WINDOW, max_tokens=REPLY)
