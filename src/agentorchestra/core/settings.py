@@ -166,7 +166,8 @@ class GitSettings(BaseModel):
             sent to its host only, over HTTPS or to this machine.
         remotes: how the addresses begin that may be used; none for any that policy lets through.
         local: bare repositories of this machine, or folders with such, that may be used as remotes.
-        timeout_s: of one action.
+        timeout_s: of one command in the sandbox, and of asking a remote what it has.
+        transfer_timeout_s: of one fetch or push.
         max_pack_mib: of what is fetched or pushed at once.
     """
 
@@ -178,6 +179,7 @@ class GitSettings(BaseModel):
     remotes: tuple[str, ...] = ()
     local: tuple[str, ...] = ()
     timeout_s: float = Field(default=60.0, gt=0)
+    transfer_timeout_s: float = Field(default=600.0, gt=0)
     max_pack_mib: int = Field(default=256, ge=1)
 
 
@@ -197,8 +199,9 @@ class WebSettings(BaseModel):
         nameservers: asked in place of the system's, `IP` or `IP:PORT` (extra `reading`).
         ca_file: certificates of authorities that are believed beside the system's.
         robots: whether robots.txt is respected by `fetch`.
-        reader: what `fetch` makes of an HTML page: its main content as Markdown (`text`), that and the pages of the same
-            site that it links to (`crawler`), its source (`raw`), or what a reading service gives for it (`service`).
+        reader: what `fetch` makes of an HTML page: its main content as Markdown (`text`), that and the pages of the
+            same site that it links to (`crawler`), its source (`raw`), or what a reading service gives for it
+            (`service`).
         crawl_pages: that the crawler reads for one address, the first one included.
         crawl_depth: links that it follows one after the other.
         service_url: the service's address, in which `{url}` stands for the page's; the page's address is sent there.

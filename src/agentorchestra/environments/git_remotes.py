@@ -84,7 +84,7 @@ class Remotes:
         if variable and found.scheme != "https" and not loopback:
             raise ToolError(f"{found.url} is not encrypted, so its token cannot be sent; use https://")
         token = _token(ctx, variable)
-        return HttpRemote(self._web, found, self._settings.timeout_s, variable, token, private=named or bool(variable))
+        return HttpRemote(self._web, found, self._settings, variable, token, private=named or bool(variable))
 
     def _local(self, ctx: RunContext[Any], text: str) -> Remote:
         parts = urlsplit(text) if text.lower().startswith("file:") else None
@@ -105,7 +105,7 @@ class Remotes:
             )
         if not (path / "objects").is_dir() or not (path / "HEAD").is_file():
             raise ToolError(f"{_shown(text)} is no bare repository; make one with git init --bare")
-        return LocalRemote(path, self._settings.timeout_s)
+        return LocalRemote(path, self._settings.transfer_timeout_s)
 
 
 class HttpRemote:
@@ -114,15 +114,15 @@ class HttpRemote:
     Args:
         web: the client.
         address: of the repository.
-        timeout_s: of one request.
+        settings: for the time limits.
         variable, token: the token and the variable that holds it.
         private: whether the user named the place, so that it may lie in a private network.
     """
 
     def __init__(
-        self, web: WebClient, address: Address, timeout_s: float, variable: str, token: str, *, private: bool
+        self, web: WebClient, address: Address, settings: GitSettings, variable: str, token: str, *, private: bool
     ) -> None:
-        self._web, self._address, self._timeout_s = web, address, timeout_s
+        self._web, self._address, self._settings = web, address, settings
         self._base = address.url.rstrip("/")
         self._variable, self._token = variable, token
         self._private = [address.place] if private else []
@@ -172,7 +172,7 @@ class HttpRemote:
             data=body,
             allowed=self._private,
             max_bytes=max_bytes,
-            timeout_s=self._timeout_s,
+            timeout_s=self._settings.timeout_s if body is None else self._settings.transfer_timeout_s,
             retry=False,
         )
         if answer.status != 200:
@@ -293,10 +293,14 @@ def _token(ctx: RunContext[Any], variable: str) -> str:
 
 
 def _begins(address: Address, beginning: Address) -> bool:
+    """Whether an address lies below another: by whole parts of its path, and without parts that lead up again."""
+    low = address.path.lower()
+    if ".." in address.path.split("/") or any(sign in low for sign in ("%2e", "%2f", "%5c", "\\", "//")):
+        return False
     path = beginning.path.rstrip("/")
-    rest = address.path.removeprefix(path) if address.path.startswith(path) else None
-    plain = "/../" not in f"{address.path}/" and "%2e" not in address.path.lower()
-    return address.origin == beginning.origin and plain and rest is not None and rest[:1] in ("", "/", ".")
+    return address.origin == beginning.origin and (
+        address.path in (path, f"{path}.git") or address.path.startswith(f"{path}/")
+    )
 
 
 def _shown(text: str) -> str:
