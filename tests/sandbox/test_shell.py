@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -324,6 +325,41 @@ async def test_the_state_goes_into_a_snapshot_and_back(opened: Callable[..., obj
 async def test_a_directory_that_is_gone_is_not_the_end(opened: Callable[..., object]) -> None:
     shell: Shell = await opened(state=ShellState(directory="no/longer", variables={"x": "declare -- x=1"}))  # type: ignore[misc]
     assert await says(shell, "echo $x; pwd") == f"1\n{shell.root}\n"
+
+
+async def test_any_value_survives(opened: Callable[..., object], folder: Path) -> None:
+    chance = random.Random(7)
+    alphabet = "ab \t\n\r\x01\x1b\x7f'\"\\`$(){}[];&|<>!*?~#=%-é世🌍\u2028\ufeff"
+    values = ["", "\n", " ", "-n", "--", "$(kill -9 $$)", "'", '"', "\\", "é\n\n", "${x}", "a=(1 2)"]
+    values += ["".join(chance.choices(alphabet, k=chance.randrange(1, 30))) for _ in range(300)]
+    (folder / "in").write_bytes(b"".join(one.encode() + b"\0" for one in values))
+    first: Shell = await opened()  # type: ignore[misc]
+    await says(first, 'mapfile -d \'\' -t all <in; declare -A named; for v in "${all[@]}"; do named["x$v"]=$v; done')
+    second: Shell = await opened(state=ShellState.from_json(first.state.to_json()))  # type: ignore[misc]
+    await says(
+        second,
+        'printf \'%s\\0\' "${all[@]}" >out; for v in "${all[@]}"; do printf \'%s\\0\' "${named["x$v"]}"; done >out2',
+    )
+    assert (folder / "out").read_bytes() == (folder / "out2").read_bytes() == (folder / "in").read_bytes()
+
+
+async def test_bytes_that_are_no_text_are_not_kept_and_harm_nothing(opened: Callable[..., object]) -> None:
+    first: Shell = await opened()  # type: ignore[misc]
+    await says(first, "raw=$(printf '\\xff\\xfe'); x=1; printf -v \"y\" '\\x80'; f() { echo $'\\xff'; }")
+    second: Shell = await opened(state=ShellState.from_json(first.state.to_json()))  # type: ignore[misc]
+    assert await says(second, "echo $x") == "1\n"
+
+
+@pytest.mark.long
+async def test_many_commands_and_jobs_leave_nothing_open(opened: Callable[..., object]) -> None:
+    shell: Shell = await opened()  # type: ignore[misc]
+    for n in range(1200):  # more than descriptors may be open
+        ran = await shell.run(f"echo {n}; true & wait")
+        assert ran.stdout == f"{n}\n", ran
+    for _ in range(60):  # more than may run at the same time
+        job = await shell.start("exit 3")
+        assert (await shell.stop(job.job)).state == "ended"
+    assert 30 <= len(await shell.jobs()) <= 34
 
 
 async def test_a_state_that_cannot_be_put_back_costs_only_itself(opened: Callable[..., object]) -> None:

@@ -36,7 +36,7 @@ def catches_interrupts(pid: int) -> bool:
 def below(pid: int) -> list[int]:
     """All processes below one."""
     parents: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as source:
                 parent = int(source.read().rpartition(b")")[2].split()[1])

@@ -6,13 +6,14 @@ through a FIFO each. A bash that ends is started again with what it had. Standar
 with the commands, so nothing it says is believed: every bound is kept again by the host (shelldrive.py).
 
 In:  {"kind": "start", ...}, {"kind": "run", "id", "command", "seconds", "together"}, {"kind": "interrupt"},
-     {"kind": "restore", "id", "state"}, {"kind": "job", "id", "command"}, {"kind": "jobs", "id"},
+     {"kind": "job", "id", "command"}, {"kind": "jobs", "id"},
      {"kind": "output", "id", "job"}, {"kind": "stop", "id", "job", "signal"}
 Out: {"kind": "ready"}, {"kind": "out", "id", "fd", "data"}, {"kind": "reply", "id", ...}
 """
 
 from __future__ import annotations
 
+import array
 import contextlib
 import ctypes
 import fcntl
@@ -254,8 +255,7 @@ class Keeper:
         one = self.now
         assert one is not None
         for reader in list(one.readers):
-            while self.hear(one, reader):
-                pass
+            self.hear_rest(one, reader)
         self.now = None
         for fd in one.own_writers:
             os.close(fd)
@@ -281,6 +281,14 @@ class Keeper:
             jobs=self.jobs.running(),
             last_job=self.jobs.last,
         )
+
+    def hear_rest(self, one: Command, reader: int) -> None:
+        """Take what was written up to now; who goes on in the background may never stop."""
+        waiting = array.array("i", [0])
+        fcntl.ioctl(reader, termios.FIONREAD, waiting)
+        until = one.log.size + waiting[0]
+        while one.log.size < until and self.hear(one, reader):
+            pass
 
     def hear(self, one: Command, reader: int) -> bool:
         """Take what has arrived; whether there may be more."""
@@ -386,10 +394,6 @@ class Keeper:
             self.run(message)
         elif kind == "interrupt":
             self.end_command("interrupted")
-        elif kind == "restore":
-            self.jobs.end_all()
-            problem = self.start_bash(message["state"])
-            say("reply", id=message["id"], problem=problem, state=self.kept.state())
         else:
             say("reply", id=message["id"], **self.jobs.answer(message, self.kept.state()))
 

@@ -97,6 +97,7 @@ class DrivenShell:
         self._had_jobs = False
         self._stderr = b""
         self._unasked = 0
+        self._problem = ""
         self._ending: asyncio.Task[None] | None = None
         self._one_command = asyncio.Lock()
         self._one_start = asyncio.Lock()
@@ -172,6 +173,8 @@ class DrivenShell:
         self._had_jobs = isinstance(jobs, int) and jobs > 0
         self._number(reply.get("last_job"))
         again = printable(shown(reply.get("again", "")))[:500]
+        problem, self._problem = self._problem, ""
+        again = "; ".join(one for one in (problem, again) if one)
         if news is not None:
             again = f"the sandbox was ended before this command: {news.detail}" + (f"; {again}" if again else "")
         return replace(
@@ -296,6 +299,7 @@ class DrivenShell:
             await asyncio.shield(self._down(Lost("lost", "it was ended")))
             raise
         self._keep(reply)
+        self._problem = printable(shown(reply.get("problem", "")))[:300]
 
     def _beginning(self) -> dict[str, Any]:
         limits = self._limits
