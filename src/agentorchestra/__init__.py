@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from agentorchestra.core.protocols import Engine, Environment, Handler, RunContext, Store
     from agentorchestra.core.settings import ModelProfile, Price, RoleSettings, Settings
     from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, Question, RunResult, RunStatus
+    from agentorchestra.environments.folder import FolderEnvironment
+    from agentorchestra.environments.nested import NestedEnvironment
     from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
     from agentorchestra.runtime.store import MemoryStore, PostgresStore, SqliteStore
     from agentorchestra.tea.compound import Given, Result, Step, compound
@@ -51,6 +53,8 @@ _HOMES = {
     "core.protocols": ("Engine", "Environment", "Handler", "RunContext", "Store"),
     "core.settings": ("ModelProfile", "Price", "RoleSettings", "Settings"),
     "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunResult", "RunStatus"),
+    "environments.folder": ("FolderEnvironment",),
+    "environments.nested": ("NestedEnvironment",),
     "runtime.policy": ("AllowAll", "DefaultPolicy"),
     "runtime.store": ("MemoryStore", "PostgresStore", "SqliteStore"),
     "tea.compound": ("Given", "Result", "Step", "compound"),
@@ -80,12 +84,14 @@ __all__ = [
     "EffectKind",
     "Engine",
     "Environment",
+    "FolderEnvironment",
     "Given",
     "Handler",
     "MediaBlock",
     "MemoryStore",
     "Mode",
     "ModelProfile",
+    "NestedEnvironment",
     "Outcome",
     "PostgresStore",
     "Price",
