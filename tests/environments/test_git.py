@@ -15,6 +15,7 @@ from agentorchestra.core.settings import GitSettings
 from agentorchestra.environments.git import Git
 from agentorchestra.environments.git_shell import Said, failure
 from agentorchestra.runtime.policy import DefaultPolicy
+from agentorchestra.runtime.sandbox.local import UnsafeLocal
 from agentorchestra.tea.actions import action_effect, action_tags
 from agentorchestra.testing.github import LoopbackGitHub
 
@@ -204,6 +205,14 @@ def test_policy_asks_where_a_push_goes_and_not_where_a_clone_lies() -> None:
     assert decided("push", f"Push to {address}", remote=address) == "allow"
     assert decided("push", "Push it", remote=address) == "ask"
     assert decided("commit", "Work", message="it is done", repository="../x") == "allow"
+
+
+def test_without_a_sandbox_every_action_is_judged_as_code_with_a_network() -> None:
+    made = Git(sandbox=UnsafeLocal())
+    for schema in made.actions():
+        effect = action_effect(made, schema.name, {})
+        assert {Tag.EXECUTE, Tag.NETWORK} <= effect.tags and not effect.confined, schema.name
+        assert (effect.mode == "once") == made.mutates(schema.name), schema.name
 
 
 def test_a_sandbox_without_git_is_told() -> None:

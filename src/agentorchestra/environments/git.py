@@ -58,7 +58,7 @@ class Git(Repositories):
 
     def repeatable(self, action: str) -> bool:
         """All but a push touch the folder only, which a resume first puts back to how it stood."""
-        return action != "push"
+        return self.walled and action != "push"
 
     def rules(self) -> str:
         """State, vision and interaction, see 000, app. H."""

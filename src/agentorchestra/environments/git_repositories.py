@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from agentorchestra.core.content import Block, Source, TextBlock
+from agentorchestra.core.effects import Tag
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import GitSettings
 from agentorchestra.environments.folder import FolderEnvironment
@@ -39,9 +40,19 @@ class Repositories(FolderEnvironment):
         self._shell: Shell | None = None
 
     @property
+    def walled(self) -> bool:
+        """Whether what a repository makes git run (hooks, filters) reaches nothing but the folder."""
+        return self._sandbox is None or self._sandbox.safe
+
+    @property
     def confined(self) -> bool:
         """Commands run in the sandbox; this process takes out and puts in one file, and follows no link."""
-        return True
+        return self.walled
+
+    def tags(self, action: str) -> frozenset[Tag]:
+        """What an action touches; without a sandbox any of them may run what the repository names."""
+        declared = super().tags(action)
+        return declared if self.walled else declared | {Tag.EXECUTE, Tag.NETWORK}
 
     # -- life --------------------------------------------------------------------------------------------------------
 
