@@ -336,7 +336,9 @@ async def test_what_hangs_is_ended_and_the_next_action_works(tmp_path: Path) -> 
     hook.parent.mkdir(exist_ok=True)
     async with Impostor() as server:
         place = f"127.0.0.1:{server.port}"
-        async with bench_at(tmp_path, timeout_s=5, transfer_timeout_s=5, local=[str(target)], remotes=(f"http://{place}",)) as bench:
+        async with bench_at(
+            tmp_path, timeout_s=5, transfer_timeout_s=5, local=[str(target)], remotes=(f"http://{place}",)
+        ) as bench:
             await bench.commit({"a.txt": "a\n"}, "First")
             bench.write(".git/hooks/pre-commit", "#!/bin/bash\nsleep 1000\n", mode=0o755)
             assert await bench.refused("commit", message="No", all_changes=True) == (

@@ -180,6 +180,10 @@ async def test_what_is_refused_is_one_sentence_with_what_to_do(hub: Hub) -> None
     assert "is no name on GitHub" in await hub.refused("read_file", repository=NAME, path="../../user")
     hub.server.fail_next(502, "<html>\x1b[31mbad gateway")
     down = await hub.refused("get_repository", repository=NAME)
+    hub.server.fail_next(200, "no list")
+    assert "is no list" in await hub.refused("list_issues", repository=NAME)
+    hub.server.fail_next(200, "no file")
+    assert "is no file" in await hub.refused("read_file", repository=NAME, path="a.txt")
     assert "502" in down and "\x1b" not in down and down.endswith("it failed by itself: try again later")
 
 
@@ -249,6 +253,14 @@ async def test_without_a_token_what_is_public_is_read(tmp_path: Path) -> None:
             sentence = await hub.refused("create_issue", repository="octocat/open", title="Hello")
             assert sentence == "GitHub lets nobody write without a token; export GITHUB_TOKEN=... before the run"
             assert len(server.requests) == before
+
+
+async def test_a_server_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
+    async with LoopbackGitHub(tmp_path / "hub", token=TOKEN) as server:
+        settings = Settings(github=GitHubSettings(base_url=server.base_url))
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), policy=AllowAll(), settings=settings, environ={}) as ws:
+        done = await ws.ecp.invoke("github", "get_repository", {"repository": NAME})
+        assert done.status == "error" and "cannot be reached" in str(done.error)
 
 
 @pytest.mark.parametrize(
