@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -86,6 +88,9 @@ def test_hostile_pages_end() -> None:
     assert read("<!doctype html><table>" + "<tr><td>" * 500)["document"]
     attributes = read("<html " + " ".join(f"a{n}='{n}'" for n in range(5_000)) + "><p>words</p></html>")
     assert "words" in attributes["document"]["text"]
+    large = read("<title>Large</title>" + "<p>a <a href='/x'>b</a></p>" * 11_000)
+    assert large["document"]["notes"] == ["it is too large to look for its main part; this is the whole page"]
+    assert large["page"]["title"] == "Large" and "a [b](https://site.example/x)" in large["document"]["text"]
 
 
 CHINESE = "灯塔建于一八八七年，由石头砌成，高三十四米。每天晚上灯光都会亮起来，船只可以从很远的地方看到它。"
@@ -140,3 +145,10 @@ def test_names() -> None:
     assert name != artifact_name("https://site.example/a%20b/ü.html?x=2", ".md")
     assert file_name("https://site.example/x/%2e%2e%2fetc%2fpasswd") == "etc-passwd"
     assert file_name("https://site.example/") == "page"
+
+
+def test_each_module_can_be_imported_first() -> None:
+    """What reads files and what reads pages use each other."""
+    code = "import importlib, sys; importlib.import_module(sys.argv[1])"
+    for name in ("agentorchestra.tools.web.pages", "agentorchestra.tools.files.describe"):
+        subprocess.run([sys.executable, "-c", code, name], check=True)

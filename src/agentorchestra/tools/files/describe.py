@@ -20,7 +20,6 @@ from agentorchestra.tools.files.read import extent_of, listing
 from agentorchestra.tools.files.readers import PartsDocument, describe_media
 from agentorchestra.tools.files.search import chosen_files
 from agentorchestra.tools.files.shown import is_media
-from agentorchestra.tools.web.pages import is_address, read_in_run
 
 SECONDS = 60.0
 """After this the files left are named but not looked into."""
@@ -77,6 +76,8 @@ async def _about(ctx: RunContext[Any], ref: FileRef) -> str:
 
 
 async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) -> list[bool | None]:
+    from agentorchestra.tools.web.pages import is_address, read_in_run  # which is made of what this package has
+
     found: list[bool | None] = []
     for one in quotes:
         if is_address(one.source):

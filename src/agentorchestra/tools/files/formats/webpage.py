@@ -15,6 +15,9 @@ from .markup import convert_html
 from .sniff import sniff
 
 MOST_LINKS = 1_000
+_MOST_CHARS = 2_000_000
+_MOST_ELEMENTS = 20_000
+"""Of pages whose main part is looked for, which takes up to half a millisecond for each element."""
 
 _SHORT = 300
 """Characters: a main part that is shorter may be none, and the whole page is shown where it has much more."""
@@ -49,7 +52,8 @@ def read_page(job: Job, data: bytes, name: str, asked: dict[str, Any]) -> dict[s
     source = clean(source)
     alike = declared in _HTML_TYPES and media_type in ("text/plain", "application/xml", "text/markdown")
     if media_type == "text/html" or (alike and _TAG.search(source[:20_000])):
-        job.spend_chars(len(source), "its source")
+        if len(source) > job.numbers["chars"]:
+            raise Refused("chars", "its source")
         if asked.get("raw"):
             return {"document": text_document(job, source, "text/html"), "page": page}
         return _html(job, source, str(asked.get("url", "")), page)
@@ -67,22 +71,15 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
         return {"document": text_document(job, source, "text/html"), "page": page}
     base = _base(tree, url)
     try:
-        page |= _about(trafilatura.extract_metadata(tree, default_url=url, extensive=False))
+        small = len(source) <= _MOST_CHARS and sum(1 for _ in tree.iter()) <= _MOST_ELEMENTS
+        if small:
+            page |= _about(trafilatura.extract_metadata(tree, default_url=url, extensive=False))
+        else:
+            title = tree.findtext(".//title") or ""
+            page |= {"title": one_line(" ".join(title.split()), 300)} if title.strip() else {}
         _drop_hidden(tree)
         page["links"] = _links(tree, base)
-        main = (
-            trafilatura.extract(
-                copy.deepcopy(tree),  # it takes the page apart
-                url=base,
-                output_format="markdown",
-                include_links=True,
-                include_formatting=True,
-                include_tables=True,
-                include_comments=False,
-                favor_recall=True,
-            )
-            or ""
-        )
+        main = _main_part(trafilatura, tree, base) if small else ""
         if len(main) < _SHORT:
             parts = tree.xpath("//main | //article[not(ancestor::main)]")
             whole = _whole(parts[0] if len(parts) == 1 else tree)
@@ -90,13 +87,29 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
             if marked or len(whole) > len(main) + 40 or len(whole) < _SHORT:
                 main = whole
                 if len(parts) != 1 and len(whole) > _SHORT:
-                    notes.append("no main part was found; this is the whole page")
+                    why = "no main part was found" if small else "it is too large to look for its main part"
+                    notes.append(f"{why}; this is the whole page")
     except RecursionError:
         main = " ".join(_TAG.sub(" ", source).split())
         notes.append("it is nested without end; these are its words without their structure")
     document = text_document(job, _tidy(main) or source, "text/markdown")
     document["notes"] = notes
     return {"document": document, "page": page}
+
+
+def _main_part(trafilatura: Any, tree: Any, base: str) -> str:
+    """The main content as Markdown, "" where none was found."""
+    found = trafilatura.extract(
+        copy.deepcopy(tree),  # it takes the page apart
+        url=base,
+        output_format="markdown",
+        include_links=True,
+        include_formatting=True,
+        include_tables=True,
+        include_comments=False,
+        favor_recall=True,
+    )
+    return found or ""
 
 
 def _parsed(trafilatura: Any, source: str) -> Any:
@@ -148,8 +161,8 @@ def _about(found: Any) -> dict[str, Any]:
 def _links(tree: Any, base: str) -> list[list[str]]:
     """[words, address] of each link, in order, each address once. In the tree they are absolute afterwards."""
     found: dict[str, str] = {}
-    for node in tree.iter("a"):
-        target = _absolute(str(node.get("href") or ""), base)
+    for number, node in enumerate(tree.iter("a")):
+        target = _absolute(str(node.get("href") or ""), base) if number < 20 * MOST_LINKS else ""
         node.set("href", target)
         if target and target not in found and len(found) < MOST_LINKS:
             found[target] = one_line(" ".join("".join(node.itertext()).split()), 200)
