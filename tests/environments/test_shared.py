@@ -80,7 +80,10 @@ async def test_forks_bundles_and_collections_take_the_folder_along(tmp_path: Pat
         assert sorted(path.name for path in ws.run_folder(result.run_id).iterdir()) == ["two.txt"]
         events = await ws.events(result.run_id)
         first = next(e for e in events if e.body and "env:folder" in e.body.get("outcome", {}).get("writes", {}))
-        await ws.gc(grace_s=0)  # the contents are named by the snapshots: nothing of them goes
+        left = ws.run_folder(result.run_id).parents[1] / "main_5.0-left"  # by a process that was killed
+        (left / "folder").mkdir(parents=True)
+        collected = await ws.gc(grace_s=0)  # the contents are named by the snapshots: nothing of them goes
+        assert collected.folders == 1 and not left.exists() and ws.run_folder(result.run_id).is_dir()
         forked = await ws.fork(result.run_id, at=first.seq)
         again = await ws.resume(forked, model=model)
         assert (again.status, again.answer) == (RunStatus.COMPLETED, "fork"), again.error
