@@ -102,7 +102,8 @@ async def test_every_action_with_its_effect(bench: Bench, tmp_path: Path) -> Non
         await do(root, "start", command=deaf)
         while "on" not in await do(root, "output", job=2):
             pass
-        assert await do(root, "interrupt", job=2) == "on\ninterrupted\n[job 2: ended with exit code 0]"
+        assert (await do(root, "interrupt", job=2)).startswith("on\n")
+        assert await do(root, "output", job=2, wait_s=20) == "on\ninterrupted\n[job 2: ended with exit code 0]"
         await do(root, "start", command="sleep 300")
         assert await do(root, "stop", job=3) == "[job 3: ended by signal 15]"
         assert await do(root, "jobs") == (

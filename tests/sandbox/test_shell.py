@@ -443,6 +443,19 @@ async def test_memory_and_files_are_limited(safe: Sandbox, folder: Path) -> None
     await shell.close()
 
 
+async def test_the_folder_stays_open_for_its_owner_and_closed_for_others(safe: Sandbox, folder: Path) -> None:
+    assert isinstance(safe, ShellSandbox)
+    shell = await safe.shell(folder, LIMITS)
+    for mode in ("000", "4777"):
+        await says(shell, f"mkdir -p d; touch d/f; chmod {mode} .")
+        assert folder.stat().st_mode & 0o7777 == 0o700
+        assert await says(shell, "ls d") == "f\n"
+    await shell.close()
+    again = await safe.shell(folder, LIMITS)  # by another of this folder, as of the terminal beside git
+    assert await says(again, "echo more >>d/f; cat d/f") == "more\n"
+    await again.close()
+
+
 async def test_there_is_no_network_and_no_way_out(safe: Sandbox, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     assert isinstance(safe, ShellSandbox)

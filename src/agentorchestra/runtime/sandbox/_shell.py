@@ -47,7 +47,7 @@ CONTROL = 199
 """Where the shell says that a command is done."""
 
 AFTER = f'\\builtin . {shlex.quote(HERE)}/_after.sh "$?"'
-INTERRUPT_S = 1.0
+INTERRUPT_S = 2.0
 """How long a command that is to end may take after the interrupt."""
 SETTLE_S = 5.0
 """How long a new shell may take to be ready."""
@@ -239,7 +239,7 @@ class Keeper:
             self.signal_foreground(signal.SIGINT)
         elif self.bash is not None and group == self.bash.pid:
             self.after(one.number)
-        elif now > one.began_to_end + INTERRUPT_S / 2 and not one.twice:
+        elif now > one.began_to_end + INTERRUPT_S / 4 and not one.twice:
             one.twice = True
             self.signal_foreground(signal.SIGINT)
         one.interrupted.add(group)

@@ -35,11 +35,20 @@ def own(folder: Path, *, chosen: bool) -> int | None:
         folder: what commands work in.
         chosen: whether its user can be chosen (root): the one it belongs to since an earlier shell, or a new one.
     """
-    folder.chmod(0o700)  # what commands make executable for all, or as its owner, nobody else executes
+    close_to_others(folder)
     if not chosen:
         return None
     owner = folder.stat().st_uid
     return owner if FIRST_USER <= owner < _LAST_USER else new_user()
+
+
+def close_to_others(folder: Path) -> None:
+    """Let nobody but its owner into a folder, and the owner again if commands took the right away.
+
+    What they make executable for all, or as its owner, nobody else executes.
+    """
+    if stat.S_IMODE(folder.stat().st_mode) != 0o700:
+        folder.chmod(0o700)
 
 
 def mount_point(folder: Path) -> None:
@@ -95,4 +104,4 @@ def use_of(folder: Path, most_files: int) -> tuple[int, int]:
     return size, entries
 
 
-__all__ = ["FIRST_USER", "INPUTS", "give", "mount_point", "new_user", "own", "use_of"]
+__all__ = ["FIRST_USER", "INPUTS", "close_to_others", "give", "mount_point", "new_user", "own", "use_of"]

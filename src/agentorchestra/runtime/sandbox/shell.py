@@ -176,8 +176,8 @@ class Shell(Protocol):
 
         Args:
             command: its text.
-            timeout_s: in seconds; the limits' `seconds` by default. Then it is interrupted, and after a second more
-                killed with the shell, which is started again.
+            timeout_s: in seconds; the limits' `seconds` by default. Then it is interrupted, and after two seconds
+                more killed with the shell, which is started again.
             together: whether what goes to the error output is among the other output, in its order.
             on_output: told what is printed meanwhile.
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.runtime.sandbox.base import SandboxLimits
-from agentorchestra.runtime.sandbox.ground import give
+from agentorchestra.runtime.sandbox.ground import close_to_others, give
 from agentorchestra.runtime.sandbox.pipes import (
     Broken,
     Output,
@@ -129,8 +129,7 @@ class DrivenShell:
             raise ToolError(problem)
         async with self._one_command:
             await self._up()
-            if self._inside.user is not None:
-                await asyncio.to_thread(give, self._folder, self._inside.user)
+            await self._give()
             self._last += 1
             number = self._last
             fds = (1,) if together else (1, 2)
@@ -147,6 +146,8 @@ class DrivenShell:
                 raise
             finally:
                 self._running = None
+                with contextlib.suppress(OSError):
+                    close_to_others(self._folder)
 
     async def _give_up(self, running: _Running) -> None:
         """Nobody waits for the command any more: it is ended, with the sandbox if need be."""
@@ -242,8 +243,8 @@ class DrivenShell:
     async def _about_jobs(self, message: dict[str, Any]) -> dict[str, Any]:
         async with self._one_start:
             await self._started()
-        if self._inside.user is not None and message["kind"] == "job":
-            await asyncio.to_thread(give, self._folder, self._inside.user)
+        if message["kind"] == "job":
+            await self._give()
         try:
             self._last += 1
             reply = await self._answered(await self._asked({**message, "id": self._last}), _ANSWER_S)
@@ -252,6 +253,15 @@ class DrivenShell:
         if "error" in reply:
             raise ToolError(printable(shown(reply["error"]))[:500])
         return reply
+
+    async def _give(self) -> None:
+        """What was put into the folder since the last command belongs to its user."""
+        if self._inside.user is None:
+            return
+        try:
+            await asyncio.to_thread(give, self._folder, self._inside.user)
+        except OSError as exc:
+            raise SandboxUnavailableError(f"the shell's folder cannot be used: {exc}") from exc
 
     # -- the process -------------------------------------------------------------------------------------------------
 
@@ -269,8 +279,7 @@ class DrivenShell:
         if self._lost is not None and not self._lost.told:
             self._news = self._lost
         self._lost, self._stderr, self._unasked = None, b"", 0
-        if self._inside.user is not None:
-            await asyncio.to_thread(give, self._folder, self._inside.user)
+        await self._give()
         live = self._launch()
         try:
             self._process = await started(live.command, env=live.env, pass_fds=live.pass_fds, on_kill=live.on_kill)
