@@ -174,6 +174,21 @@ async def test_a_paid_engine_is_held_against_the_budget(site: Site, tmp_path: Pa
     assert not site.asked("/engines/brave")
 
 
+async def test_a_run_that_had_a_key_is_replayed_where_there_is_none(site: Site, tmp_path: Path) -> None:
+    steps = [decide(calls=[call("search", query="lighthouse")]), decide(calls=[call("done", answer="x")])]
+    chosen = settings(site, "serper", "wikipedia")
+    model = ScriptedModel(steps)
+    async with Workspace(tmp_path / "ws", settings=chosen, models={model.name: model}, environ=KEYS) as ws:
+        run = await ws.run("q", model=model, system="react")
+    asked = len(site.requests)
+    async with Workspace(tmp_path / "ws", settings=chosen, models={model.name: model}, environ={}) as ws:
+        assert (await ws.replay(run.run_id)).answer == "x"
+        found = (await ws.tcp.invoke("search", {"query": "lighthouse"})).result()
+    assert isinstance(found, dict) and isinstance(found["engines"], dict)
+    assert {*found["engines"]} == {"wikipedia"}
+    assert len(site.requests) > asked
+
+
 async def test_a_search_that_was_interrupted_asks_only_who_has_not_answered(site: Site, tmp_path: Path) -> None:
     site.moods["brave"] = "silent"
     model = ScriptedModel(

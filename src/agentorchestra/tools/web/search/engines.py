@@ -93,7 +93,7 @@ def engines_of(
     made = [make(name) for name in dict.fromkeys(wanted)]
     lacking = {one.name: one.missing() for one in made if one.missing()}
     return Engines(
-        ready=tuple(one for one in made if one.name not in lacking),
+        all=tuple(made),
         lacking=lacking,
         choice=settings.choice,
         most=settings.most,

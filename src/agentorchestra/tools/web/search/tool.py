@@ -53,19 +53,27 @@ _Sought = Annotated[str, Field(json_schema_extra={"format": INSIDE})]
 class Engines:
     """The engines of a workspace.
 
+    Each is a tool, whether it can be asked here or not: a run that was started with a key is replayed, and goes on,
+    where there is none.
+
     Attributes:
-        ready: those that can be asked, in the order of the settings.
-        lacking: the others, and what each lacks.
+        all: in the order of the settings.
+        lacking: those that cannot be asked, and what each lacks.
         choice: who chooses among them: `rules` or `model`.
         most: that are asked for one question.
         timeout_s: of those that say nothing themselves.
     """
 
-    ready: tuple[SearchEngine, ...]
+    all: tuple[SearchEngine, ...]
     lacking: Mapping[str, str]
     choice: str = "rules"
     most: int = 5
     timeout_s: float = 10.0
+
+    @property
+    def ready(self) -> tuple[SearchEngine, ...]:
+        """Those that can be asked."""
+        return tuple(one for one in self.all if one.name not in self.lacking)
 
     @property
     def by_name(self) -> dict[str, SearchEngine]:
@@ -75,26 +83,23 @@ class Engines:
 
 def search_tools(engines: Engines) -> tuple[Tool[..., Any], ...]:
     """`search`, and `archived_page` where the archive may be asked; nothing without engines."""
-    if not engines.ready:
+    if not engines.all:
         return ()
-    asking = {one.name: _engine_tool(one, engines.timeout_s) for one in engines.ready}
-    archive = next((one for one in engines.ready if isinstance(one, Archive)), None)
+    asking = {one.name: _engine_tool(one, engines.timeout_s) for one in engines.all}
+    archive = next((one for one in engines.all if isinstance(one, Archive)), None)
     copies = _archive_tool(archive, engines.timeout_s) if archive is not None else None
     choosing = _choice_tool(engines)
-    found = _search_tool(engines, asking, choosing, copies)
+    found = _search_tool(asking, choosing, copies)
     behind = (*asking.values(), choosing)
     found.backed_by(Carried(tools=behind), uses=[one.name for one in (*behind, *([copies] if copies else []))])
     return (found, *([copies] if copies else []))
 
 
 def _search_tool(
-    engines: Engines,
     asking: Mapping[str, Tool[..., Any]],
     choosing: Tool[..., Any],
     copies: Tool[..., Any] | None,
 ) -> Tool[..., Any]:
-    listed = "; ".join(f"{one.name} ({one.traits.about})" if one.traits.about else one.name for one in engines.ready)
-
     async def search(
         ctx: RunContext[Any],
         query: str,
@@ -117,7 +122,7 @@ def _search_tool(
             language: Two letters, e.g. "en" or "zh"; by default any.
             region: The two letters of a country, e.g. "de".
             site: Only pages of this host, e.g. "docs.python.org".
-            engines: Ask these and no others; by default those that fit the question are chosen.
+            engines: Ask these and no others, e.g. ["wikipedia"]; by default those that fit the question are chosen.
         """
         given = {"since": since, "until": until, "language": language, "region": region, "site": site}
         wanted = query_of(query, limit=limit, now=ctx.now, **given)
@@ -127,10 +132,11 @@ def _search_tool(
     return tool(
         effect="composite",
         cut=False,
+        # The same wherever the run goes on, whatever can be asked there: it stands in the requests of models.
         description=(
-            "Search the web, archives and files with several engines at the same time; one list of what they found, "
-            "best first, each with its address, date and the engines that listed it. Engines that failed are named. "
-            f"The engines: {listed}."
+            "Search the web, encyclopedias, archives and files with several engines at the same time; one list of what "
+            "they found, best first, each with its address, date and the engines that listed it. Engines that failed "
+            "are named."
         ),
     )(search)
 
@@ -265,6 +271,8 @@ def _engine_tool(engine: SearchEngine, timeout_s: float) -> Tool[..., Any]:
     traits = engine.traits
 
     async def ask(ctx: RunContext[Any], query: str, limit: int = 10, **more: Any) -> ToolResult:
+        if problem := engine.missing():
+            raise EngineError(problem)
         wanted = query_of(query, limit=limit, now=ctx.now, **more)
         found = _listed(await engine.search(replace(wanted, language=language_of(wanted)), ctx))
         return ToolResult(content=[one.model_dump(mode="json", exclude_none=True) for one in found[:MOST_RESULTS]])
@@ -293,7 +301,7 @@ def _listed(found: Any) -> list[SearchResult]:
 
 def _choice_tool(engines: Engines) -> Tool[..., Any]:
     ready, lacking = engines.by_name, engines.lacking
-    folders = any(isinstance(one, Local) and one.has_folders for one in engines.ready)
+    folders = any(isinstance(one, Local) and one.has_folders for one in engines.all)
     choice, most = engines.choice, engines.most
 
     async def choose_search_engines(
