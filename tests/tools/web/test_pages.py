@@ -5,13 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentorchestra.core.errors import MissingExtraError, WebError
+from agentorchestra.core.settings import WebSettings
 from agentorchestra.tools.files.formats.base import Job, Refused
 from agentorchestra.tools.files.formats.charsets import text_of
 from agentorchestra.tools.files.formats.webpage import read_page
+from agentorchestra.tools.files.worker import refusal
+from agentorchestra.tools.web.bodies import Body, accepted_codings
+from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.pages import LIMITS, artifact_name, file_name
 
 NUMBERS = {
@@ -145,6 +151,22 @@ def test_names() -> None:
     assert name != artifact_name("https://site.example/a%20b/ü.html?x=2", ".md")
     assert file_name("https://site.example/x/%2e%2e%2fetc%2fpasswd") == "etc-passwd"
     assert file_name("https://site.example/") == "page"
+
+
+def test_what_is_missing_without_the_extra_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("trafilatura", "markitdown.converters", "brotli", "backports.zstd", "dns.asyncresolver"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(Refused) as caught:
+        read(ARTICLE)
+    assert caught.value.code == "extra_reading"
+    said = refusal(Path("http://site.example/"), "extra_reading", "", LIMITS)
+    assert said.endswith("is HTML, which needs the extra `reading` to be read: pip install 'agentorchestra[reading]'.")
+    assert read(ARTICLE, raw=True)["document"]["text"] == ARTICLE
+    assert accepted_codings() == "gzip, deflate"
+    with pytest.raises(WebError, match="compressed as 'br', which was not asked for and cannot be unpacked here"):
+        Body("br", 10, "http://site.example/")
+    with pytest.raises(MissingExtraError, match=r"web\.nameservers needs the extra `reading`: pip install"):
+        WebClient(WebSettings(nameservers=("127.0.0.1",)))
 
 
 def test_what_reads_pages_can_be_imported_before_what_reads_files() -> None:
