@@ -207,7 +207,7 @@ async def _check_forward(git: GitShell, repository: str, one: Update, known: set
 
 async def _note_pushed(git: GitShell, repository: str, address: str, updates: Sequence[Update]) -> None:
     """Let the repository know where the remote stands now, where it has that remote."""
-    names = [name for name, there in (await remotes_of(git, repository)).items() if there == address]
+    names = [name for name, there in (await remotes_of(git, repository)).items() if there.rstrip("/") == address]
     given = "".join(
         f"update refs/remotes/{name}/{one.ref.removeprefix('refs/heads/')} {one.new}\n"
         for name in names
@@ -232,7 +232,7 @@ async def _name_of_remote(git: GitShell, repository: str, address: str) -> str:
     """The name of the remote with this address; one is added where there is none."""
     there = await remotes_of(git, repository)
     for name, known in there.items():
-        if known == address:
+        if known.rstrip("/") == address:
             return name_of(name, "remote")
     name = next(one for one in ("origin", "upstream", *(f"remote{n}" for n in range(2, 999))) if one not in there)
     await git.run(repository, "remote", "add", name, address)

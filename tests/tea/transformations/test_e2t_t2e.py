@@ -298,6 +298,12 @@ def test_actions_that_cannot_be_say_what_to_change() -> None:
         @action
         def state(self: Any) -> None: ...
 
+    # It would stand in place of what says what an action touches, or of what puts the environment back.
+    with pytest.raises(ToolDefinitionError, match="an action cannot be named 'tags': environments have that"):
+
+        @action
+        def tags(self: Any) -> None: ...
+
     with pytest.raises(ToolDefinitionError, match="action 'go' has the unknown tag 'fly'; the tags: read, write"):
 
         @action(tags=["fly"])  # type: ignore[list-item]
