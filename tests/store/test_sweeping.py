@@ -19,14 +19,14 @@ from tests.store.support import TS, answered, completed, created, done, manifest
 from agentorchestra.core.errors import StoreError, UnknownRunError
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.store import PostgresStore, SqliteStore, sql
+from agentorchestra.runtime.store import PostgresStore, SqliteStore, writing
 from agentorchestra.runtime.store.rows import INLINE_BYTES
 
 
 @pytest.fixture
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was put a moment ago may go."""
-    monkeypatch.setattr(sql, "_TOUCHED_S", 0.0)
+    monkeypatch.setattr(writing, "TOUCHED_S", 0.0)
 
 
 def data(name: str, size: int = 100) -> bytes:

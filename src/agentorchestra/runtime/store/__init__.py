@@ -4,7 +4,10 @@ rows.py        an event as a row and back
 histories.py   an entry of a component's history as a row and back
 schema.py      the tables, shared by every database
 blobs.py       large bytes in files by hash
-sql.py         the store over SQLAlchemy Core: one writer thread with group commit, a few readers
+sql.py         the store over SQLAlchemy Core: the writes of the contract
+writing.py     one writer thread with group commit; operations.py: what waits for it
+reading.py     a few readers
+database.py    what both have in common, and what each database does its own way
 sqlite.py      what is SQLite's own
 postgres.py    what is PostgreSQL's own
 address.py     where a PostgreSQL is, and how that is shown

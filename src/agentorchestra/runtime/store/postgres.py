@@ -30,9 +30,11 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.runtime.store.address import Address, check_schema, load_driver
 from agentorchestra.runtime.store.blobs import FULL_ERRNOS
+from agentorchestra.runtime.store.database import READERS
+from agentorchestra.runtime.store.operations import Draw
 from agentorchestra.runtime.store.patience import Patience
 from agentorchestra.runtime.store.schema import REVISIONS, events, metadata
-from agentorchestra.runtime.store.sql import READERS, Draw, SqlStore
+from agentorchestra.runtime.store.sql import SqlStore
 
 SCHEMA = "agentorchestra"
 

@@ -42,8 +42,10 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.protocols import Swept
 from agentorchestra.runtime.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
+from agentorchestra.runtime.store.database import READERS
+from agentorchestra.runtime.store.operations import Call, Draw
 from agentorchestra.runtime.store.schema import REVISIONS, blobs, events, jobs, metadata, runs
-from agentorchestra.runtime.store.sql import READERS, Call, Draw, SqlStore
+from agentorchestra.runtime.store.sql import SqlStore
 
 DATABASE = "workspace.db"
 
