@@ -189,6 +189,22 @@ async def test_a_run_that_had_a_key_is_replayed_where_there_is_none(site: Site, 
     assert len(site.requests) > asked
 
 
+async def test_a_choice_of_a_model_is_replayed_where_other_engines_can_be_asked(site: Site, tmp_path: Path) -> None:
+    steps = [decide(calls=[call("search", query="lighthouse")]), decide(calls=[call("done", answer="x")])]
+    chooser = ScriptedModel(['{"engines": {"serper": "fits best"}}'], name="chooser")
+    model = ScriptedModel(steps)
+    models = {"chooser": chooser, model.name: model}
+    chosen = settings(site, "serper", "wikipedia", choice="model").model_copy(update={"model": model.name})
+    chosen = Settings.model_validate(
+        {**chosen.model_dump(exclude_unset=True), "roles": {"search": {"model": "chooser"}}}
+    )
+    async with Workspace(tmp_path / "ws", settings=chosen, models=models, environ=KEYS) as ws:
+        run = await ws.run("q", system="react")
+    assert run.answer == "x"
+    async with Workspace(tmp_path / "ws", settings=chosen, models=models, environ={}) as ws:
+        assert (await ws.replay(run.run_id)).answer == "x"
+
+
 async def test_a_search_that_was_interrupted_asks_only_who_has_not_answered(site: Site, tmp_path: Path) -> None:
     site.moods["brave"] = "silent"
     model = ScriptedModel(

@@ -102,14 +102,20 @@ def _past(query: Query) -> str:
 
 
 async def by_model(
-    query: Query, ready: Sequence[SearchEngine], ctx: RunContext[Any], *, today: date, most: int
+    query: Query, ready: Mapping[str, str], ctx: RunContext[Any], *, today: date, most: int
 ) -> dict[str, str]:
     """The engines that the model of the role `search` chooses, with its reasons.
+
+    Args:
+        query: with the language it is in.
+        ready: the engines that can be asked, and what each is.
+        ctx: asks the model.
+        today: the day of the run.
+        most: engines at most.
 
     Raises:
         ToolError: it cannot be asked, or chooses none that there is.
     """
-    known = {one.name: one for one in ready}
     outcome = await ctx.ask_model(
         "search_choice",
         role="search",
@@ -119,7 +125,7 @@ async def by_model(
         language=query.language,
         site=query.site,
         today=today.isoformat(),
-        engines=[{"name": one.name, "about": one.traits.about} for one in ready],
+        engines=[{"name": name, "about": about} for name, about in ready.items()],
         most=most,
     )
     if not outcome.ok:
@@ -131,7 +137,7 @@ async def by_model(
     assert isinstance(said, dict)
     engines = said["engines"]
     assert isinstance(engines, dict)
-    chosen = {name: str(why)[:200] for name, why in engines.items() if name in known}
+    chosen = {name: str(why)[:200] for name, why in engines.items() if name in ready}
     if not chosen:
         raise ToolError("the model that chooses named no engine that there is")
     return dict([*chosen.items()][:most])

@@ -302,7 +302,14 @@ def _listed(found: Any) -> list[SearchResult]:
 def _choice_tool(engines: Engines) -> Tool[..., Any]:
     ready, lacking = engines.by_name, engines.lacking
     folders = any(isinstance(one, Local) and one.has_folders for one in engines.all)
-    choice, most = engines.choice, engines.most
+    choice, most, everything = engines.choice, engines.most, engines.all
+
+    @tool(effect="pure", cut=False)
+    def ready_search_engines() -> dict[str, str]:
+        """The search engines that can be asked, and what each is."""
+        return {name: one.traits.about for name, one in ready.items()}
+
+    known = ready_search_engines
 
     async def choose_search_engines(
         ctx: RunContext[Any],
@@ -320,16 +327,24 @@ def _choice_tool(engines: Engines) -> Tool[..., Any]:
         wanted = query_of(query, since=since, until=until, language=language, region=region, site=site, now=ctx.now)
         wanted = replace(wanted, language=language_of(wanted))
         files = folders or bool(ctx.manifest.files)
-        usable = [one for one in ready.values() if files or "local" not in one.traits.strengths]
+        there: Any = {name: one.traits.about for name, one in ready.items()}
+        if choice == "model":
+            # As recorded: a replay elsewhere, where other keys are set, asks the model the same.
+            there = (await ctx.call_tool(known.name)).result()
+        usable = [one for one in everything if one.name in there and (files or "local" not in one.traits.strengths)]
         chosen = by_rules(wanted, usable, files=files, most=most)
-        if choice == "model" and len(usable) > 1:
+        if choice == "model":
+            about = {one.name: str(there[one.name]) for one in usable}
             try:
-                return await by_model(wanted, usable, ctx, today=ctx.now.date(), most=most)
+                return await by_model(wanted, about, ctx, today=ctx.now.date(), most=most)
             except ToolError as error:
                 return {name: f"{why} (by rules: {error})" for name, why in chosen.items()}
         return chosen
 
-    return tool(effect="composite" if choice == "model" else "pure", cut=False)(choose_search_engines)
+    if choice == "model":
+        made = tool(effect="composite", cut=False)(choose_search_engines)
+        return made.backed_by(Carried(tools=(known,)), uses=[known.name])
+    return tool(effect="pure", cut=False)(choose_search_engines)
 
 
 def _archive_tool(archive: Archive, timeout_s: float) -> Tool[..., Any]:
