@@ -150,8 +150,13 @@ async def test_download_writes_what_a_site_gives(tmp_path: Path) -> None:
     async def page(request: web.Request) -> web.Response:
         return web.Response(body=b"\x00\x01binary", content_type="application/octet-stream")
 
+    async def robots(request: web.Request) -> web.Response:
+        return web.Response(text="User-agent: *\nDisallow: /private/\n")
+
     app = web.Application()
+    app.router.add_get("/robots.txt", robots)
     app.router.add_get("/data/report.bin", page)
+    app.router.add_get("/private/report.bin", page)
     runner = web.AppRunner(app)
     await runner.setup()
     listening = socket.create_server(("127.0.0.1", 0))
@@ -166,6 +171,8 @@ async def test_download_writes_what_a_site_gives(tmp_path: Path) -> None:
             assert (files.folder / "in/report.bin").read_bytes() == b"\x00\x01binary"
             taken = await files.refused("download", url=f"http://{place}/data/report.bin", path="in/report.bin")
             assert "is there already" in taken
+            private = await files.refused("download", url=f"http://{place}/private/report.bin")
+            assert "robots.txt asks programs not to" in private
             missing = await files.refused("download", url=f"http://{place}/nothing")
             assert "answered with status 404" in missing
             assert "169.254.169.254" in await files.refused("download", url="http://169.254.169.254/latest")

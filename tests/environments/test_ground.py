@@ -275,8 +275,10 @@ async def test_more_than_can_be_kept_is_an_observation_and_the_run_goes_on(store
         much = await root.perform(put("1234567890"))
         if crash:
             raise RuntimeError("the process ends here")
+        (rival,) = root.candidates(1)
+        nowhere = await rival.perform(put("y"))
         lost = await root.perform(put("x"))
-        return f"{much.error} / {lost.status}: {lost.error}"
+        return f"{much.error} / {nowhere.error} / {lost.status}: {lost.error}"
 
     await one.drive(main)
     crash = False
@@ -284,7 +286,9 @@ async def test_more_than_can_be_kept_is_an_observation_and_the_run_goes_on(store
     assert answer.startswith(
         "add was done on folder, but how it stands now could not be kept: the folder holds more than 0 MiB"
     )
+    assert "/ folder could not be opened: how it stood where this rival world begins could not be kept /" in answer
     assert "/ environment_lost: the state of folder was lost" in answer
+    assert (main_folder(tmp_path) / "notes.txt").read_text() == "12\n1234567890\n"  # it lies there still
 
 
 def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:

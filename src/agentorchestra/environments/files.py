@@ -49,6 +49,7 @@ class FilesEnvironment(FolderEnvironment):
     """A folder with files: read them part by part, write, change by replacement, move, delete, search, unpack."""
 
     name = "files"
+
     def __init__(self, parts: EnvironmentParts | None = None) -> None:
         self._parts = parts
 
@@ -231,10 +232,12 @@ class FilesEnvironment(FolderEnvironment):
             path: the file, or a folder that ends in a slash; by default the address's own name.
         """
         from agentorchestra.tools.web.http import WebClient
+        from agentorchestra.tools.web.robots import Robots
 
-        settings = self._parts.settings.web if self._parts is not None else None
+        client = WebClient(self._parts.settings.web if self._parts is not None else None)
+        asked = Robots(client).check if client.settings.robots else None
         try:
-            answer = await WebClient(settings).get(url, max_bytes=self.limits.file_bytes)
+            answer = await client.get(url, max_bytes=self.limits.file_bytes, before=asked)
         except WebError as exc:
             raise ToolError(str(exc)) from None
         if not answer.ok:

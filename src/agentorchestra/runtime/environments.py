@@ -10,8 +10,8 @@ from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.conditions import conditions_of, untrue
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
-from agentorchestra.core.errors import ToolError
-from agentorchestra.runtime.live import CHANGED, LiveEnvironment, grounded, made, opened, standing
+from agentorchestra.core.errors import StoreError, ToolError
+from agentorchestra.runtime.live import CHANGED, MAIN, LiveEnvironment, acted_in, grounded, made, opened, standing
 from agentorchestra.runtime.results import MAX_RESULT_CHARS, cut_result, result_value
 
 if TYPE_CHECKING:
@@ -143,10 +143,12 @@ class EnvironmentHandler(BaseHandler):
         """Keep a snapshot; the sentence that says why there is none (more than can be kept, for one)."""
         try:
             await self._keep(live, name, ctx)
-        except ToolError as exc:
+        except StoreError:
+            raise  # the log cannot be written either
+        except Exception as exc:  # somebody's snapshot: whatever it raises, how the instance stands is not known
             live.stands_at(CHANGED)
             ctx.vars[name] = CHANGED
-            return str(exc)
+            return str(exc) if isinstance(exc, ToolError) else f"{type(exc).__name__}: {exc}"
         return None
 
     async def _keep(self, live: LiveEnvironment, name: str, ctx: Session[Any]) -> None:
@@ -177,6 +179,8 @@ class EnvironmentHandler(BaseHandler):
         lost: str | None = None
         if live is None:
             ref = standing(run, place, ref)
+            if ref == CHANGED and effect.world != MAIN and not acted_in(run, place):
+                raise ToolError("how it stood where this rival world begins could not be kept")
             live = run.environments[place] = await opened(made(name, run), ref, ctx)
             if ref == CHANGED:
                 lost = (

@@ -187,6 +187,17 @@ def standing(run: Run, place: tuple[str, str], ref: str | None) -> str | None:
     return last if last_seq > came else ref
 
 
+def acted_in(run: Run, place: tuple[str, str]) -> bool:
+    """Whether an instance was changed in this very world, by what is recorded."""
+    world, instance = place
+    name = f"{STATE}{instance}"
+    return any(
+        record.outcome is not None and name in record.outcome.writes and record.effect.get("world", MAIN) == world
+        for record in run.ledger.records.values()
+        if record.kind in _OF_AN_INSTANCE
+    )
+
+
 def standing_now(session: Session[Any]) -> dict[str, JsonValue]:
     """Where the instances of a branch's world stand, for rival worlds that begin there.
 
@@ -263,6 +274,7 @@ __all__ = [
     "MAIN",
     "STATE",
     "LiveEnvironment",
+    "acted_in",
     "clear_up",
     "grounded",
     "left_behind",

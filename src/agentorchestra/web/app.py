@@ -168,6 +168,7 @@ class WebApp:
                     finish=body.finish,
                     action=body.action,
                     memory=body.memory,
+                    environments=body.environments,
                     temporary_files=True,
                 )
             except FileInputError as exc:

@@ -66,6 +66,7 @@ class Submission(_Body):
     finish: Literal["done", "text"] | None = None
     action: Literal["tools", "code"] | None = None
     memory: str | None = None
+    environments: tuple[str, ...] = ()
     files: tuple[SentFile, ...] = ()
 
     @field_validator("files")
