@@ -257,6 +257,16 @@ def test_what_the_standard_library_calls_private_is_private_here(ip: ipaddress.I
         assert why_not(ip), ip
 
 
+async def test_a_service_of_ones_own_may_be_at_an_ipv6_address() -> None:
+    try:
+        async with listening("::1") as mine:
+            client = WebClient(WebSettings(private=(f"[::1]:{mine.port}",)))
+            assert (await client.get(f"http://[0:0::1]:{mine.port}/")).text == "hello"
+            assert (await _refusal(client, f"http://127.0.0.1:{mine.port}/")).kind == "refused"
+    except OSError:
+        pytest.skip("this machine has no IPv6 loopback address")
+
+
 def test_settings_name_services_by_host_and_port() -> None:
     with pytest.raises(SettingsError, match=r"web.private: 'intranet' names no private service; write HOST:PORT"):
         WebClient(WebSettings(private=("intranet",)))

@@ -36,6 +36,8 @@ from agentorchestra.tools.web.names import Resolver, names_from, system_names
 if TYPE_CHECKING:
     import aiohttp
 
+_Lines = weakref.WeakValueDictionary[str, asyncio.Semaphore]
+
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
 """Headers that go along when a redirect leads to another origin; keys do not."""
@@ -142,8 +144,7 @@ class WebClient:
         if resolver is None:
             resolver = names_from(self.settings.nameservers) if self.settings.nameservers else system_names
         self._resolver = resolver
-        self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Semaphore]]
-        self._lines = weakref.WeakKeyDictionary()
+        self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Lines] = weakref.WeakKeyDictionary()
 
     async def get(self, url: str, **options: Any) -> Answer:
         """`request("GET", url, ...)`."""
@@ -232,12 +233,12 @@ class WebClient:
         )
 
     def line(self, host: str) -> asyncio.Semaphore:
-        """The line at a host's door, in this event loop."""
-        lines = self._lines.setdefault(asyncio.get_running_loop(), {})
-        if len(lines) > 1000:
-            for name in [name for name, one in lines.items() if one._value == self.settings.per_host]:
-                del lines[name]
-        return lines.setdefault(host, asyncio.Semaphore(self.settings.per_host))
+        """The line at a host's door, in this event loop; it lasts as long as somebody stands in it."""
+        lines = self._lines.setdefault(asyncio.get_running_loop(), weakref.WeakValueDictionary())
+        found = lines.get(host)
+        if found is None:
+            found = lines[host] = asyncio.Semaphore(self.settings.per_host)
+        return found
 
     async def addresses(self, address: Address, private: frozenset[tuple[str, int]]) -> list[str]:
         """The IP addresses of a host, each of them judged.

@@ -18,6 +18,9 @@ from agentorchestra.tools.web.kept import KeptPages
 from agentorchestra.tools.web.pages import Page, page_of
 from agentorchestra.tools.web.robots import Robots
 
+_WORKERS = 4
+"""Processes that read pages at the same time; each may take a gigabyte."""
+
 _ACCEPT = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,*/*;q=0.8"
 
 
@@ -40,6 +43,7 @@ class PageReader:
             folder / "web" if folder is not None else None, int(settings.cache_mib * 1024 * 1024), settings.cache_s
         )
         self._robots = Robots(self.client)
+        self._workers = asyncio.Semaphore(_WORKERS)
         if settings.reader == "service" and "{url}" not in settings.service_url:
             raise SettingsError(
                 f"web.service_url is {settings.service_url!r}; with web.reader = 'service' it is the address of a "
@@ -68,7 +72,8 @@ class PageReader:
         answer = await (self._by_service(address, secret) if reader == "service" else self._directly(address))
         if not answer.ok:
             raise _no_success(answer)
-        page = await page_of(answer, address.url, reader)
+        async with self._workers:
+            page = await page_of(answer, address.url, reader)
         if reader == "service":
             page = replace(page, final_url=address.url, redirects=())
         await asyncio.to_thread(self._kept.put, page, answer.body)
