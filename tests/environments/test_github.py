@@ -13,13 +13,14 @@ import pytest
 
 from agentorchestra import MemoryStore, Workspace
 from agentorchestra.core.effects import Outcome, Provenance, Tag
-from agentorchestra.core.errors import SettingsError
+from agentorchestra.core.errors import ForkError, SettingsError
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import GitHubSettings, Settings
 from agentorchestra.environments.github import GitHub
 from agentorchestra.environments.github_api import parts
 from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
 from agentorchestra.tea.actions import action_effect, action_tags
+from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.testing.github import LoopbackGitHub
 
 TOKEN = "ghp_0123456789abcdefTESTONLY"
@@ -253,6 +254,22 @@ async def test_without_a_token_what_is_public_is_read(tmp_path: Path) -> None:
             sentence = await hub.refused("create_issue", repository="octocat/open", title="Hello")
             assert sentence == "GitHub lets nobody write without a token; export GITHUB_TOKEN=... before the run"
             assert len(server.requests) == before
+
+
+async def test_a_run_is_forked_before_its_first_change_and_not_behind_it(hub: Hub) -> None:
+    await hub.server.create(NAME)
+    steps = [
+        call("github_list_issues", repository=NAME),
+        call("github_create_issue", repository=NAME, title="Once"),
+        call("done", answer="ok"),
+    ]
+    result = await hub.ws.run("Go.", model=ScriptedModel(steps), system="react", environments=["github"])
+    assert result.answer == "ok" and len(hub.server.repositories[NAME].issues) == 1
+    with pytest.raises(ForkError, match=r"environment 'github' \(create_issue\), which keeps no snapshots"):
+        await hub.ws.fork(result.run_id)
+    done = [event for event in await hub.ws.events(result.run_id) if event.type == "completed"]
+    looked = next(event for event in done if "more" in str(event.body["outcome"].get("value")))
+    assert await hub.ws.fork(result.run_id, at=looked.seq)
 
 
 async def test_a_server_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:

@@ -183,7 +183,8 @@ def refuse_lost_environments(run_id: str, ledger: Ledger, factories: Mapping[str
                 "name it in the workspace's app"
             )
         environment = factory()
-        if environment.branching == "none" and environment.mutates(action):
+        known = {schema.name for schema in environment.actions()}  # a look at the state is none of them
+        if environment.branching == "none" and action in known and environment.mutates(action):
             raise ForkError(
                 f"run {run_id} cannot be forked here: at {key} it changed the environment {name!r} ({action}), which "
                 "keeps no snapshots (branching = none); fork before that effect"
