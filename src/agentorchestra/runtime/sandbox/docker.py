@@ -147,7 +147,9 @@ class Docker:
             command = self.shell_command(folder, limits, name, owner, inputs=inputs, network=network)
             return Launch(command, clean_environment(), on_kill=lambda: _remove(name))
 
-        return DrivenShell(launch, folder, limits, Inside(root=WORK, watched=None, user=user), state)
+        # The engine limits the processes; its kernel would count all of this user's.
+        inside = Inside(root=WORK, own_user=False, watched=None, user=user)
+        return DrivenShell(launch, folder, limits, inside, state)
 
     def shell_command(
         self, folder: Path, limits: SandboxLimits, name: str, user: int, *, inputs: Path | None, network: bool
