@@ -58,6 +58,7 @@ def client_of(*addresses: str, **settings: object) -> WebClient:
         ("/brotli-bomb", "too_large", "is larger than 1 MiB"),
         ("/zstd-bomb", "too_large", "is larger than 1 MiB"),
         ("/nested-bomb", "too_large", "is larger than 1 MiB"),
+        ("/giant", "too_large", "is larger than 1 MiB"),
         ("/nested-thrice", "bad_answer", "compressed 3 times, which is no ordinary page"),
         ("/unknown-coding", "bad_answer", "compressed as 'compress', which was not asked for"),
         ("/no-gzip", "bad_answer", "sent an answer that cannot be unpacked"),
@@ -102,6 +103,7 @@ async def test_what_comes_drop_by_drop_ends_with_the_time_for_all_of_it(path: st
             await client_of(traps.address).get(f"{traps.address}{path}", timeout_s=0.4)
 
 
+@pytest.mark.long
 async def test_a_gigabyte_is_refused_before_it_is_read_and_a_bomb_takes_little_memory() -> None:
     async with listening() as traps:
         client = client_of(traps.address, max_mib=1)
