@@ -23,8 +23,8 @@ _SHELL, _JOBS, _GONE = "shell", "jobs", "gone"
 
 _SHOWN_VARIABLES = 30
 _SHOWN_CHARS = 120
-_PROGRESS_CHARS = 20_000
-"""Of one command's output that whoever watches is told."""
+_PROGRESS_LINES, _PROGRESS_CHARS = 200, 500
+"""Lines of one command's output that whoever watches is told, and characters of a line."""
 _LOOK_S = 0.2
 _RESULT_CHARS = 16_000
 
@@ -181,10 +181,12 @@ class Terminal(FolderEnvironment):
         seconds = self._seconds(timeout_s)
         shell = await self._open_shell()
         gone = _listed(self.kept.pop(_GONE, None))
+        told = _Told(ctx)
         try:
-            ran = await shell.run(command, timeout_s=seconds, together=True, on_output=_Told(ctx))
+            ran = await shell.run(command, timeout_s=seconds, together=True, on_output=told)
         except SandboxUnavailableError as exc:
             raise ToolError(str(exc)) from None
+        told.end()
         if ran.jobs_lost:
             self._note_gone()
         await self._keep(shell)
@@ -296,17 +298,30 @@ class Terminal(FolderEnvironment):
 
 
 class _Told:
-    """Tells whoever watches what a command prints, up to a limit."""
+    """Tells whoever watches what a command prints, line by line, up to a limit."""
 
     def __init__(self, ctx: RunContext[Any]) -> None:
-        self._ctx, self._left = ctx, _PROGRESS_CHARS
+        self._ctx, self._left, self._rest = ctx, _PROGRESS_LINES, ""
 
     def __call__(self, text: str) -> None:
+        if self._left < 0:
+            return
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            self._line(line)
+        self._rest = self._rest[:_PROGRESS_CHARS]
+
+    def end(self) -> None:
+        """The last line, which has no end."""
+        if self._rest:
+            self._line(self._rest)
+
+    def _line(self, line: str) -> None:
         if self._left > 0:
-            self._ctx.progress(text[: self._left].rstrip("\n"))
-            self._left -= len(text)
-            if self._left <= 0:
-                self._ctx.progress("[it prints more]")
+            self._ctx.progress(line[:_PROGRESS_CHARS])
+        elif self._left == 0:
+            self._ctx.progress("[it prints more]")
+        self._left -= 1
 
 
 def _listed(jobs: JsonValue) -> list[tuple[str, JsonValue]]:
