@@ -82,7 +82,7 @@ async def publish(folder: Path) -> tuple[RunResult, list[str]]:
         settings = Settings(
             prompt_tool_chars=0,  # the author knows all tools, and looks for none
             github=GitHubSettings(base_url=server.base_url),
-            git=GitSettings(tokens={f"127.0.0.1:{server.port}": "GITHUB_TOKEN"}),
+            git=GitSettings(tokens={server.place: "GITHUB_TOKEN"}),
         )
         task = f"Write a Sokoban game for the browser in a folder {NAME} and put it into a new repository, {address}"
         print(task)

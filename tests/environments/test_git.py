@@ -146,9 +146,8 @@ async def test_local_remotes_that_the_user_named(tmp_path: Path) -> None:
 
 async def test_over_http_with_a_token_for_its_host(tmp_path: Path) -> None:
     async with LoopbackGitHub(tmp_path / "hub", token=TOKEN) as server:
-        place = f"127.0.0.1:{server.port}"
         address = f"{server.url}/octocat/game.git"
-        async with bench_at(tmp_path, tokens={place: "HUB_TOKEN"}, environ={"HUB_TOKEN": TOKEN}) as bench:
+        async with bench_at(tmp_path, tokens={server.place: "HUB_TOKEN"}, environ={"HUB_TOKEN": TOKEN}) as bench:
             await bench.commit({"a.txt": "a\n" * 1000}, "First")
             missing = await bench.refused("push", remote=address)
             assert missing == (

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.environments.gits import SANDBOX, TOKEN, Bench
 
 from agentorchestra import MemoryStore, Workspace
 from agentorchestra.core.effects import Outcome, Provenance, Tag
 from agentorchestra.core.errors import ForkError, SettingsError
 from agentorchestra.core.policy import PolicyView
-from agentorchestra.core.settings import GitHubSettings, Settings
+from agentorchestra.core.settings import GitHubSettings, GitSettings, Settings
 from agentorchestra.environments.github import GitHub
 from agentorchestra.environments.github_api import parts
 from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
@@ -23,7 +24,6 @@ from agentorchestra.tea.actions import action_effect, action_tags
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.testing.github import LoopbackGitHub
 
-TOKEN = "ghp_0123456789abcdefTESTONLY"
 NAME = "octocat/game"
 
 
@@ -254,6 +254,49 @@ async def test_without_a_token_what_is_public_is_read(tmp_path: Path) -> None:
             sentence = await hub.refused("create_issue", repository="octocat/open", title="Hello")
             assert sentence == "GitHub lets nobody write without a token; export GITHUB_TOKEN=... before the run"
             assert len(server.requests) == before
+
+
+class Silent(LoopbackGitHub):
+    """Does what it is asked, and goes away without a word."""
+
+    async def _api(self, request: Any) -> Any:
+        answer = await super()._api(request)
+        if request.method == "POST":
+            request.transport.close()
+        return answer
+
+    async def _git_http(self, request: Any) -> Any:
+        answer = await super()._git_http(request)
+        if "receive-pack" in request.path:
+            request.transport.close()
+        return answer
+
+
+async def test_a_change_without_an_answer_may_have_been_made(tmp_path: Path) -> None:
+    async with Silent(tmp_path / "hub", token=TOKEN) as server:
+        made = await server.create(NAME)
+        settings = Settings(
+            github=GitHubSettings(base_url=server.base_url), git=GitSettings(tokens={server.place: "GITHUB_TOKEN"})
+        )
+        ws = Workspace(
+            tmp_path / "ws",
+            store=MemoryStore(),
+            policy=AllowAll(),
+            settings=settings,
+            environ={"GITHUB_TOKEN": TOKEN},
+            sandbox=SANDBOX,
+        )
+        async with ws:
+            hub, git = Hub(server, ws), Bench(ws)
+            sentence = await hub.refused("create_issue", repository=NAME, title="Once")
+            assert sentence.endswith("the change may or may not have been made: look before doing it again")
+            assert len(made.issues) == 1
+            if SANDBOX is not None:
+                await git.commit({"a.txt": "a\n"}, "First")
+                address = f"{server.url}/{NAME}.git"
+                sentence = await git.refused("push", remote=address)
+                assert sentence.endswith("the push may or may not have been made: fetch it before pushing again")
+                assert (await git.do("push", remote=address))["up_to_date"]
 
 
 async def test_a_run_is_forked_before_its_first_change_and_not_behind_it(hub: Hub) -> None:

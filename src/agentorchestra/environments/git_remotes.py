@@ -145,7 +145,12 @@ class HttpRemote:
     async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
         """A request with its answer."""
         accept = f"application/x-{service}-result"
-        answer = await self._asked("POST", f"/{service}", body, max_bytes, service, accept)
+        try:
+            answer = await self._asked("POST", f"/{service}", body, max_bytes, service, accept)
+        except WebError as error:
+            if service != "git-receive-pack" or error.kind == "refused":
+                raise
+            raise ToolError(f"{error}; the push may or may not have been made: fetch it before pushing again") from None
         if answer.media_type != accept:
             # It may have been sent on as a read, which moves nothing and answers something.
             raise ToolError(

@@ -138,16 +138,7 @@ class GitHubApi:
             headers["content-type"] = "application/json"
         waited = 0.0
         for again in range(_TRIES):
-            answer = await self._web.request(
-                method,
-                url,
-                headers=headers,  # the client sends the token to no other origin
-                data=body,
-                allowed=[self._place],  # the user named it, wherever it is
-                max_bytes=MOST_BYTES,
-                timeout_s=self._settings.timeout_s,
-                retry=False,
-            )
+            answer = await self._answer(method, url, headers, body)
             wait_s = _limited(answer)
             if wait_s is None:
                 break
@@ -163,6 +154,23 @@ class GitHubApi:
         if not 200 <= answer.status < 300:
             raise ToolError(self._sentence(method, url, answer, token))
         return answer
+
+    async def _answer(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
+        try:
+            return await self._web.request(
+                method,
+                url,
+                headers=headers,  # the client sends the token to no other origin
+                data=body,
+                allowed=[self._place],  # the user named it, wherever it is
+                max_bytes=MOST_BYTES,
+                timeout_s=self._settings.timeout_s,
+                retry=False,
+            )
+        except WebError as error:
+            if method == "GET" or error.kind == "refused":
+                raise
+            raise ToolError(f"{error}; the change may or may not have been made: look before doing it again") from None
 
     def _check_place(self, method: str, answer: Answer) -> None:
         """Refuse what came from elsewhere, and what became of a change that was sent on."""

@@ -68,6 +68,11 @@ class LoopbackGitHub:
         return f"http://127.0.0.1:{self.port}"
 
     @property
+    def place(self) -> str:
+        """`HOST:PORT`, for `git.tokens`."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
     def base_url(self) -> str:
         """Of the API, for `github.base_url`."""
         return f"{self.url}/api/v3"
