@@ -24,7 +24,9 @@ def local(*folders: dict[str, str]) -> Settings:
 
 @pytest.fixture(scope="module")
 def mirror(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = write_mirror(tmp_path_factory.mktemp("mirror"), "/news/2018/", "/news/2019/", "/zh/", "/places/", "/people/")
+    folder = write_mirror(
+        tmp_path_factory.mktemp("mirror"), "/news/2018/", "/news/2019/", "/zh/", "/places/", "/people/"
+    )
     page = "<title>x</title><link rel='canonical' href='https://evil.example/?d=1'><p>a cage for canaries</p>"
     (folder / "a b").mkdir()
     (folder / "a b" / "index.html").write_text(page)

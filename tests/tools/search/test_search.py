@@ -163,15 +163,20 @@ async def test_the_choice_and_every_engine_are_effects_of_their_own(site: Site, 
     assert KEY not in json.dumps([event.body for event in events], default=str)
 
 
-async def test_a_paid_engine_is_held_against_the_budget(site: Site, tmp_path: Path) -> None:
-    model = ScriptedModel([decide(calls=[call("search", query="lighthouse")])])
+async def test_an_engine_that_costs_more_than_is_left_is_not_asked(site: Site, tmp_path: Path) -> None:
+    shown: list[str] = []
+
+    def finish(request: Any) -> Any:
+        shown.append(request.messages[-2].text)
+        return decide(calls=[call("done", answer="x")])
+
     chosen = settings(site, "serper", "brave", engine={"brave": {"cost_usd": 0.5}})
-    async with Workspace(
-        tmp_path / "ws", store=MemoryStore(), settings=chosen, models={model.name: model}, environ=KEYS
-    ) as ws:
+    model = ScriptedModel([decide(calls=[call("search", query="lighthouse")]), finish])
+    async with workspace(tmp_path, chosen, models={model.name: model}) as ws:
         result = await ws.run("q", model=model, system="react", budget=Budget(cost_usd=0.1))
-    assert result.status == "budget_exhausted"
-    assert not site.asked("/engines/brave")
+    assert result.answer == "x"
+    assert site.asked("/engines/serper") and not site.asked("/engines/brave")
+    assert "costs more than is left: " in shown[0]
 
 
 async def test_a_run_that_had_a_key_is_replayed_where_there_is_none(site: Site, tmp_path: Path) -> None:

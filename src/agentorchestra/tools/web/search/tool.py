@@ -40,6 +40,8 @@ from agentorchestra.tools.web.search.types import (
 COPIES = 3
 """Results for which a copy of the wanted day is looked for in the archive."""
 
+_PURPOSE = "tool"
+
 _SHOWN = 12_000
 """Characters of the snippets of one answer together."""
 
@@ -202,14 +204,20 @@ class _Searching:
     async def _all(self, calls: Sequence[tuple[Tool[..., Any], dict[str, JsonValue]]]) -> list[Outcome]:
         if not calls:
             return []
+        # Beside an agent's work: one that the budget has no room for is a failure among others, not the run's end.
         effects = [
-            effect_for(one, arguments, role=self.ctx.role, provenance=self.ctx.provenance) for one, arguments in calls
+            effect_for(one, arguments, role=self.ctx.role, provenance=self.ctx.provenance).model_copy(
+                update={"purpose": _PURPOSE}
+            )
+            for one, arguments in calls
         ]
         outcomes: list[Outcome] = await self.ctx.perform_all(effects)
         return outcomes
 
 
 def _why(outcome: Outcome, one: Tool[..., Any]) -> str:
+    if outcome.status == "limited":
+        return f"costs more than is left: {outcome.error}"
     if outcome.status == "timeout":
         return f"did not answer in {one.timeout_s:g} s"
     return outcome.error or f"ended as {outcome.status}"
