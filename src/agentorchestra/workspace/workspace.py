@@ -538,6 +538,9 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tea.kept import pin_of
 
         run_id = new_run_id()
+        roles = dict(self.settings.roles)
+        asked = [self.settings.model, *(one.model for one in roles.values() if one.model)]
+        names = [one for first in asked for one in self.models.chain(first)]
         manifest = RunManifest(
             task=CALLS_TASK,
             system=CALLS,
@@ -545,7 +548,12 @@ class Workspace(Generic[Deps]):
             tools={name: pin_of(one) for name, one in sorted(self.tools.items())}
             | {name: pin_of(make()) for name, make in sorted(self._every_environment.items())},
             seed=sha256_text(run_id)[:16],
-            budget=self._budget([self.settings.model], None, self.models),
+            budget=self._budget(names, None, self.models),
+            roles=roles,
+            context_windows=self._windows({*names, *self.settings.models}, self.models),
+            choices=tuple(sorted(self.settings.models)),
+            action=self.settings.action,
+            prompt_tool_chars=self.settings.prompt_tool_chars,
             on_ask="wait" if self.asker is not None else "deny",
             app=self.app,
             app_folder=self.app_folder,
