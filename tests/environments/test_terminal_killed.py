@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.chaos.support import start, until
+from tests.chaos.support import only_run, python, read_log, start, until
 from tests.environments.gits import SANDBOX
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(SANDBOX is None, reason="no sandbox here: install bubblewrap")]
@@ -47,3 +47,22 @@ async def test_killed_in_the_middle_of_a_command(tmp_path: Path, network: str) -
         assert "interrupted" in told or "uncertain" in told
         assert "kept\none\nfile" in seen
         assert sorted(one.name for one in folder.iterdir()) == ["file"]
+
+
+@pytest.mark.parametrize("network", ["closed", "open"])
+async def test_killed_at_each_point_of_a_command_it_has_its_effect_once(tmp_path: Path, network: str) -> None:
+    whole = tmp_path / "whole"
+    undisturbed = await asyncio.to_thread(python, [*PROGRAM, whole, network, "short"])
+    assert "changed\none\nkept two\nfile" in undisturbed
+    runs = [
+        e for e in await read_log(whole, await only_run(whole)) if e.type == "started" and "two >>file" in str(e.body)
+    ]
+    (key,) = {str(one.span) for one in runs if one.body["effect"]["kind"] == "InvokeAction"}
+    for point in ("after", "in_record", "after_record") if network == "closed" else ("after", "after_record"):
+        place = tmp_path / point
+        await asyncio.to_thread(python, [*PROGRAM, place, network, "short"], kill_at=f"{point}:{key}")
+        out = await asyncio.to_thread(python, [*PROGRAM, place, network, "short"])
+        if network == "closed" or point == "after_record":
+            assert out == undisturbed, point
+        else:
+            assert "kept\none\nfile" in out and "two" not in out.partition("--")[2], point

@@ -351,8 +351,9 @@ async def test_bytes_that_are_no_text_are_not_kept_and_harm_nothing(opened: Call
 
 
 @pytest.mark.long
-async def test_many_commands_and_jobs_leave_nothing_open(opened: Callable[..., object]) -> None:
-    shell: Shell = await opened()  # type: ignore[misc]
+async def test_many_commands_and_jobs_leave_nothing_open(safe: Sandbox, folder: Path) -> None:
+    assert isinstance(safe, ShellSandbox)
+    shell = await safe.shell(folder, LIMITS)
     for n in range(1200):  # more than descriptors may be open
         ran = await shell.run(f"echo {n}; true & wait")
         assert ran.stdout == f"{n}\n", ran
@@ -360,6 +361,7 @@ async def test_many_commands_and_jobs_leave_nothing_open(opened: Callable[..., o
         job = await shell.start("exit 3")
         assert (await shell.stop(job.job)).state == "ended"
     assert 30 <= len(await shell.jobs()) <= 34
+    await shell.close()
 
 
 async def test_a_state_that_cannot_be_put_back_costs_only_itself(opened: Callable[..., object]) -> None:
