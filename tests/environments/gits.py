@@ -14,7 +14,7 @@ from tests.sandbox.support import here, usable
 
 from agentorchestra import MemoryStore, Workspace
 from agentorchestra.core.effects import Outcome
-from agentorchestra.core.settings import GitSettings, Settings
+from agentorchestra.core.settings import GitSettings, SandboxSettings, Settings
 from agentorchestra.runtime.policy import AllowAll
 
 SANDBOX = next((usable(name) for name in here() if name != "unsafe-local"), None)
@@ -86,6 +86,7 @@ async def bench_at(
     tokens: Mapping[str, str] | None = None,
     local: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
+    files_mib: int = 512,
     **settings: Any,
 ) -> AsyncIterator[Bench]:
     """A workspace with these settings of git."""
@@ -97,7 +98,7 @@ async def bench_at(
         store=MemoryStore(),
         policy=AllowAll(),
         environ=environ or {},
-        settings=Settings(git=given),
+        settings=Settings(git=given, sandbox=SandboxSettings(files_mib=files_mib)),
         sandbox=SANDBOX,
     )
     async with ws:

@@ -159,6 +159,23 @@ async def test_a_repository_that_is_too_large_leaves_nothing_behind(bench: Bench
     assert sentence == "it has more than 1 MiB; push less at once, or raise git.max_pack_mib"
 
 
+@pytest.mark.long
+async def test_what_unpacks_to_more_than_there_is_room_for_leaves_nothing_behind(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    git(source, "init", "--quiet", "--initial-branch=main")
+    with (source / "zeros").open("wb") as file:
+        file.truncate(64 << 20)
+    git(source, "add", "zeros")
+    git(source, "-c", "user.name=a", "-c", "user.email=a@localhost", "commit", "--quiet", "-m", "Zeros")
+    git(tmp_path, "clone", "--quiet", "--bare", str(source), "small.git")
+    async with bench_at(tmp_path, local=[str(tmp_path / "small.git")], max_pack_mib=1, files_mib=16) as bench:
+        sentence = await bench.refused("clone", remote=str(tmp_path / "small.git"), repository="copy")
+        assert "larger files than the sandbox allows" in sentence
+        assert [one.name for one in bench.folder.iterdir()] == []
+        await bench.commit({"a.txt": "a\n"}, "First")
+
+
 # -- remotes -----------------------------------------------------------------------------------------------------------
 
 

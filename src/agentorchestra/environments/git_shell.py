@@ -38,6 +38,7 @@ _HINTS = (
         "install git where the sandbox finds it (Debian and Ubuntu: apt-get install git; with Docker build the image "
         "again: agentorchestra sandbox --dockerfile)",
     ),
+    ("file size limit exceeded", "it holds larger files than the sandbox allows; sandbox.files_mib sets how large"),
     ("not a git repository", "make one with init, or name its folder with `repository`"),
     ("nothing to commit", "change something first, or look at status"),
     ("nothing added to commit", "add files first, or commit with all_changes"),
