@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from agentorchestra.core.settings import ModelProfile, RoleSettings, Settings
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.senses import media_models
+from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.testing import ScriptedModel, call, decide
+from agentorchestra.workspace import Workspace
 
 
 def profile(**fields: Any) -> ModelProfile:
@@ -55,3 +59,14 @@ def test_the_settings_role_holds_where_a_model_is_given_by_hand_and_a_recording_
     )
     found = media_models(ModelManager(settings, {}), settings, "eyes", {"vision": RoleSettings()})
     assert found == {"image": ("unknown", "eyes")}
+
+
+async def test_a_fork_may_ask_another_model(tmp_path: Path) -> None:
+    """Who is asked is settled with the run; a fork with another model for the role settles it anew."""
+    script = ScriptedModel([decide(calls=[call("done", answer="seen")])])
+    settings = Settings(models={name: MODELS[name] for name in ("eyes", "all")}, system="react")
+    async with Workspace(tmp_path / "ws", settings=settings, store=MemoryStore()) as ws:
+        result = await ws.run("Look.", model=script)
+        forked = await ws.fork(result.run_id, at=1, roles={"vision": "all"})
+        kept = [await ws.store.get_run(run) for run in (result.run_id, forked)]
+    assert [one.manifest.media_models["image"] for one in kept if one is not None] == [("eyes", "all"), ("all", "eyes")]
