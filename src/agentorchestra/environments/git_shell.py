@@ -39,6 +39,7 @@ _HINTS = (
         "again: agentorchestra sandbox --dockerfile)",
     ),
     ("file size limit exceeded", "it holds larger files than the sandbox allows; sandbox.files_mib sets how large"),
+    ("out of memory", "it needs more memory than the sandbox has; sandbox.memory_mib sets how much"),
     ("not a git repository", "make one with init, or name its folder with `repository`"),
     ("nothing to commit", "change something first, or look at status"),
     ("nothing added to commit", "add files first, or commit with all_changes"),
