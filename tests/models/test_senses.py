@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.cli.commands.run import ROLES as NAMED
 from agentorchestra.core.settings import ModelProfile, RoleSettings, Settings
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.models.senses import media_models
+from agentorchestra.models.senses import ROLES, media_models
 from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
@@ -70,3 +71,7 @@ async def test_a_fork_may_ask_another_model(tmp_path: Path) -> None:
         forked = await ws.fork(result.run_id, at=1, roles={"vision": "all"})
         kept = [await ws.store.get_run(run) for run in (result.run_id, forked)]
     assert [one.manifest.media_models["image"] for one in kept if one is not None] == [("eyes", "all"), ("all", "eyes")]
+
+
+def test_the_roles_can_be_named_on_the_command_line() -> None:
+    assert {*ROLES.values()} <= {*NAMED}

@@ -25,8 +25,20 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.spec import RunManifest
 from agentorchestra.workspace import DEFAULT_COST_USD, Workspace
 
-ROLES = ("planner", "analyzer", "reporter", "formatter", "summariser", "judge", "worker", "agent")
-"""What packaged agents play; the user's own agents and tools may name others."""
+ROLES = (
+    "planner",
+    "analyzer",
+    "reporter",
+    "formatter",
+    "summariser",
+    "judge",
+    "worker",
+    "agent",
+    "vision",
+    "hearing",
+    "video",
+)
+"""What packaged agents and tools play; the user's own may name others."""
 
 
 def _once_each(
