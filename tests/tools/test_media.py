@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import subprocess
 import wave
 import zlib
 from pathlib import Path
@@ -259,6 +260,47 @@ async def test_a_video_as_it_is_or_as_frames_and_words(tmp_path: Path) -> None:
     red, _, blue = frames[0].convert("RGB").getpixel((20, 20))  # type: ignore[misc]
     assert blue > 200 > 60 > red, "the red second is before the range"
     assert "film.mp4 frame 00:01.jpg" in result.answer and "film.mp4 frame 00:00" not in result.answer
+
+
+def film_with_sound(folder: Path) -> bytes:
+    """Three seconds of green, with a hum."""
+    path = folder / "hum.mkv"
+    sources = [
+        "-f",
+        "lavfi",
+        "-i",
+        "color=c=green:s=64x48:r=5:d=3",
+        "-f",
+        "lavfi",
+        "-i",
+        "sine=frequency=300:duration=3",
+    ]
+    command = ["ffmpeg", "-v", "error", "-y", *sources, "-c:v", "libx264", "-c:a", "aac", str(path)]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    return path.read_bytes()
+
+
+@pytest.mark.long
+@with_ffmpeg
+async def test_what_is_said_in_a_video_goes_along_with_its_frames(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> ServerReply:
+        return ServerReply(answer="Mind the gap." if body.get("endpoint") else "A green field.")
+
+    (tmp_path / "made").mkdir()
+    files = {"film.mkv": film_with_sound(tmp_path / "made")}
+    async with LoopbackModelServer(answer) as server:
+        models = {"eyes": eyes(server), "scribe": eyes(server, model="openai:scribe", vision=None)}
+        written = await asked(tmp_path, files, models, {}, transcription_model="scribe")
+        transcript, question = server.requests
+        assert transcript["file"].endswith(".mp3") and "Mind the gap." in words_of(question)
+        assert len(media_of(question)) >= 10 and "film.mkv (what is said in it)" in written.answer
+        unheard = await asked(tmp_path, files, {"eyes": eyes(server, audio=False)}, {})
+        assert "nobody heard film.mkv: name a model that writes down what is said" in unheard.answer
+        await asked(tmp_path, files, {"eyes": eyes(server, audio=True)}, {})
+        assert media_of(server.requests[-1])[-1][0] == "mp3", "who hears too is given the sound itself"
+        await asked(tmp_path, files, {"eyes": eyes(server, audio=True, video=True)}, {"to_s": 2.0})
+        ((kind, clip),) = media_of(server.requests[-1])
+    assert kind == "video/mp4" and clip[4:8] == b"ftyp", "made anew: its format is none that models take"
 
 
 # --- who is asked ---------------------------------------------------------------------------------------------------
