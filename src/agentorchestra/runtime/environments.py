@@ -177,8 +177,18 @@ class EnvironmentHandler(BaseHandler):
                 live.members.pop(name)
             await member.close()
         lost: str | None = None
-        if live is None:
+        if run.replaying:
+            # An action that is entered again finds what it found then, whichever branch is faster today. Actions on one
+            # instance were recorded in the order in which they were done.
+            record = run.ledger.records.get(ctx.key)
+            ref = standing(run, place, ref, before=record.seq if record is not None else 0)
+            if live is not None and live.ref != ref:
+                run.environments.pop(place)
+                await live.close()
+                live = None
+        elif live is None:
             ref = standing(run, place, ref)
+        if live is None:
             if ref == CHANGED and effect.world != MAIN and not acted_in(run, place):
                 raise ToolError("how it stood where this rival world begins could not be kept")
             live = run.environments[place] = await opened(made(name, run), ref, ctx)

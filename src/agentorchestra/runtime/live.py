@@ -162,22 +162,23 @@ async def opened(environment: Environment, ref: str | None, ctx: Session[Any]) -
     return live
 
 
-def standing(run: Run, place: tuple[str, str], ref: str | None) -> str | None:
+def standing(run: Run, place: tuple[str, str], ref: str | None, *, before: int = 0) -> str | None:
     """Where an instance stands that is not open: what its world recorded last, or what came into the world later.
 
     Args:
         run: its log so far.
         place: world and instance.
         ref: what the branch that asks has in its state: of a winner's world, or older than what a branch beside it did.
+        before: what was recorded from this sequence on counts not; 0 for all that is recorded.
     """
-    if run.replaying:  # its log holds what comes later, too
-        return ref
     world, instance = place
     name = f"{STATE}{instance}"
     last, last_seq, came = ref, 0, 0
     for record in run.ledger.records.values():
         outcome = record.outcome
         if outcome is None or name not in outcome.writes or record.kind not in _OF_AN_INSTANCE:
+            continue
+        if before and record.seq >= before:
             continue
         value = outcome.writes[name]
         if value == ref:
@@ -205,6 +206,8 @@ def standing_now(session: Session[Any]) -> dict[str, JsonValue]:
     after that.
     """
     found: dict[str, JsonValue] = {}
+    if session.run.replaying:  # its log holds what comes later, too
+        return found
     for name, ref in session.vars.items():
         if name.startswith(STATE) and (ref is None or isinstance(ref, str)):
             found[name] = standing(session.run, (session.world, name.removeprefix(STATE)), ref)

@@ -17,10 +17,12 @@ from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.errors import ToolDefinitionError, TransformationError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
-from agentorchestra.core.spec import RunStatus
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.actions import action_effect
 from agentorchestra.tea.transformations.base import made
+from agentorchestra.workspace import Workspace
 from tests.runtime.counter import Counter
 from tests.tea.transformations.support import probed, workspace
 
@@ -308,3 +310,37 @@ def test_actions_that_cannot_be_say_what_to_change() -> None:
 
         @action(tags=["fly"])  # type: ignore[list-item]
         def go(self: Any) -> None: ...
+
+
+async def test_agents_at_the_same_time_share_an_environment_and_a_replay_finds_it_as_it_was(tmp_path: Path) -> None:
+    turn = asyncio.Event()
+
+    @tool(effect="pure")
+    async def add(ctx: RunContext[Any], by: int) -> int:
+        """Add."""
+        ctx.vars["sum"] = int(str(ctx.vars["sum"])) + by
+        return int(str(ctx.vars["sum"]))
+
+    rules = {"add": Rule("below nine", lambda state: state["sum"] < 9)}
+    adder = t2e([add], name="adder", state={"sum": 0}, rules=rules)
+
+    async def member(spec: AgentSpec, session: Session[Any], kit: Any) -> AgentResult:
+        late = spec.instruction == "late"
+        if late:
+            await turn.wait()
+        numbers = [10] if late else [2, 2, 2]
+        done = [said(await session.perform(action_effect(adder(), "add", {"by": by}))) for by in numbers]
+        turn.set()
+        return AgentResult(answer=str(done))
+
+    async def probe(spec: AgentSpec, session: Session[Any], kit: Any) -> AgentResult:
+        specs = [
+            AgentSpec(name=name, instruction=name, tools=("adder",), system="member") for name in ("late", "first")
+        ]
+        return AgentResult(answer=" ".join(one.answer for one in await session.call_agents(specs)))
+
+    systems: dict[str, Any] = {"probe": probe, "member": member}
+    async with Workspace(tmp_path, store=MemoryStore(), systems=systems, environments={"adder": adder}) as ws:
+        result = await ws.run("probe", system="probe", model="offline")
+        assert result.answer == "[16] [2, 4, 6]", result.error  # a replay asks for the late one's first
+        await ws.replay(result.run_id)
