@@ -299,8 +299,8 @@ class Settings(BaseModel):
         model: the default model.
         system: the default system.
         models: named profiles.
-        roles: model and parameters by role: planner, analyzer, reporter, formatter, summariser, judge, worker, agent, and
-            for media vision, hearing, video.
+        roles: model and parameters by role: planner, analyzer, reporter, formatter, summariser, judge, worker, agent,
+            and for media vision, hearing, video.
         budget: default limits; without a dollar limit, 1 US dollar holds for priced models.
         max_steps: decisions per run's top agent.
         embedding_model, transcription_model: the models that embed texts and write down recordings; "" for none.
