@@ -25,6 +25,9 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO that nobody writes must not stop the reader
 
 
+_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+
+
 class OutsideError(ValueError):
     """A path that would lead out of the folder, or through a link, or that is none; in one sentence."""
 
@@ -209,8 +212,10 @@ def _walk(at: int, path: str, depth: int, skip: frozenset[str]) -> Iterator[Foun
         if stat.S_ISDIR(status.st_mode) and depth > 1:
             try:
                 inner = open_folder(at, name, status.st_mode)
-            except OSError:  # it became something else
-                continue
+            except OSError as exc:
+                if exc.errno in _GONE:  # it became something else
+                    continue
+                raise  # what is left out without a word would be taken for deleted
             try:
                 yield from _walk(inner, below, depth - 1, skip)
             finally:
@@ -218,13 +223,10 @@ def _walk(at: int, path: str, depth: int, skip: frozenset[str]) -> Iterator[Foun
 
 
 def open_folder(at: int, name: str, mode: int) -> int:
-    """A descriptor of a folder in an opened one, also of a folder without rights (which it has still, afterwards)."""
-    if os.geteuid() == 0 or mode & 0o500 == 0o500:
-        return os.open(name, _FOLDER, dir_fd=at)
-    _give_rights(at, name)
-    inner = os.open(name, _FOLDER, dir_fd=at)
-    os.fchmod(inner, stat.S_IMODE(mode))
-    return inner
+    """A descriptor of a folder in an opened one; its owner gets the rights back that somebody took away."""
+    if os.geteuid() != 0 and mode & 0o700 != 0o700:
+        _give_rights(at, name)
+    return os.open(name, _FOLDER, dir_fd=at)
 
 
 def remove(at: int, name: str) -> None:

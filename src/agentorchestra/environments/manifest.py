@@ -18,7 +18,9 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.beneath import (
     MAX_DEPTH,
     Found,
+    OutsideError,
     open_file,
+    open_folder,
     parent_of,
     parts_of,
     remove,
@@ -249,7 +251,7 @@ def read_file(root: Path, path: str, limits: FolderLimits) -> Read | None:
     try:
         with parent_of(root, parts_of(path)) as (at, name):
             descriptor = _readable(at, name)
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, OutsideError):
         return None
     with os.fdopen(descriptor, "rb") as file:
         before = Mark.of(os.fstat(descriptor))
@@ -309,7 +311,7 @@ def make_folders(root: Path, entries: Sequence[Entry]) -> None:
             with parent_of(root, parts_of(entry.path)) as (at, name):
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=at)
-                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+                inner = open_folder(at, name, os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
                 try:
                     os.fchmod(inner, entry.mode | 0o700)
                 finally:
