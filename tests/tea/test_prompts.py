@@ -180,6 +180,7 @@ _FULL: dict[str, Any] = {
     "unsupported": _CITED,
     "left_out": _CITED,
     "figures": ["12"],
+    "engines": [{"name": "wiki", "about": "{{ 8111 * 9 }}"}],
 }
 """Variables that are more than text; the others are given as text."""
 

@@ -563,6 +563,7 @@ class Workspace(Generic[Deps]):
             transcription_model=self.settings.transcription_model,
             media_models=self._media_models(self.models, self.settings.model, self.settings.roles),
             sandbox=self._builtin.sandbox,
+            environments=tuple(sorted(self._packaged)),
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self.store.create_run(run_id, manifest, [created])
