@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from tests.runtime.support import Bench, agent
 
+from agentorchestra.core.content import TextBlock
 from agentorchestra.core.errors import ToolError
-from agentorchestra.core.spec import RunStatus
+from agentorchestra.core.messages import Message, ToolCall
+from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.environments.files import FilesEnvironment
 from agentorchestra.environments.folder import FolderEnvironment
 from agentorchestra.environments.manifest import FolderLimits
+from agentorchestra.loop import Decision, Parts, Seen, State, beam
 from agentorchestra.runtime.live import clear_up, world_folder
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.store import MemoryStore
@@ -351,3 +354,37 @@ async def test_a_large_folder_is_stored_again_only_where_it_changed(store: Memor
     found = sorted(path.name for path in (main_folder(tmp_path) / "x").iterdir())
     assert found == sorted(f"{number}.txt" for number in range(1, 30))
     assert (main_folder(tmp_path) / "x/7.txt").read_text() == "x7"
+
+
+async def test_the_candidates_of_a_beam_each_see_their_own_folder(store: MemoryStore, tmp_path: Path) -> None:
+    one = bench(store, tmp_path)
+    await one.create()
+    seen: list[str] = []
+
+    async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
+        mine = state.candidate.partition("/")[0]
+        before = await session.perform(files("search", names="*.txt"))
+        seen.append(f"{state.step}.{mine}: {before.value}")
+        effect = files("write", path=f"{state.step}-{mine}.txt", content=mine)
+        message = Message(role="assistant", content=(TextBlock(text=f"write {mine}"),))
+        call = ToolCall(id=f"c{state.step}", name="files_write", arguments={})
+        return Decision(message=message, tool_calls=(call,), calls=(effect,), memory="")
+
+    async def stop(state: State, session: Session[Any]) -> State:
+        return state if state.step < 2 else state.model_copy(update={"result": AgentResult(answer="done")})
+
+    async def score(state: State, session: Session[Any]) -> float:
+        return 1.0 if state.candidate.startswith("2") else 0.0
+
+    async def main(root: Session[Any]) -> str:
+        parts = Parts(decide=decide, observe=(stop,), environments=("files",))
+        await beam(State(messages=()), root, parts, score=score, candidates=2)
+        return str((await root.perform(files("list"))).value)
+
+    assert (await one.drive(main)).answer == "0-2.txt (1 bytes)\n1-2.txt (1 bytes)"
+    nothing = "nothing in the folder fits"
+    kept = "0-2.txt (1 bytes)"
+    assert sorted(seen) == [f"0.1: {nothing}", f"0.2: {nothing}", f"1.1: {kept}", f"1.2: {kept}"]
+    assert sorted(path.name for path in main_folder(tmp_path).iterdir()) == ["0-2.txt", "1-2.txt"]
+    assert [path.name for path in (tmp_path / "run_test/environments").iterdir()] == ["main"]
+    assert (await one.replay(main)) is not None
