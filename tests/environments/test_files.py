@@ -19,7 +19,7 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import ArtifactRef, Outcome, Provenance
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.policy import PolicyView
-from agentorchestra.core.settings import Settings, WebSettings
+from agentorchestra.core.settings import FolderSettings, Settings, WebSettings
 from agentorchestra.environments.files import FilesEnvironment
 from agentorchestra.environments.folder import FolderEnvironment, FolderGround
 from agentorchestra.environments.manifest import FolderLimits
@@ -297,11 +297,19 @@ async def test_a_link_put_in_the_way_is_not_followed_by_a_restore(tmp_path: Path
     assert (outside / "f.txt").read_text() == "theirs"
 
 
+async def test_the_settings_say_how_much_can_be_kept(tmp_path: Path) -> None:
+    settings = Settings(model="offline", folder=FolderSettings(max_file_mib=0.001))
+    (tmp_path / "ws").mkdir()
+    async with Workspace(tmp_path / "ws", settings=settings, store=MemoryStore()) as ws:
+        said = await Used(ws).refused("write", path="a.txt", content="x" * 2000)
+        assert "how it stands now could not be kept: a.txt has 2,000 bytes; files of more than 1,048" in said
+
+
 async def test_more_than_can_be_kept_is_said(tmp_path: Path) -> None:
     ground = FolderGround(tmp_path / "p", None, keep=True, limits=FolderLimits(bytes=10, entries=3, file_bytes=8))
     await ground.open()
     (ground.folder / "a").write_text("123456789")
-    with pytest.raises(ToolError, match="a has 0 MiB; files of more than 0 MiB cannot be kept"):
+    with pytest.raises(ToolError, match="a has 9 bytes; files of more than 8 bytes cannot be kept"):
         await ground.snapshot()
     (ground.folder / "a").unlink()
     for name in "abcd":

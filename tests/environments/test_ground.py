@@ -287,7 +287,7 @@ async def test_more_than_can_be_kept_is_an_observation_and_the_run_goes_on(store
     crash = False
     answer = (await one.drive(main)).answer
     assert answer.startswith(
-        "add was done on folder, but how it stands now could not be kept: the folder holds more than 0 MiB"
+        "add was done on folder, but how it stands now could not be kept: the folder holds more than 10 bytes"
     )
     assert "/ folder could not be opened: how it stood where this rival world begins could not be kept /" in answer
     assert "/ environment_lost: the state of folder was lost" in answer

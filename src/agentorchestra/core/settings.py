@@ -157,6 +157,22 @@ class GitHubSettings(BaseModel):
     max_wait_s: float = Field(default=60.0, ge=0)
 
 
+class FolderSettings(BaseModel):
+    """What the folder of a run may hold, on which its environments work: so much can be kept after each action.
+
+    Attributes:
+        max_mib: of all files together.
+        max_entries: files, folders and links.
+        max_file_mib: of one file.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_mib: float = Field(default=1024.0, gt=0)
+    max_entries: int = Field(default=50_000, ge=1)
+    max_file_mib: float = Field(default=256.0, gt=0)
+
+
 class GitSettings(BaseModel):
     """Git for the environment `git`.
 
@@ -310,6 +326,7 @@ class Settings(BaseModel):
         action: how agents act: `tools`, or `code`: a program in each step, in which the tools are functions.
         memory: the memory system of runs' top agents: `none`, `window`, `summary`, `insights`, or the user's own.
         sandbox: where code that a model wrote runs.
+        folder: what the folder of a run's environments may hold (docs/environments.md).
         git, github: what the environments of these names use (docs/git.md).
         max_bytes: quota of the workspace's database, None for no limit but the disk; of SQLite only.
         database: the address of a PostgreSQL database, `postgresql://user@host:5432/name`, that holds the log instead
@@ -340,6 +357,7 @@ class Settings(BaseModel):
     on_uncertain: Literal["report", "ask", "retry"] = "report"
     policy: PolicySettings = PolicySettings()
     sandbox: SandboxSettings = SandboxSettings()
+    folder: FolderSettings = FolderSettings()
     git: GitSettings = GitSettings()
     github: GitHubSettings = GitHubSettings()
     web: WebSettings = WebSettings()

@@ -202,17 +202,20 @@ def list_folder(
 
 
 def _check_size(path: str, size: int, total: int, limits: FolderLimits) -> None:
-    mib = 1 << 20
     if size > limits.file_bytes:
         raise ToolError(
-            f"{path} has {size / mib:,.0f} MiB; files of more than {limits.file_bytes / mib:,.0f} MiB cannot be kept; "
-            "delete it or make it smaller"
+            f"{path} has {_size(size)}; files of more than {_size(limits.file_bytes)} cannot be kept; delete it or "
+            "make it smaller"
         )
     if total > limits.bytes:
         raise ToolError(
-            f"the folder holds more than {limits.bytes / mib:,.0f} MiB, which is the most that can be kept; "
-            "delete what is not needed"
+            f"the folder holds more than {_size(limits.bytes)}, which is the most that can be kept; delete what is not "
+            "needed"
         )
+
+
+def _size(count: int) -> str:
+    return f"{count / (1 << 20):,.0f} MiB" if count >= 10 << 20 else f"{count:,} bytes"
 
 
 def _entry(root: Path, found: Found, known: Mapping[str, tuple[Mark, str]], listed: Listed) -> Entry | None:

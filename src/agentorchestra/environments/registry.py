@@ -12,6 +12,8 @@ from agentorchestra.core.protocols import Environment
 from agentorchestra.core.settings import Settings
 from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
 
+MIB = 1 << 20
+
 PACKAGED: Mapping[str, str] = {
     "files": "agentorchestra.environments.files:FilesEnvironment",
     "git": "agentorchestra.environments.git:Git",
@@ -54,8 +56,14 @@ class PackagedFactory:
 
     def __call__(self) -> Environment:
         """A new instance."""
+        from agentorchestra.environments.folder import FolderEnvironment
+        from agentorchestra.environments.manifest import FolderLimits
+
         made = getattr(self._class, "packaged", None)
         one: Environment = self._class() if made is None else made(self._parts)
+        if isinstance(one, FolderEnvironment):
+            given = self._parts.settings.folder
+            one.limits = FolderLimits(int(given.max_mib * MIB), given.max_entries, int(given.max_file_mib * MIB))
         return one
 
 
