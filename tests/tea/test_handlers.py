@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from agentorchestra.core.budget import Bound
 from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, text_of
-from agentorchestra.core.effects import EffectKind, Mode, Outcome
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import (
     BudgetExhaustedError,
     ModelUnavailableError,
@@ -54,6 +54,24 @@ def test_the_effect_carries_what_the_tool_says() -> None:
     assert (effect.mode, effect.tags, effect.role) == (Mode.REPEATABLE, page.tags, "researcher")
     assert (effect.provenance, effect.timeout_s, effect.invalid) == (seen(Trust.USER), 3, None)
     assert effect.instance is None
+    # It is put together without a check, so it has to have every field that there is.
+    assert Effect.model_fields.keys() - effect.__dict__.keys() == set()
+    assert effect == Effect.model_validate({name: getattr(effect, name) for name in Effect.model_fields})
+
+
+async def test_what_was_checked_is_used_once() -> None:
+    """A tool may change what it was given: the same effect performed again has its arguments as they were."""
+
+    @tool(effect="pure")
+    async def drain(items: list[int]) -> int:
+        """Take everything out."""
+        count = len(items)
+        items.clear()
+        return count
+
+    handler = ToolHandler({"drain": drain}.get)
+    effect = effect_for(drain, {"items": [1, 2]}, role="worker")
+    assert [(await handler.execute(effect.model_copy(), None)).value for _ in range(2)] == [2, 2]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ _LONGEST_MESSAGE = 500
 _CHECKED = "_checked"
 """Under this an effect holds its tool and the arguments as that takes them, until it is executed."""
 
-_UNCHECKED: tuple[None, None] = (None, None)
 _BLOCKS = (TextBlock, MediaBlock)
 
 
@@ -88,7 +87,7 @@ def effect_for(
         },
     )
     if checked is not None:
-        effect.__dict__[_CHECKED] = tool, checked  # what is computed from an effect goes where it is changed (Frozen)
+        effect.__dict__[_CHECKED] = [tool, checked]  # what is computed from an effect goes where it is changed (Frozen)
     return effect
 
 
@@ -151,9 +150,13 @@ class ToolHandler:
             who = ", ".join(tool.traits.invokers) or "nobody"
             return failed("denied", f"{parent.actor} may not call {tool.name}; these may: {who}")
         # Again, though effect_for did, where the tool has changed since, or arguments were redacted.
-        judged, arguments = effect.__dict__.pop(_CHECKED, _UNCHECKED)
+        checked = effect.__dict__.get(_CHECKED)
+        arguments: dict[str, Any] | None
         sentence: str | None = None
-        if judged is not tool:
+        if checked and checked[0] is tool:
+            arguments = checked[1]
+            checked.clear()  # the tool may change what it is given, and copies of the effect hold the same
+        else:
             arguments, sentence = tool.validate(effect.arguments)
         if arguments is None:
             return failed("mistake", sentence or "", trust=_trust(tool, effect))
