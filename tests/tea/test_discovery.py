@@ -309,7 +309,7 @@ async def test_nothing_is_found_that_the_agent_may_not_use(tmp_path: Path) -> No
         await ws.run("Describe the huge thing.")
     assert '"found":["huge_thing: Describe the huge thing. word' in said[1]
     assert '"huge_thing"' not in said[1].partition("opened")[2]
-    assert "the schema of 'huge_thing' is longer than a prompt has room for (24,000)" in said[2]
+    assert "the schema of 'huge_thing' is longer than a prompt has room for (32,000)" in said[2]
 
 
 def test_a_limit_below_nothing_is_refused() -> None:
@@ -334,7 +334,7 @@ async def test_a_planner_finds_agents_and_the_worker_its_tools(tmp_path: Path) -
         steps = [call("find_agents", query="repair the violin"), call("repair_violin_expert", task="Repair it.")]
         return decide(calls=[steps[len(planner) - 1]]) if len(planner) <= len(steps) else done
 
-    settings = Settings(model="scripted", system="agentorchestra")
+    settings = Settings(model="scripted", system="agentorchestra", prompt_tool_chars=24_000)
     models = {"scripted": ScriptedModel(reply)}
     async with Workspace(tmp_path, tools=many(), agents=agents, settings=settings, models=models) as ws:
         result = await ws.run(TASK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Provenance, provenance_of
 from agentorchestra.core.spec import AgentSpec
+from agentorchestra.environments.registry import PACKAGED
 from agentorchestra.loop import opened_by
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.discovery import Discovery, Finder
@@ -67,10 +69,16 @@ async def shown_first(
     packaged = [name for name in spec.tools if name in kit.tools and name not in given]
     agents = [name for name in builtin_agents() if name in offered]
     actions = [name for name in tools.names if tools.path(name).startswith("environments/")]
+    # What somebody chose for this agent comes before what every agent has, small environments before large ones.
+    chosen = [name for name in actions if tools.path(name).removeprefix("environments/") in PACKAGED]
+    sizes = Counter[str]()
+    for name in chosen:
+        sizes[tools.path(name)] += tools.schema(name).chars
+    chosen.sort(key=lambda name: (sizes[tools.path(name)], name))
     discovery = Discovery(
         tools,
         kit.finder or Finder(Retriever()),
-        core=("done", *packaged, *agents, *actions),
+        core=("done", *chosen, *packaged, *agents, *actions),
         room=room,
         offered=offered,
         functions=code,

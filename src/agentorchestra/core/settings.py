@@ -349,7 +349,7 @@ class Settings(BaseModel):
     transcription_model: str = ""
     budget: Budget = Budget()
     max_steps: int = Field(default=20, ge=1)
-    prompt_tool_chars: int = Field(default=24_000, ge=0)
+    prompt_tool_chars: int = Field(default=32_000, ge=0)
     finish: Finish = "done"
     action: Action = "tools"
     memory: str = "none"
