@@ -356,8 +356,7 @@ class Keeper:
         if one.began_to_end and now > one.next_interrupt:
             self.interrupt(one)
         if one.began_to_end and now > one.began_to_end + INTERRUPT_S:
-            self.signal_foreground(signal.SIGKILL)
-            self.end_bash()
+            self.end_bash()  # all at once: a child whose parent is killed first is no longer found below the shell
             self.finish(-9, "the command did not end when it was interrupted and was killed with the shell")
 
     def turn(self, lines: Lines) -> None:
