@@ -106,6 +106,7 @@ async def test_the_process_that_waits_for_a_terminal_is_killed(folder: Path) -> 
     assert len(_sent(folder)) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("point", "done"),
     [

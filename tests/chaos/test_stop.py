@@ -66,9 +66,7 @@ async def resume(case: Case, *words: str) -> None:
     await case.cli("replay", case.run)
 
 
-@pytest.mark.parametrize(
-    "how", [*(pytest.param(one, marks=pytest.mark.long) for one in ("SIGINT", "SIGTERM")), "cancel"]
-)
+@pytest.mark.parametrize("how", [pytest.param(one, marks=pytest.mark.long) for one in ("SIGINT", "SIGTERM", "cancel")])
 async def test_stopped_from_outside(case: Case, how: str) -> None:
     async with case.held(3) as process:
         children = psutil.Process(process.pid).children(recursive=True)
@@ -193,6 +191,7 @@ async def test_how_far_the_top_agent_had_come_is_kept(held: Held) -> None:
     assert ended["result"] == {"status": "cancelled", "steps": 1, "memory": "top after 0 steps"}
 
 
+@pytest.mark.long
 async def test_the_time_is_over(held: Held) -> None:
     threads = threading.active_count()
     ws = _workspace(held)

@@ -82,6 +82,7 @@ def _grid(folder: Path, points: Sequence[str]) -> None:
 SLICE = [f"after_mark:{TIMER}", "after_record:/2.worker#1", f"in_record:{TIMER}", "after:/1.sleeper#2"]
 
 
+@pytest.mark.long
 def test_a_timer_and_a_pause_survive_being_killed(tmp_path: Path) -> None:
     _grid(tmp_path, SLICE)
 

@@ -373,6 +373,7 @@ async def test_an_error_of_the_host_ends_the_program_and_is_raised(sandbox: Sand
     await _gone_but(before)
 
 
+@pytest.mark.long
 async def test_the_clock_stands_still_while_the_host_answers(sandbox: Sandbox) -> None:
     async def slow(name: str, arguments: dict[str, JsonValue]) -> JsonValue:
         await asyncio.sleep(3)

@@ -117,6 +117,7 @@ async def test_the_same_writing_calls_a_tool_when_it_is_right(safe: Sandbox) -> 
     assert ran.stdout == "[{'kind': 'result', 'id': 1, 'value': 'given'}]\n"
 
 
+@pytest.mark.long
 async def test_thousands_of_calls_at_once(safe: Sandbox) -> None:
     host = Host()
     code = "for n in range(5000): ask(id=1, name='ok', arguments={})\ntime.sleep(30)"
