@@ -157,8 +157,8 @@ async def test_the_choice_and_every_engine_are_effects_of_their_own(site: Site, 
         "brave": "the whole web",
         "serper": "the whole web",
     }
-    assert done["search_serper"]["error"] == "asked to wait 30 s (429)"
-    assert done["search_brave"]["usage"]["cost_usd"] == 0.005
+    assert done["search_engine_serper"]["error"] == "asked to wait 30 s (429)"
+    assert done["search_engine_brave"]["usage"]["cost_usd"] == 0.005
     assert result.usage.cost_usd == 0.005
     assert KEY not in json.dumps([event.body for event in events], default=str)
 
@@ -421,3 +421,13 @@ async def test_a_model_chooses_the_engines_where_the_settings_say_so(site: Site,
     assert isinstance(second["engines"], dict)
     assert {*second["engines"]} == {"serper", "tavily"}
     assert "by rules: the model that chooses answered something else" in str(second["engines"]["serper"])
+
+
+async def test_a_tool_of_the_users_may_be_called_like_an_engine(tmp_path: Path) -> None:
+    @tool(effect="pure")
+    def search_google(query: str) -> str:
+        """The user's own."""
+        return f"mine: {query}"
+
+    async with Workspace(tmp_path / "ws", tools=[search_google]) as ws:
+        assert (await ws.tcp.invoke("search_google", {"query": "tides"})).result() == "mine: tides"

@@ -285,7 +285,7 @@ def _engine_tool(engine: SearchEngine, timeout_s: float) -> Tool[..., Any]:
         found = _listed(await engine.search(replace(wanted, language=language_of(wanted)), ctx))
         return ToolResult(content=[one.model_dump(mode="json", exclude_none=True) for one in found[:MOST_RESULTS]])
 
-    name = f"search_{engine.name}"
+    name = f"search_engine_{engine.name}"  # nobody is offered it: a name that no tool of a user will have
     about = f"Search with {engine.name}: {traits.about or 'an engine of this workspace'}."
     effect: tuple[EffectName, ...] = ("read", "network") if traits.network else ("read",)
     # One schema for all of them: reading the signature again for each would take a workspace's opening twice as long.
