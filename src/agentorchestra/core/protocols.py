@@ -574,9 +574,11 @@ class Environment(Protocol):
     An action that reaches further than the environment's own state (it sends, spends, reads from the network) has to
     say so, or policy cannot ask: by a method `tags(action) -> frozenset[Tag]`, which may be left out where there is
     none. So may `conditions(action) -> Conditions` (core/conditions.py), and `composite = True`: its actions do nothing
-    but perform effects through `ctx`, and are entered again by a resume or replay. `repeatable(action) -> bool` says of
+    but perform effects through `ctx`, and are entered again by a resume or replay. `composes(action) -> bool` says so
+    of single actions; they hold nothing of the instance, and act on it by effects. `repeatable(action) -> bool` says of
     an action that changes the state whether it may be performed again after a crash, because all it touches is what a
-    snapshot puts back; where there is none it is not, and the outcome is uncertain.
+    snapshot puts back; where there is none it is not, and the outcome is uncertain. `state_for(ctx)` takes the place of
+    `state()` where each agent sees something else; `ctx` is the RunContext of the look.
 
     Several environments can work on one thing, such as a folder: they name the same `ground` and have the members of
     `Grounded`. The effects of all of them name the ground as their instance, so they share its lock, the order of its

@@ -38,7 +38,7 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment, Ground, Grounded
 from agentorchestra.environments.folder import FolderGround
 from agentorchestra.runtime.live import grounded
-from agentorchestra.tea.actions import is_repeatable
+from agentorchestra.tea.actions import composes, is_repeatable
 from agentorchestra.tea.environment import ActionEnvironment
 
 Branching = Literal["stateless", "snapshot", "none"]
@@ -72,6 +72,8 @@ class NestedEnvironment(ActionEnvironment):
                     "tools of it, or use it beside"
                 )
             for schema in part.actions():
+                if composes(part, schema.name):  # it acts on its environment by name, which is the whole here
+                    continue
                 whole = f"{name}_{schema.name}"
                 if whole in self._actions or whole in self._where:
                     raise ToolDefinitionError(f"{self.name!r} has two actions {whole!r}; give a part another name")

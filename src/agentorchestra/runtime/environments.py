@@ -12,7 +12,7 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
 from agentorchestra.core.errors import StoreError, ToolError
 from agentorchestra.runtime.live import CHANGED, MAIN, LiveEnvironment, acted_in, grounded, made, opened, standing
-from agentorchestra.runtime.results import MAX_RESULT_CHARS, cut_result, result_value
+from agentorchestra.runtime.results import MAX_RESULT_CHARS, ToolResult, cut_result, result_value
 
 if TYPE_CHECKING:
     from agentorchestra.runtime.session import Session
@@ -50,6 +50,10 @@ class EnvironmentHandler(BaseHandler):
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Act on the instance of the effect's world."""
+        if effect.kind is EffectKind.INVOKE_ACTION and effect.mode is Mode.COMPOSITE:
+            composed = await self._composed(effect, ctx)
+            if composed is not None:
+                return composed
         instance = effect.instance or effect.name
         place, held, run = (effect.world, instance), _held(ctx), ctx.run
         if place in held:
@@ -78,6 +82,30 @@ class EnvironmentHandler(BaseHandler):
         finally:
             run.using[place].release()
 
+    async def _composed(self, effect: Effect, ctx: Session[Any]) -> Outcome | None:
+        """What an action gives that is made of effects; None where all of its environment's are, which have a state.
+
+        It holds no instance: the effects that it performs act on it, one after the other.
+        """
+        environment = made(effect.name, ctx.run)
+        action = str(effect.arguments.get("action", ""))
+        composes = getattr(environment, "composes", None)
+        if composes is None or not composes(action):
+            return None
+        given = effect.arguments.get("arguments")
+        value = await environment.act(action, dict(given) if isinstance(given, dict) else {}, ctx)
+        return await self._outcome(value, effect, action, ctx)
+
+    async def _outcome(self, value: Any, effect: Effect, action: str, ctx: Session[Any]) -> Outcome:
+        result = value if isinstance(value, ToolResult) else ToolResult(value)
+        recorded, whole = await cut_result(
+            result_value(result.content, Trust.UNTRUSTED, result.sources),
+            f"{effect.name}-{action}",
+            ctx,
+            max_chars=self._max_chars,
+        )
+        return Outcome(value=recorded, artifacts=result.artifacts + whole, trust=Trust.UNTRUSTED)
+
     async def _use(self, effect: Effect, instance: str, ctx: Session[Any]) -> Outcome:
         name = f"env:{instance}"
         stood = ctx.vars.get(name)
@@ -104,7 +132,9 @@ class EnvironmentHandler(BaseHandler):
             return Outcome(value={"snapshot": wanted}, trust=Trust.SYSTEM)
         action = str(effect.arguments.get("action", ""))
         if action == STATE_ACTION:
-            return Outcome(value=blocks_value(await environment.state()), trust=Trust.UNTRUSTED)
+            look = getattr(environment, "state_for", None)
+            shown = await (environment.state() if look is None else look(ctx))
+            return Outcome(value=blocks_value(shown), trust=Trust.UNTRUSTED)
         known = [schema.name for schema in environment.actions()]
         if action not in known:
             return failed("mistake", f"{effect.name} has no action {action!r}; its actions: {', '.join(known)}")
@@ -134,10 +164,7 @@ class EnvironmentHandler(BaseHandler):
             return failed(
                 "error", f"{action} was done on {instance}, but then it was not true that {' and '.join(broken)}"
             )
-        recorded, whole = await cut_result(
-            result_value(value, Trust.UNTRUSTED), f"{effect.name}-{action}", ctx, max_chars=self._max_chars
-        )
-        return Outcome(value=recorded, artifacts=whole, trust=Trust.UNTRUSTED)
+        return await self._outcome(value, effect, action, ctx)
 
     async def _try_to_keep(self, live: LiveEnvironment, name: str, ctx: Session[Any]) -> str | None:
         """Keep a snapshot; the sentence that says why there is none (more than can be kept, for one)."""

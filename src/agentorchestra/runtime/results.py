@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
@@ -17,6 +18,26 @@ SHORTEST_CHARS = 200
 
 _SHORT = frozenset({bool, float, type(None)})
 _SHORT_INT = 10**SHORTEST_CHARS
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What a tool or an action may return when its value alone does not say enough.
+
+    Attributes:
+        content: a JSON value, a pydantic model, a dataclass, a block or a list of blocks.
+        artifacts: files that it made (`await ctx.artifact(...)`).
+        trust: how far the content may be trusted, where the tool knows better than the rule: what is computed is as
+            trusted as what was in view, at most `agent`; what reads, performs effects or does not say is untrusted.
+        sources: where the content came from.
+        cost_usd: what the call did cost; without it, a tool with `max_cost_usd` is taken to have cost that.
+    """
+
+    content: Any = None
+    artifacts: tuple[ArtifactRef, ...] = ()
+    trust: Trust | None = None
+    sources: tuple[Source, ...] = ()
+    cost_usd: float | None = None
 
 
 def result_value(content: Any, trust: Trust, sources: Sequence[Source] = ()) -> JsonValue:

@@ -37,7 +37,7 @@ def action_effect(
         declared: the schema they were checked against.
     """
     looks = action == STATE_ACTION
-    composite = is_composite(environment) and not looks
+    composite = not looks and (is_composite(environment) or composes(environment, action))
     asked: dict[str, Any] = {"action": action} if looks else {"action": action, "arguments": dict(arguments)}
     mutates = not looks and environment.mutates(action)
     again = mutates and is_repeatable(environment, action)
@@ -60,6 +60,12 @@ def action_effect(
 def is_composite(environment: Environment) -> bool:
     """Whether an environment's actions perform effects of their own, and do nothing else (`composite = True`)."""
     return bool(getattr(environment, "composite", False))
+
+
+def composes(environment: Environment, action: str) -> bool:
+    """Whether one action performs effects of its own, and does nothing else, where the others act (`composes`)."""
+    said = getattr(environment, "composes", None)
+    return said is not None and bool(said(action))
 
 
 def is_repeatable(environment: Environment, action: str) -> bool:
@@ -91,4 +97,4 @@ def tool_result(outcome: Outcome) -> ToolResult:
     )
 
 
-__all__ = ["action_effect", "action_tags", "is_composite", "is_repeatable", "tool_result"]
+__all__ = ["action_effect", "action_tags", "composes", "is_composite", "is_repeatable", "tool_result"]

@@ -38,10 +38,26 @@ from agentorchestra.core.effects import Tag
 from agentorchestra.core.errors import ToolDefinitionError, ToolError
 from agentorchestra.core.ids import canonical_json, sha256_json
 from agentorchestra.core.messages import ToolSchema
+from agentorchestra.tea.actions import action_effect, tool_result
 from agentorchestra.tea.signatures import Signature, mistake, read_signature
+from agentorchestra.tea.tool import ToolResult
 
 _MEMBERS = frozenset(
-    {"actions", "mutates", "tags", "conditions", "rules", "open", "close", "act", "snapshot", "restore"}
+    {
+        "actions",
+        "mutates",
+        "tags",
+        "composes",
+        "conditions",
+        "rules",
+        "open",
+        "close",
+        "act",
+        "call",
+        "state_for",
+        "snapshot",
+        "restore",
+    }
 )
 
 
@@ -60,6 +76,7 @@ class Action:
         mutates: whether it changes the state.
         tags: what it touches besides the environment.
         before, after: conditions whose `holds` takes the instance first.
+        composite: whether it does nothing but perform effects.
     """
 
     function: Callable[..., Any]
@@ -69,6 +86,7 @@ class Action:
     tags: frozenset[Tag]
     before: tuple[Condition, ...]
     after: tuple[Condition, ...]
+    composite: bool = False
 
     def __get__(self, instance: Any, owner: type) -> Any:
         """The method, bound to its object."""
@@ -84,6 +102,7 @@ def action(
     before: Sequence[Condition] = (),
     after: Sequence[Condition] = (),
     tags: Sequence[Literal["read", "write", "network", "execute", "spend", "send"]] = (),
+    composite: bool = False,
 ) -> Callable[[Callable[..., Any]], Any]: ...
 def action(
     function: Callable[..., Any] | None = None,
@@ -93,6 +112,7 @@ def action(
     before: Sequence[Condition] = (),
     after: Sequence[Condition] = (),
     tags: Sequence[str] = (),
+    composite: bool = False,
 ) -> Any:
     """Make a method, sync or async, an action; bare (`@action`) or with arguments.
 
@@ -105,6 +125,8 @@ def action(
         before: what must hold; `holds(instance, arguments)`.
         after: what holds when it is done; `holds(instance, arguments, result)`.
         tags: what it touches besides the environment, for policy: `send`, `network`, ...
+        composite: it does nothing but perform effects: it asks a model or a person, and acts on its own environment
+            through `call`. It holds nothing of the instance, and is entered again by a resume.
 
     Raises:
         ToolDefinitionError: with the sentence that says what to change.
@@ -116,13 +138,22 @@ def action(
             raise ToolDefinitionError("an action cannot be named 'state': that is what an environment shows")
         if name in _MEMBERS:
             raise ToolDefinitionError(f"an action cannot be named {name!r}: environments have that; take another name")
+        if composite and (before or after):
+            raise ToolDefinitionError(f"action {name!r} is composite: put its conditions on the actions that it calls")
         unknown = sorted(set(tags) - {one.value for one in Tag})
         if unknown:
             raise ToolDefinitionError(f"action {name!r} has the unknown tag {unknown[0]!r}; the tags: {', '.join(Tag)}")
         signature = read_signature(function, name, namespace)
         schema = ToolSchema(name=name, description=signature.description, parameters=signature.parameters)
         return Action(
-            function, schema, signature, mutates, frozenset(Tag(one) for one in tags), tuple(before), tuple(after)
+            function,
+            schema,
+            signature,
+            mutates and not composite,  # what it changes is changed by the actions that it calls
+            frozenset(Tag(one) for one in tags),
+            tuple(before),
+            tuple(after),
+            composite,
         )
 
     if function is not None:
@@ -159,6 +190,11 @@ class ActionEnvironment:
     def tags(self, action: str) -> frozenset[Tag]:
         """As they were declared."""
         return self._actions[action].tags
+
+    def composes(self, action: str) -> bool:
+        """Whether it does nothing but perform effects, as it was declared."""
+        one = self._actions.get(action)
+        return one is not None and one.composite
 
     def conditions(self, action: str) -> Conditions:
         """As they were declared, for this instance."""
@@ -200,6 +236,15 @@ class ActionEnvironment:
         args, named = one.signature.bind(found, ctx)
         value = one.function(self, *args, **named)
         return await value if inspect.isawaitable(value) else value
+
+    async def call(self, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> ToolResult:
+        """Act on this environment from one of its composite actions: an effect of its own.
+
+        Raises:
+            ToolError: with the sentence of an outcome that is not ok.
+        """
+        role = getattr(ctx, "role", "agent")
+        return tool_result(await ctx.perform(action_effect(self, action, dict(arguments), role=role)))
 
     def _held(self) -> dict[str, Any]:
         held = vars(self).items()

@@ -36,11 +36,12 @@ from typing import Any, Concatenate, Generic, Literal, overload
 from typing_extensions import ParamSpec, TypeVar
 
 from agentorchestra.core.budget import NO_COST, Bound
-from agentorchestra.core.content import Source, Trust, lowest
-from agentorchestra.core.effects import ArtifactRef, Mode, Tag
+from agentorchestra.core.content import Trust, lowest
+from agentorchestra.core.effects import Mode, Tag
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.signatures import (
     Arguments,
     SchemaArguments,
@@ -64,26 +65,6 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
 _PURE = "pure"
 _COMPOSITE = "composite"
 _NOT_PURE = frozenset({Tag.WRITE, Tag.NETWORK, Tag.SPEND, Tag.SEND})
-
-
-@dataclass(frozen=True)
-class ToolResult:
-    """What a tool may return when its value alone does not say enough.
-
-    Attributes:
-        content: a JSON value, a pydantic model, a dataclass, a block or a list of blocks.
-        artifacts: files it produced (`await ctx.artifact(...)`).
-        trust: how far the content may be trusted, where the tool knows better than the rule: what is computed is as
-            trusted as what was in view, at most `agent`; what reads, performs effects or does not say is untrusted.
-        sources: where the content came from.
-        cost_usd: what the call did cost; without it, a tool with `max_cost_usd` is taken to have cost that.
-    """
-
-    content: Any = None
-    artifacts: tuple[ArtifactRef, ...] = ()
-    trust: Trust | None = None
-    sources: tuple[Source, ...] = ()
-    cost_usd: float | None = None
 
 
 @dataclass(frozen=True)
