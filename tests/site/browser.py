@@ -77,6 +77,7 @@ class BrowserSite:
 
 
 SITE: web.AppKey[BrowserSite] = web.AppKey("browser-site", BrowserSite)
+FOLDER: web.AppKey[Path] = web.AppKey("folder", Path)
 
 
 @web.middleware
@@ -213,13 +214,10 @@ async def _file(request: web.Request) -> web.StreamResponse:
         request.transport.close()
         return answer
     if name == "clip.webm":
-        # By ranges, as films are served: without them nobody can seek.
-        with tempfile.NamedTemporaryFile(suffix=".webm", delete=False) as file:
-            file.write(clip())
-        answer = web.FileResponse(file.name, headers={"Content-Type": "video/webm"})
-        await answer.prepare(request)
-        Path(file.name).unlink()
-        return answer
+        # From a file, so that parts of it can be asked for: without them nobody can seek.
+        if not (film := request.app[FOLDER] / name).exists():
+            film.write_bytes(await asyncio.to_thread(clip))
+        return web.FileResponse(film, headers={"Content-Type": "video/webm"})
     kinds: dict[str, tuple[bytes, str]] = {
         "oysters.csv": (OYSTER_FILE.encode(), "text/csv"),
         "clip.vtt": (SUBTITLES.encode(), "text/vtt"),
@@ -246,7 +244,8 @@ async def browser_site() -> AsyncIterator[BrowserSite]:
     """The site, until the block ends."""
     site = BrowserSite()
     app = web.Application(middlewares=[_keep], client_max_size=32 << 20)
-    app[SITE] = site
+    held = tempfile.TemporaryDirectory()
+    app[SITE], app[FOLDER] = site, Path(held.name)
     app.add_routes(
         [
             web.post("/said", _said),
@@ -275,6 +274,7 @@ async def browser_site() -> AsyncIterator[BrowserSite]:
         yield site
     finally:
         await runner.cleanup()
+        held.cleanup()
 
 
 __all__ = ["HARBOURS", "OYSTER_FILE", "PASSWORD", "STATEMENT", "TABLE", "USER", "BrowserSite", "browser_site", "clip"]
