@@ -248,6 +248,44 @@ class WebSettings(BaseModel):
     cache_s: float = Field(default=86_400.0, ge=0)
 
 
+class BrowserSettings(BaseModel):
+    """The environment `browser` (docs/browser.md).
+
+    Attributes:
+        executable: the Chromium that is driven, a path or a name on the PATH; "" for any that is found.
+        window: whether it has a window on the screen.
+        width, height: of a page's view in CSS pixels.
+        allow: hosts that may be reached, `HOST`, `*.HOST` or `HOST:PORT`; none for all that policy lets through.
+        deny: hosts that may not be reached, written like those; they come before `allow`.
+        private: services of one's own that pages may reach, `HOST:PORT` each; None for those of `web.private`.
+        launch_s: seconds the browser has to start.
+        load_s: seconds a page has to load.
+        call_s: seconds any other call on a page has. What takes longer is stopped, closed or killed, in this order.
+        looks_at_once: snapshots and pictures of pages that are taken at the same time, over all runs of the process;
+            waiting for a turn counts towards no time.
+        tabs: that a run may have open at the same time; pages that open more of them are closed.
+        download_mib: of one download.
+        download_s: seconds it may take.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    executable: str = ""
+    window: bool = False
+    width: int = Field(default=1280, ge=320, le=7680)
+    height: int = Field(default=800, ge=240, le=4320)
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    private: tuple[str, ...] | None = None
+    launch_s: float = Field(default=30.0, gt=0)
+    load_s: float = Field(default=30.0, gt=0)
+    call_s: float = Field(default=10.0, gt=0)
+    looks_at_once: int = Field(default=3, ge=1)
+    tabs: int = Field(default=20, ge=1)
+    download_mib: float = Field(default=100.0, gt=0)
+    download_s: float = Field(default=120.0, gt=0)
+
+
 class SearchEngineSettings(BaseModel):
     """What one search engine needs; what is left out is the engine's own (docs/web-search.md).
 
@@ -334,6 +372,7 @@ class Settings(BaseModel):
         database_schema: the workspace's own schema there.
         database_retry_s: how long writes and reads wait for a database that is away.
         web: how the web is read.
+        browser: how pages are opened, acted on and looked at.
         mcp: a file of MCP servers whose tools runs have (docs/mcp.md), beside the settings file; "" for none.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
     """
@@ -361,6 +400,7 @@ class Settings(BaseModel):
     git: GitSettings = GitSettings()
     github: GitHubSettings = GitHubSettings()
     web: WebSettings = WebSettings()
+    browser: BrowserSettings = BrowserSettings()
     search: SearchSettings = SearchSettings()
     mcp: str = ""
     secrets: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
 MIB = 1 << 20
 
 PACKAGED: Mapping[str, str] = {
+    "browser": "agentorchestra.environments.browser.environment:Browser",
     "files": "agentorchestra.environments.files:FilesEnvironment",
     "git": "agentorchestra.environments.git:Git",
     "github": "agentorchestra.environments.github:GitHub",
