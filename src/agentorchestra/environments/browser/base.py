@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import JsonValue
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.core.settings import BrowserSettings
+from agentorchestra.core.settings import BrowserSettings, WebSettings
 from agentorchestra.environments.browser.session import BrowserSession, DialogOpened, Tab
 from agentorchestra.environments.folder import FolderEnvironment
 
@@ -38,12 +38,14 @@ class Acting(FolderEnvironment):
 
     Args:
         settings: of the section `browser`.
+        web: of the section `web`: name servers, private services.
     """
 
     name = "browser"
 
-    def __init__(self, settings: BrowserSettings | None = None) -> None:
+    def __init__(self, settings: BrowserSettings | None = None, web: WebSettings | None = None) -> None:
         self.settings = settings or BrowserSettings()
+        self.web = web or WebSettings()
         self._session: BrowserSession | None = None
         self._tab: Tab | None = None
 
@@ -56,7 +58,7 @@ class Acting(FolderEnvironment):
     def session(self) -> BrowserSession:
         """The run's context and tabs."""
         if self._session is None:
-            self._session = BrowserSession(self.settings, self.kept)
+            self._session = BrowserSession(self.settings, self.kept, self.web)
         return self._session
 
     async def current(self, ctx: Any) -> Tab:

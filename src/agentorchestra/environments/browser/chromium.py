@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.core.settings import BrowserSettings
+from agentorchestra.environments.browser.boundary import FLAGS
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Playwright
@@ -72,7 +73,7 @@ def find_chromium(executable: str = "", own: str = "") -> str:
 
 def flags(settings: BrowserSettings) -> list[str]:
     """What the browser is started with."""
-    given = ["--disable-dev-shm-usage"]
+    given = ["--disable-dev-shm-usage", *FLAGS]
     if os.geteuid() == 0:  # its own sandbox does not work for root
         given.append("--no-sandbox")
     return given

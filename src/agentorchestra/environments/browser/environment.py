@@ -21,7 +21,7 @@ class Browser(Acting):
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Browser:
         """As a workspace has it."""
-        return cls(parts.settings.browser)
+        return cls(parts.settings.browser, parts.settings.web)
 
     def rules(self) -> str:
         """State, vision and interaction, see 000, app. H."""

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import JsonValue
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.core.settings import BrowserSettings
+from agentorchestra.core.settings import BrowserSettings, WebSettings
+from agentorchestra.environments.browser.boundary import Boundary
 from agentorchestra.environments.browser.chromium import SharedBrowser, playwright_api, shared_browser
+from agentorchestra.environments.browser.proxy import BoundaryProxy
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Dialog, Page
@@ -60,11 +62,14 @@ class BrowserSession:
     Args:
         settings: limits.
         kept: what the environment remembers; read when the context is opened, written by `save`.
+        web: settings of the web: name servers, private services.
     """
 
-    def __init__(self, settings: BrowserSettings, kept: dict[str, JsonValue]) -> None:
+    def __init__(self, settings: BrowserSettings, kept: dict[str, JsonValue], web: WebSettings | None = None) -> None:
         self.settings = settings
         self.kept = kept
+        self.boundary = Boundary(web, private=settings.private, allow=settings.allow, deny=settings.deny)
+        self._proxy: BoundaryProxy | None = None
         self.tabs: dict[int, Tab] = {}
         self.current: dict[str, int] = {}
         self._shared: SharedBrowser | None = None
@@ -84,10 +89,14 @@ class BrowserSession:
             return self._context
         self._take_up()
         browser = await self.shared.browser(self)
+        if self._proxy is None:
+            self._proxy = BoundaryProxy(self.boundary)
+            await self._proxy.start()
         storage = self.kept.get(STORAGE)
         made = await browser.new_context(
             viewport={"width": self.settings.width, "height": self.settings.height},
             accept_downloads=True,
+            proxy=self._proxy.for_context,
             storage_state=storage if isinstance(storage, dict) else None,  # type: ignore[arg-type]
         )
         made.set_default_timeout(self.settings.call_s * 1000 * 0.8)
@@ -198,6 +207,9 @@ class BrowserSession:
                 await self.bounded(context.close())
         if self._shared is not None:
             await self._shared.release(self)
+        proxy, self._proxy = self._proxy, None
+        if proxy is not None:
+            await proxy.close()
 
 
 __all__ = ["BrowserSession", "DialogOpened", "Tab"]
