@@ -13,6 +13,7 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import PolicySettings
 from agentorchestra.runtime.addresses import links_in
+from agentorchestra.runtime.arguments import ELEMENT, SITE
 from agentorchestra.runtime.policy import DefaultPolicy
 
 PAGE = Provenance(kind="web", ref="https://a.example/x", trust=Trust.UNTRUSTED)
@@ -122,3 +123,45 @@ def test_links_stand_as_written_and_without_the_sentence_around_them() -> None:
         "http://b.example/y?z=1",
         "http://b.example/y?z=1.",
     }
+
+
+def _typed(site: str, text: str, *seen: Provenance) -> Effect:
+    properties = {
+        "ref": {"type": "string", "format": ELEMENT},
+        "text": {"type": "string"},
+        "site": {"type": "string", "format": SITE},
+    }
+    return Effect(
+        kind=EffectKind.INVOKE_ACTION,
+        component="browser@1.0.0",
+        arguments={"action": "input_text", "arguments": {"ref": "e12", "text": text, "site": site}},
+        tags=frozenset({Tag.WRITE, Tag.SEND}),
+        provenance=(USER, *seen),
+        declared=ToolSchema(name="input_text", description="", parameters={"type": "object", "properties": properties}),
+        confined=True,
+    )
+
+
+def test_what_is_typed_goes_unasked_to_the_site_that_the_user_named_if_it_has_it_already() -> None:
+    shop = Provenance(kind="web", ref="http://shop.example:8080/find?q=1", trust=Trust.UNTRUSTED)
+    below = Provenance(kind="web", ref="http://www.shop.example:8080/", trust=Trust.UNTRUSTED)
+    wrong = Provenance(kind="environment", ref="browser_click", trust=Trust.UNTRUSTED)
+    file = Provenance(kind="file", ref="salaries.csv", trust=Trust.UNTRUSTED)
+    task = "Find the cheapest red kettle at http://shop.example:8080/."
+    assert _decide(_typed("shop.example:8080", "kettle, red or so", shop, wrong), task) == "allow"
+    assert _decide(_typed("www.shop.example:8080", "kettle, red or so", below), task) == "allow"
+    # It came from elsewhere, or may have: only the user's own words go.
+    for other in (PAGE, file, below):
+        assert _decide(_typed("shop.example:8080", "Ann earns 5000", shop, other), task) == "ask"
+        assert _decide(_typed("shop.example:8080", "red kettle", shop, other), task) == "allow"
+    # Another site, port or spelling than the user named, whatever is typed.
+    for site in ("evil.example", "shop.example", "shop.example:8080.evil.example", "xshop.example:8080", "shop"):
+        assert _decide(_typed(site, "red kettle", shop), task) == "ask"
+    assert _decide(_typed("10.1.0.0.1", "red", shop), "look at http://0.0.0.1/, red") == "ask"
+
+
+def test_the_question_names_the_site_and_not_the_element() -> None:
+    effect = _typed("evil.example", "Ann earns 5000", PAGE)
+    verdict = DefaultPolicy().decide(effect, PolicyView(user_content=("find a kettle at http://shop.example/",)))
+    assert set(verdict.arguments) == {"site", "text"}
+    assert "browser (send, write) would act with text, site not taken from your task" in verdict.reason

@@ -125,6 +125,35 @@ def host_of(address: str) -> str | None:
     return found[1] if found is not None and found[0] in ("", "http", "https") else None
 
 
+def site_of(address: str) -> str | None:
+    """`HOST`, or `HOST:PORT` where the port is not the scheme's own, of an address read over HTTP; None for others."""
+    found = canonical(address)
+    if found is None or found[0] not in ("", "http", "https"):
+        return None
+    _, host, port, _ = found
+    return host if port is None else f"{host}:{port}"
+
+
+def is_site_of(site: str, named: Iterable[str]) -> bool:
+    """Whether a site is that of one of the addresses that were named, or lies below it: `en.site.org` of `site.org`.
+
+    Args:
+        site: `HOST` or `HOST:PORT`.
+        named: addresses, with a scheme or without.
+    """
+    wanted = site_of(site)
+    if wanted is None:
+        return False
+    for one in named:
+        known = site_of(one)
+        if known is None:
+            continue
+        below = known.count(".") > 0 and not known.replace(".", "").replace(":", "").isdigit()
+        if wanted == known or (below and wanted.endswith(f".{known}")):
+            return True
+    return False
+
+
 @lru_cache(maxsize=16)
 def named_addresses(texts: tuple[str, ...]) -> frozenset[str]:
     """What in the user's words may be an address: links, and the pieces between white space, without punctuation."""
@@ -142,10 +171,12 @@ __all__ = [
     "URL",
     "canonical",
     "host_of",
+    "is_site_of",
     "is_word",
     "links_in",
     "links_within",
     "may_address",
     "named_addresses",
     "same_place",
+    "site_of",
 ]

@@ -25,6 +25,14 @@ INSIDE = "name-inside"
 """The `format` of a parameter that names something inside the one service that its tool was made for: whatever stands
 there chooses no host, as what is searched for chooses no search engine."""
 
+ELEMENT = "element"
+"""The `format` of a parameter that names a thing which its environment has shown (a button, a tab): the environment
+refuses whatever else stands there, and sends it nowhere."""
+
+SITE = "site"
+"""The `format` of a parameter that names the host to which the call sends: its environment refuses the call where that
+is not so. `HOST`, or `HOST:PORT`."""
+
 _ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})
 
 
@@ -38,6 +46,8 @@ class Leaf:
         default: it is what the tool takes by itself when nothing is given.
         choice: the tool's schema lists the values there are, or it is a boolean.
         inside: the tool's schema says that it names something inside one service (`INSIDE`).
+        element: it names a thing of the environment's (`ELEMENT`).
+        site: it names the host to which the call sends (`SITE`).
     """
 
     path: str
@@ -45,6 +55,8 @@ class Leaf:
     default: bool = False
     choice: bool = False
     inside: bool = False
+    element: bool = False
+    site: bool = False
 
 
 def leaves_of(effect: Effect) -> list[Leaf]:
@@ -93,8 +105,16 @@ def leaves(value: JsonValue, declared: ToolSchema | None = None) -> Iterator[Lea
             kinds = _either(schema, root) if trusted else []
             default = trusted and isinstance(schema, dict) and "default" in schema and _same(schema["default"], item)
             listed = any(item in one.get("enum", ()) or one.get("const", None) == item for one in kinds)
-            inside = any(one.get("format") == INSIDE for one in kinds)
-            yield Leaf(path, item, default, isinstance(item, bool) or listed, inside)
+            formats = {one["format"] for one in kinds if isinstance(one.get("format"), str)}
+            yield Leaf(
+                path,
+                item,
+                default,
+                isinstance(item, bool) or listed,
+                INSIDE in formats,
+                ELEMENT in formats,
+                SITE in formats,
+            )
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -189,4 +209,15 @@ def shown_text(value: str | int | float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-__all__ = ["INSIDE", "MOST_LEAVES", "Leaf", "argument_rows", "harmless", "leaves", "leaves_of", "shown_text"]
+__all__ = [
+    "ELEMENT",
+    "INSIDE",
+    "MOST_LEAVES",
+    "SITE",
+    "Leaf",
+    "argument_rows",
+    "harmless",
+    "leaves",
+    "leaves_of",
+    "shown_text",
+]

@@ -14,10 +14,18 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from agentorchestra.core.content import Trust
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Tag
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, Tag
 from agentorchestra.core.policy import PolicyView, Verdict
 from agentorchestra.core.settings import PolicySettings
-from agentorchestra.runtime.addresses import host_of, is_word, may_address, named_addresses, same_place
+from agentorchestra.runtime.addresses import (
+    host_of,
+    is_site_of,
+    is_word,
+    may_address,
+    named_addresses,
+    same_place,
+    site_of,
+)
 from agentorchestra.runtime.arguments import Leaf, harmless, leaves_of
 from agentorchestra.runtime.sight import listed_sources
 from agentorchestra.runtime.words import Words, words_of
@@ -103,7 +111,7 @@ class DefaultPolicy:
         allowed = {host.casefold() for host in (*self._settings.allowed_hosts, *view.allowed_hosts)}
         seen_untrusted = effect.lowest_trust is Trust.UNTRUSTED
         words = words_of(view.user_content)
-        free = [leaf for leaf in leaves if not (leaf.default or leaf.choice or leaf.inside)]
+        free = [leaf for leaf in leaves if not (leaf.default or leaf.choice or leaf.inside or leaf.element)]
         places = [leaf for leaf in free if isinstance(leaf.value, str) and may_address(leaf.value)]
         if not places:
             # An address may be put together from words, where there are several.
@@ -156,10 +164,16 @@ def _sensitive(effect: Effect, leaves: list[Leaf], words: Words, view: PolicyVie
         return _ALLOWED
     doubtful: dict[str, Trust] = {}
     meant = False
+    known = _knows_already(effect, leaves, view)
     for leaf in leaves:
-        if leaf.default:
+        if leaf.default or leaf.element:
             continue
-        if of_user(leaf, words, view.user_content):
+        if leaf.site:
+            if is_site_of(str(leaf.value), named_addresses(view.user_content)):
+                meant = True
+            else:
+                doubtful[leaf.path] = inherited
+        elif known or of_user(leaf, words, view.user_content):
             meant = True
         else:
             doubtful[leaf.path] = inherited
@@ -176,6 +190,23 @@ def _sensitive(effect: Effect, leaves: list[Leaf], words: Words, view: PolicyVie
         reason=f"{effect.name} ({tags}) would act {what} possibly from {sources}",
         arguments=doubtful,
     )
+
+
+def _knows_already(effect: Effect, leaves: list[Leaf], view: PolicyView) -> bool:
+    """Whether a call sends to sites that the user named, and nothing else from outside was in view than what came from
+    there: whatever it sends, those sites have already, or the user's words."""
+    sites = [str(leaf.value) for leaf in leaves if leaf.site]
+    named = named_addresses(view.user_content)
+    if not sites or not all(is_site_of(one, named) for one in sites):
+        return False
+    theirs = {site_of(site) for site in sites}
+
+    def is_theirs(one: Provenance) -> bool:
+        # What the environment says in its own words (an action that failed) tells nothing of another site.
+        own = one.kind == "environment" and (one.ref == effect.name or one.ref.startswith(f"{effect.name}_"))
+        return own or (one.kind == "web" and site_of(one.ref) in theirs)
+
+    return all(is_theirs(one) for one in effect.provenance if one.trust is Trust.UNTRUSTED)
 
 
 def of_user(leaf: Leaf, words: Words, content: tuple[str, ...]) -> bool:

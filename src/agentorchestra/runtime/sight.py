@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import JsonValue
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
-from agentorchestra.core.effects import OF_MODELS, Effect, EffectKind, Outcome, Provenance
+from agentorchestra.core.effects import OF_MODELS, Effect, EffectKind, Outcome, Provenance, Tag, provenance_of
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.runtime.addresses import links_in
 from agentorchestra.runtime.arguments import Leaf, harmless, leaves_of, shown_text
@@ -92,6 +92,10 @@ class Sight:
         self._mail += mail
         self._results.append((effect, outcome))
         name = ", ".join(sorted({one.sender for one in mail})) or effect.name
+        named = outcome.blocks() if isinstance(outcome.value, dict) and "$blocks" in outcome.value else ()
+        if named and not mail and all(block.source is not None for block in named):
+            self._sources |= dict.fromkeys(provenance_of(named))  # each piece says where it is from
+            return
         self._sources.setdefault(Provenance(kind=_KINDS.get(effect.kind, "tool"), ref=name, trust=outcome.trust))
 
     def know(self, provenance: tuple[Provenance, ...]) -> None:
@@ -109,7 +113,11 @@ class Sight:
 
     def of(self, effect: Effect) -> Effect:
         """The effect with what its branch has seen in its provenance, where that is trusted less than what it names."""
-        if self.trust is Trust.SYSTEM or effect.kind not in _MERGED or self.trust.rank >= effect.lowest_trust.rank:
+        if self.trust is Trust.SYSTEM or effect.kind not in _MERGED:
+            return effect
+        # Whether a site may be sent something depends on every source that was in view, not on the least of them.
+        to_site = Tag.SEND in effect.tags and any(leaf.site for leaf in leaves_of(effect))
+        if self.trust.rank >= effect.lowest_trust.rank and not to_site:
             return effect
         seen = {one for one in self._sources if one.trust is self.trust}
         if not seen:  # seen by way of a model that was shown it

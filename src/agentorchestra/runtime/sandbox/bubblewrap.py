@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from agentorchestra.core.errors import SandboxUnavailableError
@@ -24,7 +25,7 @@ from agentorchestra.runtime.sandbox.drive import Driver, Place
 from agentorchestra.runtime.sandbox.ground import FIRST_USER, mount_point, new_user, own
 from agentorchestra.runtime.sandbox.libraries import DEFAULT_LIBRARIES, library_paths
 from agentorchestra.runtime.sandbox.seccomp import filter_for
-from agentorchestra.runtime.sandbox.shell import Shell, ShellState
+from agentorchestra.runtime.sandbox.shell import Mount, Shell, ShellState
 from agentorchestra.runtime.sandbox.shelldrive import DrivenShell
 from agentorchestra.runtime.sandbox.shellparts import SHELL_FILES, Inside, Launch, clean_environment
 
@@ -129,6 +130,7 @@ class Bubblewrap:
         inputs: Path | None = None,
         network: bool = False,
         state: ShellState | None = None,
+        mounts: Sequence[Mount] = (),
     ) -> Shell:
         """A shell in a sandbox of its own; see `ShellSandbox`.
 
@@ -147,7 +149,7 @@ class Bubblewrap:
         def launch() -> Launch:
             rules = filter_for()
             fd = _memory_file(rules) if rules is not None else None
-            world = self._world(limits, work=folder, inputs=inputs, network=network)
+            world = self._world(limits, work=folder, inputs=inputs, network=network, mounts=mounts)
             command = self._command(world, fd, network=network, user=user, script="_shell.py")
             done = (lambda: None) if fd is None else (lambda: os.close(fd))
             return Launch(command, clean_environment(), () if fd is None else (fd,), done=done)
@@ -193,7 +195,13 @@ class Bubblewrap:
         return [*outer, _python(), *isolated, "-B", f"{OURS}/{script}", WORK]
 
     def _world(
-        self, limits: SandboxLimits, *, work: Path | None = None, inputs: Path | None = None, network: bool = False
+        self,
+        limits: SandboxLimits,
+        *,
+        work: Path | None = None,
+        inputs: Path | None = None,
+        network: bool = False,
+        mounts: Sequence[Mount] = (),
     ) -> list[str]:
         """The file systems, in the order in which they are mounted.
 
@@ -202,6 +210,7 @@ class Bubblewrap:
             work: the host's folder that is the working folder; a temporary file system by default.
             inputs: the given files.
             network: whether names of the network have to be found.
+            mounts: more of the host's folders.
         """
         world = ["--ro-bind", "/usr", "/usr"]
         for name in ("bin", "lib", "lib64", "sbin"):
@@ -231,6 +240,8 @@ class Bubblewrap:
             world += ["--bind", str(work), WORK]
         if inputs is not None:
             world += ["--ro-bind", str(inputs), INPUTS if work is None else f"{WORK}/files"]
+        for one in mounts:
+            world += ["--bind" if one.writable else "--ro-bind", str(one.folder.absolute()), one.inside]
         return [*world, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
 
 

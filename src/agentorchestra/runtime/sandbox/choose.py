@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from agentorchestra.runtime.sandbox.bubblewrap import INSTALL, Bubblewrap
 from agentorchestra.runtime.sandbox.docker import Docker
 from agentorchestra.runtime.sandbox.libraries import DEFAULT_LIBRARIES
 from agentorchestra.runtime.sandbox.local import UnsafeLocal
-from agentorchestra.runtime.sandbox.shell import Shell, ShellSandbox, ShellState
+from agentorchestra.runtime.sandbox.shell import Mount, Shell, ShellSandbox, ShellState
 
 GROUP = "agentorchestra.sandboxes"
 """The entry points of backends elsewhere: callables that take the SandboxSettings and give a Sandbox."""
@@ -64,6 +65,7 @@ class AnySandbox:
         inputs: Path | None = None,
         network: bool = False,
         state: ShellState | None = None,
+        mounts: Sequence[Mount] = (),
     ) -> Shell:
         """A shell in it.
 
@@ -73,7 +75,7 @@ class AnySandbox:
         problem = await self.problem()
         if problem or self._chosen is None:
             raise SandboxUnavailableError(f"there is no sandbox here: {problem or INSTALL}")
-        return await shell_in(self._chosen, folder, limits, inputs=inputs, network=network, state=state)
+        return await shell_in(self._chosen, folder, limits, inputs=inputs, network=network, state=state, mounts=mounts)
 
     async def aclose(self) -> None:
         """End them all."""
@@ -89,6 +91,7 @@ async def shell_in(
     inputs: Path | None = None,
     network: bool = False,
     state: ShellState | None = None,
+    mounts: Sequence[Mount] = (),
 ) -> Shell:
     """A shell in a sandbox; see `ShellSandbox.shell`.
 
@@ -99,6 +102,8 @@ async def shell_in(
         raise SandboxUnavailableError(
             f"the sandbox {sandbox.name!r} has no shells; set sandbox.backend to bubblewrap or docker"
         )
+    if mounts:
+        return await sandbox.shell(folder, limits, inputs=inputs, network=network, state=state, mounts=mounts)
     return await sandbox.shell(folder, limits, inputs=inputs, network=network, state=state)
 
 

@@ -13,6 +13,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -23,7 +24,7 @@ from agentorchestra.runtime.sandbox.drive import Driver, Place
 from agentorchestra.runtime.sandbox.ground import INPUTS as GIVEN
 from agentorchestra.runtime.sandbox.ground import mount_point, own
 from agentorchestra.runtime.sandbox.libraries import DEFAULT_LIBRARIES
-from agentorchestra.runtime.sandbox.shell import Shell, ShellState
+from agentorchestra.runtime.sandbox.shell import Mount, Shell, ShellState
 from agentorchestra.runtime.sandbox.shelldrive import DrivenShell
 from agentorchestra.runtime.sandbox.shellparts import SHELL_FILES, Inside, Launch, clean_environment
 
@@ -124,6 +125,7 @@ class Docker:
         inputs: Path | None = None,
         network: bool = False,
         state: ShellState | None = None,
+        mounts: Sequence[Mount] = (),
     ) -> Shell:
         """A shell in a container of its own; see `ShellSandbox`.
 
@@ -144,7 +146,7 @@ class Docker:
         def launch() -> Launch:
             name = f"agentorchestra-{secrets.token_hex(8)}"
             owner = user if user is not None else os.geteuid()
-            command = self.shell_command(folder, limits, name, owner, inputs=inputs, network=network)
+            command = self.shell_command(folder, limits, name, owner, inputs=inputs, network=network, mounts=mounts)
             return Launch(command, clean_environment(), on_kill=lambda: _remove(name))
 
         # The engine limits the processes; its kernel would count all of this user's.
@@ -152,13 +154,23 @@ class Docker:
         return DrivenShell(launch, folder, limits, inside, state)
 
     def shell_command(
-        self, folder: Path, limits: SandboxLimits, name: str, user: int, *, inputs: Path | None, network: bool
+        self,
+        folder: Path,
+        limits: SandboxLimits,
+        name: str,
+        user: int,
+        *,
+        inputs: Path | None,
+        network: bool,
+        mounts: Sequence[Mount] = (),
     ) -> list[str]:
         """The command that starts a shell in a container of this name."""
         command = self._container(limits, name, network=network, user=user, temporary=("/tmp",))
         command += ["--volume", f"{folder}:{WORK}", "--workdir", WORK]
         if inputs is not None:
             command += ["--volume", f"{inputs.absolute()}:{WORK}/{GIVEN}:ro"]
+        for one in mounts:
+            command += ["--volume", f"{one.folder.absolute()}:{one.inside}" + ("" if one.writable else ":ro")]
         for file in SHELL_FILES:
             command += ["--volume", f"{HERE / file}:{OURS}/{file}:ro"]
         return [*command, self._image, "python3", "-E", "-s", "-B", f"{OURS}/_shell.py", WORK]

@@ -7,6 +7,7 @@ import os
 import secrets
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -14,7 +15,7 @@ import psutil
 from agentorchestra.runtime.sandbox.base import HostCall, Program, Ran, SandboxLimits
 from agentorchestra.runtime.sandbox.drive import Driver, Place
 from agentorchestra.runtime.sandbox.ground import INPUTS, mount_point
-from agentorchestra.runtime.sandbox.shell import Shell, ShellState
+from agentorchestra.runtime.sandbox.shell import Mount, Shell, ShellState
 from agentorchestra.runtime.sandbox.shelldrive import DrivenShell
 from agentorchestra.runtime.sandbox.shellparts import Inside, Launch
 
@@ -58,8 +59,10 @@ class UnsafeLocal:
         inputs: Path | None = None,
         network: bool = False,
         state: ShellState | None = None,
+        mounts: Sequence[Mount] = (),
     ) -> Shell:
-        """A shell on this machine as it is; the given files are a link. The network is there in any case."""
+        """A shell on this machine as it is; the given files are a link. The network is there in any case,
+        and so is what would be mounted."""
         folder = folder.absolute()
         temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-", ignore_cleanup_errors=True)
         given = folder / INPUTS

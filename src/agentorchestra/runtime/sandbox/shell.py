@@ -7,7 +7,7 @@ host is `/work` inside (elsewhere where there is no inside: `unsafe-local`), the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, Self, runtime_checkable
@@ -232,6 +232,21 @@ class Shell(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Mount:
+    """A folder of this machine that commands see besides the working folder.
+
+    Attributes:
+        folder: on this machine.
+        inside: where it is seen. Where there is no inside (`unsafe-local`) it is where it is.
+        writable: whether commands may change what is in it.
+    """
+
+    folder: Path
+    inside: str
+    writable: bool = False
+
+
 @runtime_checkable
 class ShellSandbox(Sandbox, Protocol):
     """A sandbox that has shells."""
@@ -244,6 +259,7 @@ class ShellSandbox(Sandbox, Protocol):
         inputs: Path | None = None,
         network: bool = False,
         state: ShellState | None = None,
+        mounts: Sequence[Mount] = (),
     ) -> Shell:
         """A shell in a sandbox of its own.
 
@@ -254,6 +270,7 @@ class ShellSandbox(Sandbox, Protocol):
             inputs: a folder that is seen, read only, as `files` in it; None for none.
             network: whether commands reach the network of the host.
             state: what it begins with.
+            mounts: what is seen besides.
 
         Raises:
             SandboxUnavailableError: it cannot be used here.
@@ -261,4 +278,4 @@ class ShellSandbox(Sandbox, Protocol):
         ...
 
 
-__all__ = ["STATE_BYTES", "Job", "OnOutput", "Shell", "ShellEnding", "ShellRan", "ShellSandbox", "ShellState"]
+__all__ = ["STATE_BYTES", "Job", "Mount", "OnOutput", "Shell", "ShellEnding", "ShellRan", "ShellSandbox", "ShellState"]
