@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import JsonValue
 
+from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import BrowserSettings, WebSettings
 from agentorchestra.environments.browser.session import BrowserSession, DialogOpened, Tab
@@ -118,12 +119,20 @@ class Acting(FolderEnvironment):
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
         """Do it, and keep what has to be there after a crash."""
         try:
-            return await super().act(action, arguments, ctx)
+            value = await super().act(action, arguments, ctx)
+            return value if self.composes(action) else self._sourced(value)
         except DialogOpened:
-            return "a dialog opened; answer it"
+            return self._sourced("a dialog opened; answer it")
         finally:
             if self.mutates(action) and self._session is not None:
                 await self._session.save()
+
+    def _sourced(self, value: Any) -> Any:
+        """What an action says, with the page as its source: policy asks where everything in view came from."""
+        if not isinstance(value, str):
+            return value
+        url = self._tab.page.url if self._tab is not None and self._tab.page is not None else ""
+        return TextBlock(text=value, source=Source(kind="web", ref=url), trust=Trust.UNTRUSTED)
 
 
 __all__ = ["Acting", "agent_of"]
