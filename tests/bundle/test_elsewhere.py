@@ -19,6 +19,8 @@ from agentorchestra.agents.agent import Agent
 from agentorchestra.core.errors import PinError, UnknownComponentError
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.environments.folder import FolderEnvironment
+from agentorchestra.tea.environment import action
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.bundle.support import PROMPT, SECRET, TASK, drawing, elsewhere, here, other, recorded, rewritten, settings
@@ -271,6 +273,52 @@ async def test_an_environment_comes_with_its_snapshots(tmp_path: Path) -> None:
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "counted")
         shown = "".join(message.text for message in last.requests[-1].messages)
         assert "value 5" in shown  # four of them from the snapshot
+
+
+class Safe(FolderEnvironment):
+    """A safe."""
+
+    name = "safe"
+
+    @action
+    async def put(self, word: str) -> str:
+        """Put a word in."""
+        self.kept["word"] = await self.hide(word.encode())
+        return "it is in"
+
+    @action(mutates=False)
+    async def look(self) -> str:
+        """What is in it."""
+        data = await self.hidden(str(self.kept["word"]))
+        return "nothing that is kept here" if data is None else data.decode()
+
+
+async def test_what_an_environment_hides_stays_where_it_is(tmp_path: Path) -> None:
+    steps = [decide(calls=[call("safe_put", word="the cookie"), call("safe_look")]), decide(calls=[call("publish")])]
+
+    @tool(effect=("send", "network"))
+    def publish() -> str:
+        """Publish it."""
+        return "published"
+
+    given: dict[str, Any] = {"tools": [publish], "environments": {"safe": Safe}}
+    async with here(tmp_path, drawing(steps), **given) as ws:
+        run = (await recorded(ws, tmp_path)).run_id
+        done = await ws.export(run, tmp_path / "run.zip")
+        home = await ws.replay(run)
+        assert (await ws.gc(grace_s=0)).blobs == 0
+    hidden = hashlib.sha256(b"the cookie").hexdigest()
+    with zipfile.ZipFile(done.path) as archive:
+        assert f"blobs/{hidden}" not in archive.namelist()
+        assert any(hidden.encode() in archive.read(name) for name in archive.namelist())  # the snapshot names it
+    last = drawing([decide(calls=[call("safe_look")]), decide(calls=[call("done", answer="looked")])])
+    third = Workspace(tmp_path / "third", models={"drawer": last}, settings=settings(), environ={}, **given)
+    async with third:
+        await third.import_file(done.path)
+        assert await third.replay(run) == home
+        await third.approve(run)
+        assert (await third.resume(run)).answer == "looked"
+        assert "nothing that is kept here" in "".join(message.text for message in last.requests[-1].messages)
 
 
 def digest_of(path: Path) -> str:

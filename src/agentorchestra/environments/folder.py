@@ -36,7 +36,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.content import Block, Source, TextBlock
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.core.errors import ToolError
+from agentorchestra.core.errors import StoreError, ToolError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.protocols import Ground
 from agentorchestra.environments.beneath import parts_of
@@ -57,6 +57,7 @@ from agentorchestra.environments.manifest import (
     read_file,
 )
 from agentorchestra.runtime.live import MAIN, world_folder
+from agentorchestra.runtime.store.references import PRIVATE
 from agentorchestra.tea.environment import ActionEnvironment
 
 FOLDER = "folder"
@@ -199,6 +200,22 @@ class FolderGround:
         for one in self.members:
             await one.restored()
 
+    async def hide(self, data: bytes) -> str:
+        """Keep bytes that no bundle takes along; their SHA-256."""
+        name = hashlib.sha256(data).hexdigest()
+        if name not in self._stored:
+            await self._ctx.artifact("private", data, PRIVATE)
+            self._stored.add(name)
+        return name
+
+    async def hidden(self, sha256: str) -> bytes | None:
+        """What `hide` kept; None where it is not."""
+        try:
+            found: bytes = await self._ctx.read_artifact(ArtifactRef(name="private", sha256=sha256, size=0))
+        except StoreError:
+            return None
+        return found
+
     async def _manifest(self, data: bytes) -> Manifest:
         parts = [
             await self._ctx.read_artifact(ArtifactRef(name="folder", sha256=name, size=0)) for name in parts_named(data)
@@ -271,6 +288,18 @@ class FolderEnvironment(ActionEnvironment):
     def kept(self) -> dict[str, JsonValue]:
         """What this environment remembers besides the folder; part of the snapshot. Change it, never replace it."""
         return self._stands_on.kept.setdefault(self.name, {})
+
+    async def hide(self, data: bytes) -> str:
+        """Keep bytes that are a credential, such as cookies, and that no bundle takes along.
+
+        Returns:
+            Their SHA-256, for `kept`.
+        """
+        return await self._stands_on.hide(data)
+
+    async def hidden(self, sha256: str) -> bytes | None:
+        """What `hide` kept; None where it is not, as in a run that was imported."""
+        return await self._stands_on.hidden(sha256)
 
     async def lay(self, ctx: Any) -> FolderGround:
         """Make the folder of the run's world."""

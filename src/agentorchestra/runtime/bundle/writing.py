@@ -23,7 +23,7 @@ from agentorchestra.runtime.bundle.lines import to_line
 from agentorchestra.runtime.bundle.secrets import Watch
 from agentorchestra.runtime.store import rows
 from agentorchestra.runtime.store.blobs import sync_folder
-from agentorchestra.runtime.store.references import BATCH, is_json, names_in
+from agentorchestra.runtime.store.references import BATCH, PRIVATE, is_json, names_in
 
 _PAGE = 500
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first time a ZIP file can hold
@@ -180,7 +180,7 @@ class _Writer:
         return names
 
     async def _closure(self, names: set[str]) -> dict[str, str]:
-        """Media types of the blobs with these names, and of those that JSON among them names."""
+        """Media types of the blobs with these names, and of those that JSON among them names; no private ones."""
         found: dict[str, str] = {}
         asked: set[str] = set()
         open_ = sorted(names)
@@ -188,6 +188,8 @@ class _Writer:
             part, open_ = open_[:BATCH], open_[BATCH:]
             asked.update(part)
             for name, info in (await self._store.find_blobs(part)).items():
+                if info.media_type == PRIVATE:
+                    continue
                 found[name] = info.media_type
                 if is_json(info.media_type):
                     more = names_in(await self._store.get_blob(name)) - asked - set(open_)

@@ -18,6 +18,9 @@ Lookup = Callable[[list[str]], Iterable[tuple[str, bytes | None]]]
 BATCH = 500
 """Names that are looked up together: under every database's limit of parameters."""
 
+PRIVATE = "application/vnd.agentorchestra.private"
+"""The media type of blobs that stay in their store: no bundle takes them along, and they name no others."""
+
 _NAME = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{64}(?![0-9A-Za-z])")
 _NAME_BYTES = re.compile(_NAME.pattern.encode())
 
@@ -69,4 +72,4 @@ def _look_up(open_: set[str], asked: set[str], found: set[str], lookup: Lookup) 
                 open_ |= names_in(data) - asked
 
 
-__all__ = ["BATCH", "Lookup", "is_json", "names_in", "references"]
+__all__ = ["BATCH", "PRIVATE", "Lookup", "is_json", "names_in", "references"]
