@@ -22,6 +22,28 @@ from agentorchestra.tools.web.names import Resolver
 NOWHERE = "http://127.0.0.1:9"
 """Where Chromium itself is sent with what belongs to no run: nothing listens at the port of `discard`."""
 
+_FEATURES_OFF = (
+    # Chromium reads the last list of features only, so Playwright's own are named here again (a test compares them).
+    "AimEnabled",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "TcpPortRandomizationWin",
+    "ThirdPartyStoragePartitioning",
+    "msEdgeUpdateLaunchServicesPreferredVersion",
+    "msForceBrowserSignIn",
+    # Each form that a page shows would be described to Google, from the run's own context.
+    "AutofillServerCommunication",
+)
+
 FLAGS: tuple[str, ...] = (
     # What belongs to no context has a proxy that is not there; contexts have one each. Loopback is no exception.
     f"--proxy-server={NOWHERE}",
@@ -33,6 +55,7 @@ FLAGS: tuple[str, ...] = (
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-quic",
     # What Chromium sends by itself; Playwright turns off more (background networking, components, sync).
+    f"--disable-features={','.join(_FEATURES_OFF)}",
     "--disable-domain-reliability",
     "--disable-client-side-phishing-detection",
     "--disable-speech-api",
