@@ -65,6 +65,8 @@ class Agent:
         environments: names of the environments it works in, of those the run has.
         remembers: whether it is told its earlier tasks and answers, within a run and in later runs of its session.
         memory: the memory system it works with in every run, "" for none of its own.
+        on_request: whether it belongs to the team of those runs only that name its environments, so that no other run
+            pays for these.
         max_steps: decisions it may take in one delegation.
         drive: runs it; None for the ordinary loop over its prompt and tools.
         version: of the component.
@@ -85,6 +87,7 @@ class Agent:
     environments: tuple[str, ...] = ()
     remembers: bool = False
     memory: str = ""
+    on_request: bool = False
     carried: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -126,6 +129,7 @@ class Agent:
             "environments": self.environments,
             "remembers": self.remembers,
             "memory": self.memory,
+            "on_request": self.on_request,
             "made_of": [one.content_hash for one in carried_by(self).tools],
             "drive": getattr(self.drive, "content_hash", ""),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, fields, replace
 from functools import cache
 from typing import Any, get_type_hints
@@ -12,7 +12,8 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.deep_analyzer import DEEP_ANALYZER
+from agentorchestra.agents.browser_use import BROWSER, BROWSER_USE
+from agentorchestra.agents.deep_analyzer import DEEP_ANALYZER, FILES
 from agentorchestra.agents.reporter import REPORTER
 from agentorchestra.agents.worker import WORKER
 from agentorchestra.core.errors import SourceError, UnknownComponentError
@@ -29,7 +30,25 @@ _TEXTS = ("description", "prompt", "role")
 
 def builtin_agents() -> dict[str, Agent]:
     """The agents every workspace has, by name."""
-    return {one.name: one for one in (DEEP_ANALYZER, REPORTER, WORKER)}
+    return {one.name: one for one in (BROWSER_USE, DEEP_ANALYZER, REPORTER, WORKER)}
+
+
+def team(agents: Mapping[str, Agent], named: Collection[str], packaged: Collection[str]) -> dict[str, Agent]:
+    """The agents of one run.
+
+    Those that are there on request only are left out where the run does not name their environments. Where pages are
+    opened, the analyzer reads what was downloaded: it works in `files` there.
+
+    Args:
+        agents: the workspace's, by name.
+        named: the packaged environments that the run names.
+        packaged: all of these.
+    """
+    found = {name: one for name, one in agents.items() if not one.on_request or {*one.environments} <= {*named}}
+    analyzer = found.get(DEEP_ANALYZER.name)
+    if analyzer is not None and analyzer.drive is DEEP_ANALYZER.drive and FILES in packaged and BROWSER in named:
+        found[DEEP_ANALYZER.name] = replace(analyzer, environments=(*analyzer.environments, FILES))
+    return found
 
 
 def _describe(name: str, agent: Agent, builtin: bool) -> ComponentConfig:
@@ -158,4 +177,4 @@ AGENT: Kind[Agent] = Kind(
     rewritten=_rewritten,
 )
 
-__all__ = ["AGENT", "builtin_agents", "check_named"]
+__all__ = ["AGENT", "builtin_agents", "check_named", "team"]

@@ -927,6 +927,8 @@ class Session(Generic[Deps]):
         own = self.capabilities
         if own is None:
             return None
+        if effect.kind is EffectKind.INVOKE_TOOL and effect.name in self.own_tools:
+            return None  # made for this agent by whoever runs it
         if effect.kind in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION) and effect.name not in own:
             return f"{effect.name!r} is not among the tools this agent may use: {first_names(sorted(own), 60)}"
         if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):

@@ -327,9 +327,16 @@ class Workspace(Generic[Deps]):
         """The user's and what others registered, and those that come with the package."""
         return {**self._packaged, **self._environments}
 
+    def _team(self, equipment: Equipment) -> dict[str, Any]:
+        """The agents of a run: those that are there on request only where it names their environments."""
+        from agentorchestra.agents.registry import team
+
+        return team(self.agents, equipment.environments, {*self._packaged})
+
     def _environments_for(self, equipment: Equipment) -> dict[str, Callable[[], Environment]]:
         """The environments of a run: all but the packaged ones that neither it nor an agent names."""
-        named = {name for one in self.agents.values() for name in one.environments} - {*equipment.tools}
+        team = self._team(equipment)
+        named = {name for one in team.values() for name in one.environments} - {*equipment.tools}
         chosen = {name: self._packaged[name] for name in sorted({*equipment.environments, *named} & {*self._packaged})}
         return {**chosen, **self._environments}
 
@@ -723,6 +730,9 @@ class Workspace(Generic[Deps]):
         name = self._model_name(model)
         await self._ready()
         equipment = await self._equip(self._base_equipment(), tools, model)
+        asked = self.agents.get(system)
+        if asked is not None and asked.on_request:  # who names the agent wants where it works
+            environments = [*environments, *asked.environments]
         equipment = replace(equipment, environments=self._environments_named(environments, equipment))
         equipment.models.check(name)
         worded = finish != "text" or action == "code" or equipment.models.client(name).native_tools
@@ -766,7 +776,7 @@ class Workspace(Generic[Deps]):
             session=session,
             earlier=history,
             roles=chosen_roles,
-            agents={name: pin_of(one) for name, one in sorted(self.agents.items())},
+            agents={name: pin_of(one) for name, one in sorted(self._team(equipment).items())},
             embedding_model=self.settings.embedding_model,
             transcription_model=self.settings.transcription_model,
             context_windows=self._windows({*names, *self.settings.models}, equipment.models),
@@ -1801,12 +1811,14 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tea.programs import ProgramHandler
 
         environments: Mapping[str, Any] = self._environments_for(equipment)
-        known_agents: Mapping[str, Any] = self.agents
+        known_agents: Mapping[str, Any] = self._team(equipment)
         if (
             called is not None
         ):  # such a run lives as long as the workspace is open: it sees what is registered meanwhile
             environments = LiveMapping(lambda: self._every_environment)
         hidden = self._hidden(equipment)
+        # Where there is an agent for an environment, general workers do not have it besides.
+        expert = {name for one in known_agents.values() if one.on_request for name in one.environments}
         if equipment.recorded is not None:
             environments = {name: one for name, one in environments.items() if name in equipment.recorded.tools}
             known_agents = {name: one for name, one in known_agents.items() if name in equipment.recorded.agents}
@@ -1818,7 +1830,7 @@ class Workspace(Generic[Deps]):
             systems=self.systems,
             agents=known_agents,
             given=tuple(
-                sorted(({*equipment.tools} - {*self._builtin.tools} | {*environments}) - self._behind - hidden)
+                sorted(({*equipment.tools} - {*self._builtin.tools} | {*environments}) - self._behind - hidden - expert)
             ),
             choices=tuple(sorted(self.settings.models)),
             finder=self._finding.finder,

@@ -1,0 +1,171 @@
+"""A record of what an agent did in the browser: a picture after each action that changes something (000, app. D.5).
+
+The agent asks for it by a name in its own state; pictures then gather in a folder of that name beside what the run
+keeps, and become one moving picture at the end. It costs one JPEG an action, and whatever fails in it is left out: an
+action never fails because it could not be recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+RECORD = "agent:browser:record"
+"""Name in an agent's own state that holds the name of its record; without it nothing is recorded."""
+
+PLACE = "browser"
+"""Where records lie below a run's folder, a folder for each."""
+
+FRAMES, STEPS = "frames", "frames.jsonl"
+MOST_FRAMES = 50
+WIDTH, COLOURS = 640, 64
+FRAME_MS, LAST_FRAME_MS = 1_000, 3_000
+_SHOT_S = 3.0
+_JPEG_QUALITY = 50
+_MARK_RADIUS = 12
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One picture of a record.
+
+    Attributes:
+        file: its name.
+        action: after which it was taken.
+        address: of the page.
+        x, y: where was clicked, in CSS pixels of the view; None for nowhere.
+    """
+
+    file: str
+    action: str
+    address: str
+    x: float | None = None
+    y: float | None = None
+
+
+def record_folder(run_folder: Path, name: str) -> Path:
+    """Where a record lies."""
+    return run_folder / PLACE / name
+
+
+def recorded_as(ctx: Any) -> str:
+    """The name of the record that an action belongs to, "" for none."""
+    state = getattr(ctx, "vars", None)
+    return str(state.get(RECORD) or "") if state is not None else ""
+
+
+async def take_frame(
+    page: Page, ctx: Any, action: str, *, point: tuple[float, float] | None = None, seconds: float = _SHOT_S
+) -> None:
+    """Add a picture of a page as it is now to the record that an action belongs to, if there is one.
+
+    Args:
+        page: the agent's tab.
+        ctx: of the action.
+        action: its name.
+        point: where was clicked, in CSS pixels of the view.
+        seconds: it may take.
+    """
+    name = recorded_as(ctx)
+    if not name:
+        return
+    with contextlib.suppress(Exception):  # a page in trouble, a full disk: the action counts, not its picture
+        async with asyncio.timeout(seconds):
+            taken = await page.screenshot(
+                type="jpeg", quality=_JPEG_QUALITY, scale="css", animations="allow", timeout=seconds * 1000
+            )
+        x, y = point if point is not None else (None, None)
+        folder = record_folder(ctx.folder, name)
+        await asyncio.to_thread(_add, folder, taken, action, page.url, x, y)
+
+
+def _add(folder: Path, taken: bytes, action: str, address: str, x: float | None, y: float | None) -> None:
+    frames = folder / FRAMES
+    frames.mkdir(parents=True, exist_ok=True)
+    there = sorted(frames.glob("*.jpg"))
+    number = int(there[-1].stem) + 1 if there else 1
+    if len(there) >= 2 * MOST_FRAMES:
+        for one in there[1::2]:  # every second one: the whole of a long work, not its beginning
+            one.unlink(missing_ok=True)
+    frame = Frame(f"{number:06d}.jpg", action, address, x, y)
+    (frames / frame.file).write_bytes(taken)
+    with (folder / STEPS).open("a", encoding="utf-8") as steps:
+        steps.write(json.dumps(asdict(frame)) + "\n")
+
+
+def frames_of(folder: Path) -> list[Frame]:
+    """The pictures of a record in order, at most MOST_FRAMES, evenly over the whole; the first and last are kept."""
+    try:
+        lines = (folder / STEPS).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    found: list[Frame] = []
+    for line in lines:
+        with contextlib.suppress(ValueError, TypeError):  # a process that died while it wrote
+            values: dict[str, JsonValue] = json.loads(line)
+            frame = Frame(**values)  # type: ignore[arg-type]
+            if (folder / FRAMES / frame.file).is_file():
+                found.append(frame)
+    if len(found) <= MOST_FRAMES:
+        return found
+    last = len(found) - 1
+    return [found[round(index * last / (MOST_FRAMES - 1))] for index in range(MOST_FRAMES)]
+
+
+def moving_picture(folder: Path) -> bytes | None:
+    """The record as a GIF: at most WIDTH pixels wide, COLOURS colours, marks where was clicked; None without pictures.
+
+    Blocks.
+    """
+    from PIL import Image, ImageDraw
+
+    shown = []
+    for frame in frames_of(folder):
+        try:
+            with Image.open(folder / FRAMES / frame.file) as one:
+                one.load()
+                picture = one.convert("RGB")
+        except OSError:
+            continue
+        scale = min(1.0, WIDTH / picture.width)
+        if frame.x is not None and frame.y is not None:
+            draw = ImageDraw.Draw(picture)
+            box = [frame.x - _MARK_RADIUS, frame.y - _MARK_RADIUS, frame.x + _MARK_RADIUS, frame.y + _MARK_RADIUS]
+            draw.ellipse(box, outline=(255, 255, 255), width=6)
+            draw.ellipse(box, outline=(220, 0, 60), width=3)
+        if scale < 1:
+            picture = picture.resize((WIDTH, max(1, round(picture.height * scale))), Image.Resampling.BILINEAR)
+        shown.append(picture)
+    if not shown:
+        return None
+    # All of one size: a page may have changed the size of its view.
+    size = shown[0].size
+    shown = [one if one.size == size else one.resize(size) for one in shown]
+    pictures = [one.quantize(COLOURS) for one in shown]
+    durations = [FRAME_MS] * (len(pictures) - 1) + [LAST_FRAME_MS]
+    made = io.BytesIO()
+    pictures[0].save(made, "GIF", save_all=True, append_images=pictures[1:], duration=durations, loop=0, optimize=False)
+    return made.getvalue()
+
+
+__all__ = [
+    "FRAMES",
+    "PLACE",
+    "RECORD",
+    "Frame",
+    "frames_of",
+    "moving_picture",
+    "record_folder",
+    "recorded_as",
+    "take_frame",
+]
