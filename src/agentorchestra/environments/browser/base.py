@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import BrowserSettings, WebSettings
+from agentorchestra.environments.browser.recording import pointed_at, take_frame
 from agentorchestra.environments.browser.session import BrowserSession, DialogOpened, Tab
 from agentorchestra.environments.folder import FolderEnvironment
 
@@ -117,7 +118,9 @@ class Acting(FolderEnvironment):
         return url
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
-        """Do it, and keep what has to be there after a crash."""
+        """Do it, and keep what has to be there after a crash, and a picture of it for whoever records."""
+        records = self.settings.record and self.mutates(action)
+        point = await pointed_at(self._at_hand(ctx), ctx, arguments) if records else None
         try:
             value = await super().act(action, arguments, ctx)
             return value if self.composes(action) else self._sourced(value)
@@ -126,6 +129,14 @@ class Acting(FolderEnvironment):
         finally:
             if self.mutates(action) and self._session is not None:
                 await self._session.save()
+            if records and self._session is not None:
+                await take_frame(self._at_hand(ctx), ctx, action, self._session.shared.look(), point)
+
+    def _at_hand(self, ctx: Any) -> Page | None:
+        """The page of this agent's tab if it is open and waits for nobody; nothing is opened for this."""
+        session = self._session
+        tab = session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
+        return tab.page if tab is not None and tab.dialog is None and not tab.crashed else None
 
     def _sourced(self, value: Any) -> Any:
         """What an action says, with the page as its source: policy asks where everything in view came from."""

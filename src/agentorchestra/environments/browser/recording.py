@@ -11,6 +11,8 @@ import asyncio
 import contextlib
 import io
 import json
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +32,7 @@ FRAMES, STEPS = "frames", "frames.jsonl"
 MOST_FRAMES = 50
 WIDTH, COLOURS = 640, 64
 FRAME_MS, LAST_FRAME_MS = 1_000, 3_000
-_SHOT_S = 3.0
+_SHOT_S, _POINT_S = 3.0, 0.3
 _JPEG_QUALITY = 50
 _MARK_RADIUS = 12
 
@@ -64,25 +66,50 @@ def recorded_as(ctx: Any) -> str:
     return str(state.get(RECORD) or "") if state is not None else ""
 
 
+async def pointed_at(page: Page | None, ctx: Any, arguments: Mapping[str, JsonValue]) -> tuple[float, float] | None:
+    """Where an action that is about to be recorded points: its position, or the middle of its element.
+
+    Args:
+        page: the agent's tab; None where there is none that answers.
+        ctx: of the action.
+        arguments: of the action.
+    """
+    if page is None or not recorded_as(ctx):
+        return None
+    x, y, ref = arguments.get("x"), arguments.get("y"), arguments.get("ref")
+    if isinstance(x, int | float) and isinstance(y, int | float):
+        return float(x), float(y)
+    with contextlib.suppress(Exception):  # gone, covered, never there: what the action says of it is enough
+        async with asyncio.timeout(_POINT_S):
+            box = await page.get_by_ref(str(ref)).bounding_box(timeout=_POINT_S * 1000) if ref else None
+        if box is not None:
+            return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    return None
+
+
 async def take_frame(
-    page: Page, ctx: Any, action: str, *, point: tuple[float, float] | None = None, seconds: float = _SHOT_S
+    page: Page | None,
+    ctx: Any,
+    action: str,
+    looking: AbstractAsyncContextManager[None],
+    point: tuple[float, float] | None = None,
 ) -> None:
     """Add a picture of a page as it is now to the record that an action belongs to, if there is one.
 
     Args:
-        page: the agent's tab.
+        page: the agent's tab; None where there is none that answers.
         ctx: of the action.
         action: its name.
+        looking: a turn to look at a page.
         point: where was clicked, in CSS pixels of the view.
-        seconds: it may take.
     """
     name = recorded_as(ctx)
-    if not name:
+    if not name or page is None:
         return
     with contextlib.suppress(Exception):  # a page in trouble, a full disk: the action counts, not its picture
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(_SHOT_S), looking:
             taken = await page.screenshot(
-                type="jpeg", quality=_JPEG_QUALITY, scale="css", animations="allow", timeout=seconds * 1000
+                type="jpeg", quality=_JPEG_QUALITY, scale="css", animations="allow", timeout=_SHOT_S * 1000
             )
         x, y = point if point is not None else (None, None)
         folder = record_folder(ctx.folder, name)
@@ -165,6 +192,7 @@ __all__ = [
     "Frame",
     "frames_of",
     "moving_picture",
+    "pointed_at",
     "record_folder",
     "recorded_as",
     "take_frame",
