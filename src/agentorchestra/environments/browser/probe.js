@@ -1,0 +1,300 @@
+// What the accessibility snapshot of a frame does not say: what listens to the pointer, kinds of fields, which values
+// are secret, what is covered, what scrolls; and, with `whole` or `drawn` set, a plain view of the page where a
+// snapshot would take too long. Ends in bounded time: `stopped` says that not everything was looked at.
+(options) => {
+  const KEY = Symbol.for("agentorchestra.view");
+  if (!window[KEY])
+    Object.defineProperty(window, KEY, {
+      value: {
+        heard: new WeakMap(), closed: new WeakMap(), numbers: new WeakMap(), elements: new Map(), last: 0,
+        token: Math.random().toString(36).slice(2, 12),
+      },
+    });
+  const known = window[KEY];
+  const end = performance.now() + options.ms;
+  const out = {
+    token: known.token, url: location.href.slice(0, 4000), title: document.title.slice(0, 500), elements: 0, weight: 0,
+    depth: 0, stopped: false, found: [], start: null, secrets: [],
+    scroll: { x: 0, y: 0, width: 0, height: 0, seenWidth: innerWidth, seenHeight: innerHeight },
+  };
+  const top = document.scrollingElement ?? document.documentElement;
+  if (!top) return out;
+  Object.assign(out.scroll, { x: scrollX, y: scrollY, width: top.scrollWidth, height: top.scrollHeight });
+  out.elements = document.getElementsByTagName("*").length;
+
+  const NATIVE = new Set(["A", "AREA", "BUTTON", "INPUT", "SELECT", "TEXTAREA", "SUMMARY", "OPTION", "LABEL"]);
+  const NAMING = new Set(["A", "BUTTON", "TD", "TH", "TR", "LI", "LABEL", "OPTION", "SUMMARY", "H1", "H2", "H3", "H4"]);
+  const SKIPPED = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "META", "LINK", "BR"]);
+  const FIELDS = new Set(["INPUT", "SELECT", "TEXTAREA"]);
+  const SECRET = /(^|\s)(cc-\S+|one-time-code|(current|new)-password)(\s|$)/i;
+  const MOST_FOUND = options.found, MOST_NODES = options.nodes, MOST_CHARS = options.chars;
+  let chars = 0;
+
+  const words = (text, most = 200) => String(text ?? "").slice(0, most * 4).replace(/\s+/g, " ").trim().slice(0, most);
+  const number = (element) => {
+    let found = known.numbers.get(element);
+    if (!found) {
+      found = ++known.last;
+      known.numbers.set(element, found);
+      known.elements.set(found, new WeakRef(element));
+    }
+    return found;
+  };
+  const boxOf = (element) => {
+    const r = element.getBoundingClientRect();
+    return [Math.round(r.x), Math.round(r.y), Math.round(r.width), Math.round(r.height)];
+  };
+  const inView = ([x, y, w, h]) => x < innerWidth && y < innerHeight && x + w > 0 && y + h > 0;
+  const secret = (element) =>
+    element.type === "password" || SECRET.test(element.getAttribute("autocomplete") ?? "");
+
+  // What is under the middle of an element instead of it, said in a few words; "" for nothing.
+  const coveredBy = (element, [x, y, w, h]) => {
+    const left = Math.max(x, 0), upper = Math.max(y, 0);
+    const px = (left + Math.min(x + w, innerWidth)) / 2, py = (upper + Math.min(y + h, innerHeight)) / 2;
+    const root = element.getRootNode();
+    const hit = root.elementFromPoint?.(px, py) ?? document.elementFromPoint(px, py);
+    if (!hit || element.contains(hit) || hit.contains(element) || hit.shadowRoot?.contains(element)) return "";
+    if (hit.getRootNode() !== root) return "";
+    for (const label of element.labels ?? []) if (label.contains(hit)) return "";
+    if (hit.tagName === "LABEL" && hit.control === element) return "";
+    if (element.tagName === "AREA" || element.tagName === "OPTION") return "";
+    const name = hit.getAttribute("aria-label") ?? hit.innerText ?? "";
+    return words(`${hit.tagName.toLowerCase()} ${words(name, 60)}`, 80);
+  };
+
+  const pointerStart = (element) => {
+    const parent = element.parentElement ?? element.getRootNode().host;
+    return getComputedStyle(element).cursor === "pointer" && !(parent && getComputedStyle(parent).cursor === "pointer");
+  };
+  const listens = (element) => known.heard.get(element)?.size > 0
+    || element.onclick || element.onmousedown || element.onpointerdown || element.onmouseup || element.ondblclick
+    || element.hasAttribute("onclick");
+
+  // Why an element is of interest besides what the snapshot says of it; "" if it is not.
+  const kindOf = (element) => {
+    const tag = element.tagName;
+    if (FIELDS.has(tag)) return "field";
+    if (tag === "IFRAME" || tag === "FRAME") return "frame";
+    if (tag === "CANVAS") return "canvas";
+    if (NATIVE.has(tag)) return tag === "LABEL" && !listens(element) ? "" : "native";
+    if (element.isContentEditable && !element.parentElement?.isContentEditable) return "field";
+    if (element === document.documentElement || element === document.body) return "";
+    if (listens(element)) return "listens";
+    if (element.draggable && tag !== "IMG") return "drags";
+    if (element.hasAttribute("tabindex") && element.tabIndex >= 0) return "focus";
+    if (pointerStart(element)) return "pointer";
+    return "";
+  };
+  const scrolls = (element) => {
+    if (element.scrollHeight <= element.clientHeight + 4 && element.scrollWidth <= element.clientWidth + 4) return false;
+    if (element === top || element === document.body || element.clientHeight < 10) return false;
+    const style = getComputedStyle(element);
+    return /auto|scroll|hidden|clip/.test(style.overflowY + style.overflowX);
+  };
+  const describe = (element) => {
+    const own = element.getAttribute("aria-label") || element.getAttribute("title") || element.getAttribute("alt");
+    const label = element.labels?.[0]?.innerText;
+    const drawn = element.querySelector?.("title")?.textContent;
+    const hint = element.id || element.getAttribute("name") || element.getAttribute("class");
+    const use = element.querySelector?.("use")?.getAttribute("href");
+    const img = element.querySelector?.("img")?.getAttribute("src")?.split(/[?#]/)[0].split("/").pop();
+    return [words(own || label || drawn || element.innerText, 80), words(hint || use || img, 40)];
+  };
+
+  const note = (element, kind, closed) => {
+    const box = boxOf(element);
+    const seen = element.checkVisibility?.({ opacityProperty: true, visibilityProperty: true }) ?? true;
+    const shown = box[2] > 0 && box[3] > 0;
+    if (!shown && kind !== "field") return;
+    const within = inView(box);
+    if (!within && !options.whole && kind !== "field") return;
+    const one = { kind, box, tag: element.tagName.toLowerCase(), number: number(element) };
+    if (closed) one.closed = true;
+    if (!seen) one.unseen = true;
+    if (kind === "field") {
+      Object.assign(one, {
+        type: words(element.type, 20), required: !!element.required || element.getAttribute("aria-required") === "true",
+        readonly: !!element.readOnly || element.getAttribute("aria-readonly") === "true",
+        disabled: !!element.disabled, checked: !!element.checked,
+        invalid: element.willValidate === true && !!element.value && !element.checkValidity(),
+        multiple: !!element.multiple, many: element.options?.length ?? 0,
+        list: element.list ? true : element.getAttribute("aria-autocomplete") ?? false,
+        limit: element.maxLength > 0 ? element.maxLength : 0, accept: words(element.accept, 60),
+      });
+      if (FIELDS.has(element.tagName) && secret(element)) {
+        one.secret = true;
+        one.filled = !!element.value;
+        if (element.value) out.secrets.push(String(element.value).slice(0, 1000));
+      }
+    }
+    if (kind === "frame") {
+      const style = getComputedStyle(element);
+      one.inner = [element.clientLeft + (parseFloat(style.paddingLeft) || 0),
+        element.clientTop + (parseFloat(style.paddingTop) || 0)];
+    }
+    if (kind === "scrolls") {
+      const page = element.clientHeight || 1;
+      one.above = element.scrollTop / page;
+      one.below = (element.scrollHeight - element.clientHeight - element.scrollTop) / page;
+    }
+    if (!["scrolls", "floats", "frame"].includes(kind) && within && shown) {
+      const cover = seen ? coveredBy(element, box) : "";
+      if (cover) one.covered = cover;
+    }
+    if (!["scrolls", "floats", "frame"].includes(kind)) [one.label, one.hint] = describe(element);
+    out.found.push(one);
+  };
+
+  // Something that its scrolling place does not cut off, though it lies in it: a fixed dialog, an open menu.
+  const floats = (element, place) => {
+    if (!place) return false;
+    const position = getComputedStyle(element).position;
+    if (position !== "fixed" && position !== "absolute") return false;
+    const from = element.offsetParent;
+    return !from || !(from === place || place.contains(from));
+  };
+
+  // Every element below a root, shadow trees (closed ones too, where listeners.js saw them made) in their places.
+  const walk = (root, depth, naming, closed) => {
+    const stack = [[root, depth, naming, closed, null]];
+    let count = 0;
+    while (stack.length) {
+      const [element, level, named, inClosed, outer] = stack.pop();
+      if ((++count & 127) === 0 && performance.now() > end) return void (out.stopped = true);
+      if (SKIPPED.has(element.tagName)) continue;
+      out.depth = Math.max(out.depth, level);
+      for (const name of ["aria-label", "title", "alt", "placeholder", "value", "href"])
+        out.weight += element.getAttribute(name)?.length ?? 0;
+      if (element.tagName === "INPUT" || element.tagName === "TEXTAREA") out.weight += element.value?.length ?? 0;
+      const inner = named + (NAMING.has(element.tagName) || element.hasAttribute("role") ? 1 : 0);
+      let place = outer;
+      if (out.found.length < MOST_FOUND) {
+        const kind = kindOf(element);
+        if (kind) note(element, kind, inClosed);
+        if (floats(element, outer)) note(element, "floats", inClosed);
+        if (scrolls(element)) {
+          note(element, "scrolls", inClosed);
+          place = element;
+        }
+      } else out.stopped = true;
+      const children = [];
+      for (let child = element.firstChild; child; child = child.nextSibling) {
+        if (child.nodeType === 3) out.weight += child.length * (1 + inner);
+        else if (child.nodeType === 1) children.push([child, level + 1, inner, inClosed, place]);
+      }
+      const hidden = known.closed.get(element);
+      for (const inside of (element.shadowRoot ?? hidden)?.children ?? [])
+        children.push([inside, level + 1, inner, inClosed || !!hidden, place]);
+      for (let i = children.length - 1; i >= 0; i--) stack.push(children[i]);
+    }
+  };
+
+  // -- a plain view, where a snapshot would take too long --------------------------------------------------------------
+  const ROLES = {
+    A: "link", AREA: "link", BUTTON: "button", SELECT: "combobox", TEXTAREA: "textbox", OPTION: "option", IMG: "img",
+    H1: "heading", H2: "heading", H3: "heading", H4: "heading", H5: "heading", H6: "heading", TABLE: "table", TR: "row",
+    TD: "cell", TH: "columnheader", UL: "list", OL: "list", LI: "listitem", NAV: "navigation", MAIN: "main",
+    FORM: "form", DIALOG: "dialog", IFRAME: "iframe", FRAME: "iframe", SUMMARY: "button", P: "paragraph",
+    HEADER: "banner", FOOTER: "contentinfo", CANVAS: "canvas", DETAILS: "group",
+  };
+  const INPUTS = {
+    checkbox: "checkbox", radio: "radio", button: "button", submit: "button", reset: "button", image: "button",
+    range: "slider", number: "spinbutton", search: "searchbox", file: "button",
+  };
+  const LEAVES = new Set(["link", "button", "heading", "option", "tab", "menuitem", "img", "checkbox", "radio"]);
+  const roleOf = (element) => {
+    const given = element.getAttribute("role")?.trim().split(/\s+/)[0] ?? "";
+    if (/^[a-z]{2,20}$/.test(given) && given !== "none" && given !== "presentation" && given !== "text") return given;
+    if (element.tagName === "INPUT") return INPUTS[element.type] ?? "textbox";
+    return ROLES[element.tagName] ?? "";
+  };
+  const nameOf = (element, leaf) => {
+    const labelled = (element.getAttribute("aria-labelledby") ?? "").split(/\s+/).filter(Boolean).slice(0, 5)
+      .map((id) => words(document.getElementById(id)?.textContent)).join(" ");
+    const labels = [...(element.labels ?? [])].slice(0, 3).map((label) => words(label.textContent)).join(" ");
+    const button = element.tagName === "INPUT" && /button|submit|reset/.test(element.type) ? element.value : "";
+    return words(labelled || element.getAttribute("aria-label") || labels || element.getAttribute("alt") || button
+      || (leaf ? element.textContent : "") || element.getAttribute("title"));
+  };
+  const draw = (root) => {
+    // [element, where its nodes go, its level]; a place that cannot be seen counts in `above` or `below` of its parent.
+    const start = { children: [], above: 0, below: 0 };
+    out.start = start;
+    const stack = [[root, start, 0, 0]];
+    let count = 0, nodes = 0;
+    while (stack.length) {
+      const [thing, parent, level, depth] = stack.pop();
+      if ((++count & 127) === 0 && performance.now() > end) return void (out.stopped = true);
+      if (nodes >= MOST_NODES || chars >= MOST_CHARS) return void (out.stopped = true);
+      if (thing.nodeType === 3) {
+        const text = words(thing.data, 1000);
+        if (!text) continue;
+        chars += text.length;
+        parent.children.push(text);
+        continue;
+      }
+      if (SKIPPED.has(thing.tagName)) continue;
+      const box = boxOf(thing);
+      const empty = box[2] === 0 || box[3] === 0;
+      if (!empty && !options.whole && !inView(box)) {
+        if (box[1] + box[3] <= 0) parent.above = (parent.above ?? 0) + 1;
+        else parent.below = (parent.below ?? 0) + 1;
+        continue;
+      }
+      if (!thing.checkVisibility?.({ visibilityProperty: true })) {
+        if (getComputedStyle(thing).display !== "contents") continue;
+      }
+      const role = roleOf(thing), kind = kindOf(thing), scrolling = scrolls(thing);
+      let inside = parent, deeper = level;
+      const leaf = LEAVES.has(role);
+      if (role || kind || scrolling) {
+        nodes++;
+        const node = { role: role || "generic", name: nameOf(thing, leaf), box, number: number(thing), children: [] };
+        chars += node.name.length + 30;
+        if (kind) node.kind = kind;
+        if (thing === document.activeElement) node.active = true;
+        if (thing.disabled) node.disabled = true;
+        if (thing.checked || thing.getAttribute("aria-checked") === "true") node.checked = true;
+        if (thing.selected || thing.getAttribute("aria-selected") === "true") node.selected = true;
+        if (thing.getAttribute("aria-expanded") === "true") node.expanded = true;
+        if (/^H[1-6]$/.test(thing.tagName)) node.level = Number(thing.tagName[1]);
+        if (thing.tagName === "A") node.url = words(thing.getAttribute("href"), 300);
+        if (FIELDS.has(thing.tagName)) {
+          node.placeholder = words(thing.getAttribute("placeholder"), 100);
+          if (thing.tagName === "SELECT")
+            for (const option of [...thing.selectedOptions].slice(0, 5)) node.children.push(words(option.text, 100));
+          else if (!secret(thing) && !/checkbox|radio|file|button|submit|reset|image/.test(thing.type))
+            node.children.push(words(thing.value, 300));
+        }
+        if (depth < 60) {
+          parent.children.push(node);
+          inside = node;
+          deeper = level + 1;
+        }
+        if (kind || scrolling) if (out.found.length < MOST_FOUND) note(thing, scrolling && !kind ? "scrolls" : kind);
+      }
+      if (thing.tagName === "SELECT" || thing.tagName === "TEXTAREA" || (leaf && !thing.firstElementChild)) continue;
+      if (depth > 2000) { out.stopped = true; continue; }
+      const shadow = thing.shadowRoot ?? known.closed.get(thing);
+      const slotted = thing.tagName === "SLOT" ? thing.assignedNodes() : [];
+      const below = [];
+      const from = slotted.length ? slotted : (shadow ?? thing).childNodes;
+      // Text beside the element lists of a large place is skipped with them: only what is in view is looked into.
+      for (let child = slotted.length ? null : from[0] ?? null; child; child = child.nextSibling) {
+        if (child.nodeType === 1 || (child.nodeType === 3 && (empty || inView(box) || options.whole)))
+          below.push(child);
+        if ((below.length & 1023) === 1023 && performance.now() > end) { out.stopped = true; break; }
+      }
+      if (slotted.length) below.push(...[...slotted].slice(0, 10000));
+      for (let i = below.length - 1; i >= 0; i--) stack.push([below[i], inside, deeper, depth + 1]);
+    }
+  };
+
+  if (options.drawn) {
+    draw(document.body ?? document.documentElement);
+  }
+  else if (out.elements <= options.elements) walk(document.documentElement, 0, 0, false);
+  else out.stopped = true;
+  return out;
+}

@@ -1,0 +1,118 @@
+"""References of elements: from those in a view to the elements they stand for.
+
+`e12` and `f1e3` are Playwright's, and are resolved against its latest snapshot of the page. `x3` are our own, for what
+snapshots miss: a number of the page's, which stays with its element as long as that is in its document.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from agentorchestra.environments.browser.words import quoted
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, Frame, Locator, Page, Playwright
+
+_ENGINE = "agentref"
+_THEIRS = re.compile(r"(?:f\d{1,9})?e\d{1,9}")
+_MOST_GIVEN = 20_000
+
+
+@dataclass(slots=True)
+class Numbers:
+    """Our own references of one page.
+
+    Attributes:
+        views: how many views were taken of the page.
+        last: the number of the last reference; none is given twice.
+    """
+
+    views: int = 0
+    last: int = 0
+    given: dict[tuple[str, int], str] = field(default_factory=dict)
+    places: dict[str, tuple[Frame, str, int]] = field(default_factory=dict)
+
+    def give(self, frame: Frame, token: str, number: int) -> str:
+        """The reference of an element, by its document and its number there."""
+        found = self.given.get((token, number))
+        if found is None:
+            if self.last % _MOST_GIVEN == _MOST_GIVEN - 1:  # a page that makes new elements all the time
+                self.given.clear()
+                self.places.clear()
+            self.last += 1
+            found = self.given[token, number] = f"x{self.last}"
+            self.places[found] = (frame, token, number)
+        return found
+
+
+_numbers: WeakKeyDictionary[Page, Numbers] = WeakKeyDictionary()
+
+
+def numbers_of(page: Page) -> Numbers:
+    """A page's own references; they end with it."""
+    found = _numbers.get(page)
+    if found is None:
+        found = _numbers[page] = Numbers()
+    return found
+
+
+@cache
+def script(name: str) -> str:
+    """One of the scripts beside this module."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+async def teach(playwright: Playwright) -> None:
+    """Teach a Playwright to find elements by our own references; once for each."""
+    await playwright.selectors.register(_ENGINE, script("engine.js"))
+
+
+async def listen(context: BrowserContext) -> None:
+    """Let a context's pages note what listens to the pointer; before its first page is opened."""
+    await context.add_init_script(script("listeners.js"))
+
+
+async def locate(page: Page, ref: str) -> Locator | None:
+    """The element that a reference stands for; None if there is none any more.
+
+    Args:
+        page: of which a view was taken.
+        ref: as the view has it: `e12`, `f1e3`, `x3`.
+    """
+    from playwright.async_api import Error
+
+    ref = ref.strip().strip("[]")
+    if _THEIRS.fullmatch(ref):
+        found = page.get_by_ref(ref)
+    elif (place := numbers_of(page).places.get(ref)) is not None:
+        frame, token, number = place
+        if frame.is_detached():
+            return None
+        found = frame.locator(f"{_ENGINE}={token}:{number}")
+    else:
+        return None
+    try:
+        return found if await found.count() == 1 else None
+    except Error:
+        if page.is_closed():
+            raise
+        return None  # the frame is gone, or was never looked at
+
+
+async def covered(element: Locator, *, seconds: float = 2) -> str | None:
+    """What a click on an element would hit instead of it, in a few words of the page; None if it hits the element.
+
+    Args:
+        element: it is scrolled into view.
+        seconds: how long it is waited for.
+    """
+    hit = await element.evaluate(script("cover.js"), timeout=seconds * 1000)
+    return quoted(hit, 100) if isinstance(hit, str) else None
+
+
+__all__ = ["Numbers", "covered", "listen", "locate", "numbers_of", "script", "teach"]

@@ -1,0 +1,65 @@
+"""Words of a page, made fit to stand in a line of ours: nothing in them can be taken for a line or a reference."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_REFERENCE = re.compile(r"[\[［【⟦][\[［【⟦\s]*((?:f\d+)?[ex]\d+)[\s\]］】⟧]*[\]］】⟧]", re.IGNORECASE)
+_SPACE = re.compile(r"\s+")
+_MARKS = re.compile(r"([̀-ͯ҃-҉᪰-᫿᷀-᷿⃐-⃿︠-︯]{3})[̀-ͯ҃-҉᪰-᫿᷀-᷿⃐-⃿︠-︯]+")
+_BLANK = frozenset("ㅤᅟᅠﾠ⠀")
+"""Letters that show nothing."""
+_FINE = re.compile(r"[ -Z\\^-z|~]*")
+"""Text in which nothing has to be looked at."""
+
+
+def plain(text: str, most: int) -> str:
+    """A page's text on one line: no control or invisible characters, no references of ours, cut to `most` characters.
+
+    Args:
+        text: of the page.
+        most: characters; what is left out is counted.
+    """
+    whole = len(text)
+    # What is cut away need not be cleaned: a name may have a million characters.
+    kept = text[: most * 4 + 200]
+    if not _FINE.fullmatch(kept):
+        kept = "".join(map(_shown, kept))
+        kept = _MARKS.sub(r"\1", kept)
+        kept = _REFERENCE.sub(r"\1", kept)
+    kept = _SPACE.sub(" ", kept).strip()
+    if len(kept) <= most and whole <= most * 4 + 200:
+        return kept
+    return f"{kept[:most].rstrip()}... ({max(whole - most, 1):,} more characters)"
+
+
+def quoted(text: str, most: int) -> str:
+    """The same in quotation marks, which the text cannot end."""
+    return '"' + plain(text, most).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def address(url: str, most: int = 120) -> str:
+    """An address, shortened in the middle, with nothing in it that is not of an address."""
+    if url.startswith("data:"):
+        return url[:30].split(",")[0] + ",..."
+    cleaned = plain(url, 4000).replace(" ", "%20")
+    if len(cleaned) <= most:
+        return cleaned
+    return f"{cleaned[: most * 2 // 3]}...{cleaned[-most // 4 :]}"
+
+
+def _shown(char: str) -> str:
+    if char.isascii():
+        return char if char.isprintable() else " "
+    if char in _BLANK:
+        return " "
+    category = unicodedata.category(char)
+    if category in ("Cc", "Zs", "Zl", "Zp"):
+        return " "
+    if category in ("Cf", "Cs", "Co", "Cn") or "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef":
+        return ""
+    return char
+
+
+__all__ = ["address", "plain", "quoted"]
