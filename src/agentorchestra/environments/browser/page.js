@@ -1,0 +1,164 @@
+// What actions ask of a page or of an element (scripts.py).
+({
+  // The element that scrolls around one, or the one that takes most of the view.
+  scroller(element) {
+    const scrolls = (e, style = getComputedStyle(e)) =>
+      (e.scrollHeight > e.clientHeight + 2 && /auto|scroll|overlay/.test(style.overflowY)) ||
+      (e.scrollWidth > e.clientWidth + 2 && /auto|scroll|overlay/.test(style.overflowX));
+    const up = (e) => e.assignedSlot || e.parentElement || (e.getRootNode() instanceof ShadowRoot ? e.getRootNode().host : null);
+    const root = document.scrollingElement || document.documentElement;
+    for (let e = element; e && e !== document.body && e !== root; e = up(e)) if (scrolls(e)) return e;
+    if (element || root.scrollHeight > root.clientHeight + 2 || root.scrollWidth > root.clientWidth + 2) return root;
+    // The page itself does not scroll: in many applications a part in its middle does.
+    for (let e = document.elementFromPoint(innerWidth / 2, innerHeight / 2); e && e !== root; e = up(e)) if (scrolls(e)) return e;
+    return root;
+  },
+
+  scroll(element, given) {
+    const [direction, pages] = given || element;
+    const e = this.scroller(given ? element : null);
+    const before = [e.scrollLeft, e.scrollTop];
+    const across = e.clientWidth * pages, down = e.clientHeight * pages;
+    const moves = {
+      up: [0, -down], down: [0, down], left: [-across, 0], right: [across, 0],
+      top: [0, -e.scrollHeight], bottom: [0, e.scrollHeight],
+    };
+    const [x, y] = moves[direction];
+    e.scrollBy({ left: x, top: y, behavior: "instant" });
+    return {
+      moved: before[0] !== e.scrollLeft || before[1] !== e.scrollTop,
+      above: Math.round(e.scrollTop), below: Math.max(0, Math.round(e.scrollHeight - e.clientHeight - e.scrollTop)),
+      left: Math.round(e.scrollLeft), right: Math.max(0, Math.round(e.scrollWidth - e.clientWidth - e.scrollLeft)),
+    };
+  },
+
+  wordsOfFrame() { return document.body ? document.body.innerText : ""; },
+
+  asksPassword() {
+    return [...document.querySelectorAll("input[type=password]")].some((e) => e.checkVisibility({ visibilityProperty: true }));
+  },
+
+  size() {
+    const e = document.documentElement;
+    return { width: Math.max(e.scrollWidth, innerWidth), height: Math.max(e.scrollHeight, innerHeight) };
+  },
+
+  toTheMiddle(e) { e.scrollIntoView({ block: "center", inline: "nearest", behavior: "instant" }); },
+
+  // What a field is, as far as typing into it matters.
+  field(e) {
+    const tag = e.tagName.toLowerCase();
+    const listed = (name) => (e.getAttribute(name) || "").toLowerCase();
+    return {
+      tag, type: tag === "input" ? e.type : "", editable: e.isContentEditable, disabled: !!e.disabled, readonly: !!e.readOnly,
+      suggests: listed("role") === "combobox" || ["list", "both", "inline"].includes(listed("aria-autocomplete")),
+      takes: e.isContentEditable || tag === "textarea" || tag === "input",
+    };
+  },
+
+  // The caret to the end of a field that is typed into.
+  caretToEnd(e) {
+    e.focus();
+    if (e.isContentEditable) {
+      const range = document.createRange();
+      range.selectNodeContents(e);
+      range.collapse(false);
+      const selection = getSelection();
+      selection.removeAllRanges();
+      selection.addRange(range);
+    } else {
+      try { e.setSelectionRange(e.value.length, e.value.length); } catch { /* numbers, dates: they have no caret */ }
+    }
+  },
+
+  // Whether keys go to this element, or to this frame.
+  hasKeys(e) {
+    if (!document.hasFocus()) return false;
+    let active = document.activeElement;
+    while (active && active.shadowRoot && active.shadowRoot.activeElement) active = active.shadowRoot.activeElement;
+    if (e) return active === e || e.contains(active);
+    return !(active instanceof HTMLIFrameElement) && !(active && active.tagName === "FRAME");
+  },
+
+  // The options of a list that one chooses from.
+  options(e) {
+    if (e.tagName !== "SELECT") return null;
+    return { multiple: e.multiple, options: [...e.options].map((o) => ({ label: o.label.trim(), value: o.value, disabled: o.disabled || (o.parentElement.tagName === "OPTGROUP" && o.parentElement.disabled) })) };
+  },
+
+  // The lists of options of one's own making: those that belong to an element, else all that can be seen.
+  listed(e) {
+    const own = [];
+    const root = e.getRootNode();
+    for (const name of ["aria-controls", "aria-owns"])
+      for (const id of (e.getAttribute(name) || "").split(/\s+/)) if (id && root.getElementById(id)) own.push(root.getElementById(id));
+    if (["listbox", "menu", "radiogroup", "tree"].includes(e.getAttribute("role"))) own.push(e);
+    const places = own.length ? own : [root];
+    const roles = "[role=option],[role=menuitem],[role=menuitemradio],[role=menuitemcheckbox],[role=radio],[role=treeitem]";
+    return places.flatMap((one) => [...one.querySelectorAll(roles)]).filter((o) => o.checkVisibility({ visibilityProperty: true }) && o.getClientRects().length);
+  },
+
+  words(list) {
+    return list.map((o) => (o.getAttribute("aria-label") || o.innerText || o.textContent || "").trim().replace(/\s+/g, " ").slice(0, 200));
+  },
+
+  item(list, at) { return list[at]; },
+
+  isFileField(e) {
+    const field = e.tagName === "LABEL" ? e.control : e;
+    return !!field && field.tagName === "INPUT" && field.type === "file";
+  },
+
+  // The largest picture that moves: what somebody who names none means.
+  film(e) {
+    if (e && e.tagName === "VIDEO") return e;
+    const inside = e ? [...e.querySelectorAll("video")] : [...document.querySelectorAll("video")];
+    const size = (v) => v.clientWidth * v.clientHeight;
+    return inside.sort((a, b) => size(b) - size(a))[0] || null;
+  },
+
+  filmState(v) {
+    const number = (n) => (Number.isFinite(n) ? Math.round(n * 100) / 100 : null);
+    return {
+      at: number(v.currentTime), length: number(v.duration), playing: !v.paused && !v.ended, ended: v.ended,
+      width: v.videoWidth, height: v.videoHeight, muted: v.muted, source: v.currentSrc.slice(0, 300),
+      error: v.error ? v.error.message || "code " + v.error.code : "", ready: v.readyState,
+      tracks: [...v.textTracks].map((t) => [t.kind, t.language, t.label].filter(Boolean).join(" ")).slice(0, 20),
+      said: [...v.textTracks].flatMap((t) => [...(t.activeCues || [])].map((c) => c.text || "")).join(" ").slice(0, 1000),
+    };
+  },
+
+  async ready(v, seconds) {
+    if (v.readyState >= 2 || v.error) return;
+    v.preload = "auto";
+    if (v.networkState === 0 || v.readyState === 0) v.load();
+    await this.event(v, ["loadeddata", "error"], seconds);
+  },
+
+  event(v, names, seconds) {
+    return new Promise((done) => {
+      const end = () => { clearTimeout(timer); for (const n of names) v.removeEventListener(n, end); done(); };
+      const timer = setTimeout(end, seconds * 1000);
+      for (const n of names) v.addEventListener(n, end);
+    });
+  },
+
+  async seek(v, [at, seconds]) {
+    for (const t of v.textTracks) if (t.mode === "disabled") t.mode = "hidden";
+    const sought = this.event(v, ["seeked", "error"], seconds);
+    v.currentTime = at;
+    await sought;
+    // The frame is painted after the event.
+    await new Promise((done) => (v.requestVideoFrameCallback ? v.requestVideoFrameCallback(done) : done(), setTimeout(done, 300)));
+  },
+
+  async play(v) {
+    try { await v.play(); } catch {
+      // Sound needs the hand of a person; without it films may start.
+      v.muted = true;
+      await v.play().catch(() => {});
+    }
+  },
+
+  pause(v) { v.pause(); },
+})

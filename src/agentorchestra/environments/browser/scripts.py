@@ -1,0 +1,21 @@
+"""Scripts that pages are given, from the files beside this module."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def script(name: str) -> str:
+    """The text of a file."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8").strip()
+
+
+@cache
+def of_page(function: str) -> str:
+    """A function of `page.js`, as Playwright evaluates it: of an element it comes first, then what is given."""
+    return f"(...given) => {script('page.js')}.{function}(...given)"
+
+
+__all__ = ["of_page", "script"]
