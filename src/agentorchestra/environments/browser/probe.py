@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agentorchestra.environments.browser.references import script
+from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.snapshot import Box, Node
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.words import quoted
 
 if TYPE_CHECKING:
@@ -59,12 +58,6 @@ def numbers_of(page: Page) -> Numbers:
     if found is None:
         found = _numbers[page] = Numbers()
     return found
-
-
-@cache
-def script(name: str) -> str:
-    """One of the scripts beside this module."""
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 async def teach(playwright: Playwright) -> None:
@@ -115,4 +108,4 @@ async def covered(element: Locator, *, seconds: float = 2) -> str | None:
     return quoted(hit, 100) if isinstance(hit, str) else None
 
 
-__all__ = ["Numbers", "covered", "listen", "locate", "numbers_of", "script", "teach"]
+__all__ = ["Numbers", "covered", "listen", "locate", "numbers_of", "teach"]

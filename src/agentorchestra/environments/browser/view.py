@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from agentorchestra.environments.browser.joined import HIDDEN_VALUE, Part, join, join_drawn, unmatched_fields
 from agentorchestra.environments.browser.probe import Probe, Scroll, probe
-from agentorchestra.environments.browser.references import locate, numbers_of, script
+from agentorchestra.environments.browser.references import locate, numbers_of
+from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.shown import keep_seen, lines_of, tidy
 from agentorchestra.environments.browser.snapshot import Box, Node, parse
 from agentorchestra.environments.browser.words import address, plain
