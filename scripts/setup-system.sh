@@ -12,6 +12,9 @@ test_packages=(
     bubblewrap  # the sandbox in which programs of models run (tests/sandbox)
     curl        # the examples of docs/web.md are run as they stand
     chromium    # the tests open the HTML page of a run in a real browser (tests/browser.py)
+    xvfb        # the desktop of the environment computer, with
+    openbox     # its window manager and
+    python3-tk  # programs with windows, which the tests drive (tests/environments/computer)
     ffmpeg      # length, streams and frames of recordings (tests/files)
 )
 

@@ -288,6 +288,22 @@ class BrowserSettings(BaseModel):
     download_s: float = Field(default=120.0, gt=0)
 
 
+class ComputerSettings(BaseModel):
+    """The environment `computer` (docs/computer.md).
+
+    Attributes:
+        width, height: of the screen in pixels.
+        program_cpu_s: seconds of a processor that one process on the desktop may take; what else programs may use is
+            `sandbox`'s.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    width: int = Field(default=1280, ge=320, le=3840)
+    height: int = Field(default=800, ge=240, le=2160)
+    program_cpu_s: int = Field(default=1800, ge=1)
+
+
 class SearchEngineSettings(BaseModel):
     """What one search engine needs; what is left out is the engine's own (docs/web-search.md).
 
@@ -375,6 +391,7 @@ class Settings(BaseModel):
         database_retry_s: how long writes and reads wait for a database that is away.
         web: how the web is read.
         browser: how pages are opened, acted on and looked at.
+        computer: the screen of a desktop, and what its programs may use.
         mcp: a file of MCP servers whose tools runs have (docs/mcp.md), beside the settings file; "" for none.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
     """
@@ -403,6 +420,7 @@ class Settings(BaseModel):
     github: GitHubSettings = GitHubSettings()
     web: WebSettings = WebSettings()
     browser: BrowserSettings = BrowserSettings()
+    computer: ComputerSettings = ComputerSettings()
     search: SearchSettings = SearchSettings()
     mcp: str = ""
     secrets: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ MIB = 1 << 20
 
 PACKAGED: Mapping[str, str] = {
     "browser": "agentorchestra.environments.browser.environment:Browser",
+    "computer": "agentorchestra.environments.computer.environment:Computer",
     "files": "agentorchestra.environments.files:FilesEnvironment",
     "git": "agentorchestra.environments.git:Git",
     "github": "agentorchestra.environments.github:GitHub",

@@ -1,0 +1,192 @@
+"""A display and the connection to it, from a loop: every call is bounded, a connection that hangs is cut."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agentorchestra.core.errors import AgentOrchestraError, ToolError
+from agentorchestra.environments.computer.clipboard import Clipboard
+from agentorchestra.environments.computer.display import Display
+from agentorchestra.environments.computer.keyboard import Keyboard
+from agentorchestra.environments.computer.screen import GoneError, Screen, library
+
+T = TypeVar("T")
+
+CALL_S = 5.0
+"""How long the display may take for one call."""
+
+_CUT_S = 5.0
+_STILL_S, _STILL_MOST_S = 0.12, 1.5
+_SERVE_S = 0.1
+
+
+class StuckError(Exception):
+    """The display did not answer in time or cut the connection; the next call makes another one."""
+
+
+class LostError(Exception):
+    """The display ended; the next call starts another one."""
+
+
+class Hands:
+    """What a call works with."""
+
+    def __init__(self, connected: socket.socket, authority: bytes) -> None:
+        self.screen = Screen(connected, authority)
+        self.keyboard = Keyboard(self.screen)
+        self.clipboard = Clipboard(self.screen)
+
+
+class Desktop:
+    """One desktop; started by the first call.
+
+    Args:
+        place: a folder that is made for its display.
+        width, height: of the screen, in pixels.
+    """
+
+    def __init__(self, place: Path, width: int, height: int) -> None:
+        self._place, self._size = place, (width, height)
+        self.display: Display | None = None
+        self._hands: Hands | None = None
+        self._line: socket.socket | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._one_call = asyncio.Lock()
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self) -> Display:
+        """The display, started if it is not.
+
+        Raises:
+            ToolError: it cannot be started here.
+        """
+        if self.display is None:
+            library()  # before anything is started: what is missing is said at once
+            self.display = Display(self._place, *self._size)
+            try:
+                await self.display.start()
+            except BaseException:
+                self.display = None
+                raise
+        return self.display
+
+    async def do(self, work: Callable[[Hands], T], seconds: float = CALL_S) -> T:
+        """Do something with the display, in a thread.
+
+        Args:
+            work: blocks.
+            seconds: after which the connection is cut.
+
+        Raises:
+            StuckError, LostError: see there.
+            ToolError: the display cannot be started or refuses what is asked.
+        """
+        async with self._one_call:
+            display = await self.start()
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agentorchestra-desktop")
+
+            def begin() -> T:
+                if self._hands is None:
+                    connected = display.connect()
+                    self._line = connected.dup()  # the connection's own descriptor belongs to the C library
+                    self._hands = Hands(connected, display.authority)
+                return work(self._hands)
+
+            running = asyncio.get_running_loop().run_in_executor(self._thread, begin)
+            try:
+                async with asyncio.timeout(seconds):
+                    return await asyncio.shield(running)
+            except TimeoutError:
+                await self._cut(running)
+                raise StuckError(f"did not answer within {seconds:g} s") from None
+            except AgentOrchestraError:
+                raise
+            except (GoneError, OSError) as exc:
+                raise await self._gone(running, str(exc)) from None
+            except asyncio.CancelledError:
+                await asyncio.shield(self._cut(running))
+                raise
+            except Exception as exc:
+                errors = library()
+                if isinstance(exc, errors.ProtocolException):
+                    raise ToolError(f"the display refused it ({type(exc).__name__})") from None
+                if isinstance(exc, errors.XcffibException):
+                    raise await self._gone(running, str(exc)) from None
+                raise
+
+    async def _gone(self, running: asyncio.Future[Any], said: str) -> Exception:
+        """What the end of a connection means."""
+        await self._cut(running)
+        why = await self.display.ended() if self.display is not None else said
+        if not why:
+            return StuckError(f"ended the connection ({said})")
+        await self._end()
+        return LostError(why)
+
+    async def _cut(self, running: asyncio.Future[Any]) -> None:
+        """End a connection that may be in the middle of a call."""
+        line, self._line = self._line, None
+        if line is not None:
+            with contextlib.suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)  # whoever waits in the thread finds its end
+            line.close()
+        await asyncio.wait({running}, timeout=_CUT_S)
+        if running.done() and not running.cancelled():
+            running.exception()
+        hands, self._hands = self._hands, None
+        if hands is not None and running.done() and self._thread is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, hands.screen.close)
+
+    async def still(self, *, most: float = _STILL_MOST_S) -> None:
+        """Wait until nothing is drawn for a moment, in seconds at most."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + most
+        await self.do(lambda hands: hands.screen.changed())
+        while loop.time() < end:
+            await asyncio.sleep(_STILL_S)
+            if not await self.do(lambda hands: hands.screen.changed()):
+                return
+
+    def serve(self) -> None:
+        """Answer programs that paste what the clipboard holds of ours."""
+        if self._serving is None or self._serving.done():
+            self._serving = asyncio.create_task(self._serve())
+
+    async def _serve(self) -> None:
+        def look(hands: Hands) -> bool:
+            hands.screen.changed()
+            return hands.clipboard.held
+
+        with contextlib.suppress(StuckError, LostError, ToolError):
+            while self.display is not None and await self.do(look):  # noqa: ASYNC110 - the thread hears the events
+                await asyncio.sleep(_SERVE_S)
+
+    async def _end(self) -> None:
+        display, self.display = self.display, None
+        if display is not None:
+            await display.close()
+
+    async def close(self) -> None:
+        """End the display and all that shows on it; idempotent. The next call starts another one."""
+        serving, self._serving = self._serving, None
+        if serving is not None:
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+        async with self._one_call:
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            done.set_result(None)
+            await self._cut(done)
+            await self._end()
+            thread, self._thread = self._thread, None
+            if thread is not None:
+                thread.shutdown(wait=False)
+
+
+__all__ = ["CALL_S", "Desktop", "Hands", "LostError", "StuckError"]

@@ -1,0 +1,197 @@
+"""A display of its own: Xvfb and a window manager in a sandbox, reached through one socket in a private folder.
+
+The server is a program like others: it sees neither the host's displays nor its network, has limits of memory and
+processes, and ends with the process that started it. Programs of the desktop run in another sandbox, which sees the
+socket and the cookie but none of the server's processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shutil
+import socket
+import stat
+import struct
+import sys
+from pathlib import Path
+
+from agentorchestra.core.errors import SandboxUnavailableError, ToolError
+from agentorchestra.runtime.sandbox.base import MIB, SandboxLimits
+from agentorchestra.runtime.sandbox.bubblewrap import INSTALL, Bubblewrap
+from agentorchestra.runtime.sandbox.shell import Mount, Shell
+
+SOCKETS = "/tmp/.X11-unix"
+"""Where X programs look for the socket; the cookie lies beside it."""
+
+COOKIE = f"{SOCKETS}/authority"
+
+_CONFIGURATION = "openbox.xml"
+_LIMITS = SandboxLimits(
+    seconds=30, cpu_seconds=10_000_000, memory_bytes=1024 * MIB, processes=32, work_bytes=64 * MIB, files=1000
+)
+"""Of the server and the window manager together."""
+
+_START_S = 15.0
+_LOOK_S = 0.02
+_AUTHORITY = b"MIT-MAGIC-COOKIE-1"
+_ANY_FAMILY = 0xFFFF
+
+
+def missing_program() -> str:
+    """What has to be installed before there can be a display, "" for nothing."""
+    if not sys.platform.startswith("linux"):
+        return f"the desktop works on Linux only, and this is {sys.platform}"
+    missing = [name for name in ("Xvfb", "openbox") if shutil.which(name) is None]
+    if not missing:
+        return ""
+    return f"the desktop needs {' and '.join(missing)} (Debian and Ubuntu: apt-get install xvfb openbox)"
+
+
+class Display:
+    """One virtual screen with a window manager.
+
+    Args:
+        place: a folder that is made for it and removed with it.
+        width, height: of the screen, in pixels.
+    """
+
+    def __init__(self, place: Path, width: int, height: int) -> None:
+        self._place, self._width, self._height = place, width, height
+        self._shell: Shell | None = None
+        self._server = 0
+        # Without a colon, which the client library reads as the end of the cookie's name.
+        self._cookie = secrets.token_urlsafe(12).encode("ascii")
+
+    @property
+    def sockets(self) -> Path:
+        """The folder with the socket and the cookie."""
+        return self._place / "server" / "sockets"
+
+    @property
+    def mount(self) -> Mount:
+        """What a sandbox has to have in which programs of this desktop run."""
+        return Mount(self.sockets, SOCKETS)
+
+    @property
+    def authority(self) -> bytes:
+        """Name and cookie, as the client library takes them."""
+        return _AUTHORITY + b":" + self._cookie
+
+    async def start(self) -> None:
+        """Start it and wait until it answers.
+
+        Raises:
+            ToolError: it cannot be started here; the sentence says why.
+        """
+        problem = missing_program()
+        if problem:
+            raise ToolError(problem)
+        await asyncio.to_thread(self._prepare)
+        try:
+            server = Bubblewrap(())
+            problem = await server.problem()
+            if problem:
+                raise SandboxUnavailableError(problem)
+            self._shell = await server.shell(
+                self._place / "server", _LIMITS, mounts=(Mount(self.sockets, SOCKETS, writable=True),)
+            )
+            screen = f"{self._width}x{self._height}x24"
+            job = await self._shell.start(
+                f"exec Xvfb :0 -screen 0 {screen} -auth {COOKIE} -nolisten tcp -noreset -s 0 -dpi 96 -extension GLX"
+            )
+            self._server = job.job
+            await self._answering()
+            # Whoever ends the window manager (any client can) has it back.
+            await self._shell.start(
+                f"export DISPLAY=:0 XAUTHORITY={COOKIE}; "
+                f"while true; do openbox --sm-disable --config-file /work/{_CONFIGURATION}; sleep 0.5; done"
+            )
+        except SandboxUnavailableError as exc:
+            await self.close()
+            raise ToolError(
+                f"the display cannot be started: it runs in bubblewrap whatever sandbox.backend says, and {exc}"
+                if INSTALL in str(exc)
+                else f"the display cannot be started: {exc}"
+            ) from None
+        except BaseException:
+            await self.close()
+            raise
+
+    def _prepare(self) -> None:
+        shutil.rmtree(self._place, ignore_errors=True)  # of a process that was killed
+        self._place.mkdir(parents=True, mode=0o700)
+        server = self._place / "server"
+        server.mkdir()
+        self.sockets.mkdir()
+        self.sockets.chmod(0o1777)  # the server asks for that; nobody else of this machine comes through `place`
+        authority = self.sockets / "authority"
+        authority.touch(mode=0o644)
+        authority.write_bytes(_authority_file(self._cookie))
+        shutil.copyfile(Path(__file__).parent / _CONFIGURATION, server / _CONFIGURATION)
+
+    async def _answering(self) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _START_S
+        while loop.time() < end:
+            with contextlib.suppress(OSError):
+                self.connect().close()
+                return
+            ended = await self.ended()
+            if ended:
+                raise ToolError(f"the display cannot be started: {ended}")
+            await asyncio.sleep(_LOOK_S)
+        raise ToolError(f"the display cannot be started: it did not answer within {_START_S:g} s")
+
+    async def ended(self) -> str:
+        """Why the server is gone, "" while it runs."""
+        if self._shell is None:
+            return "it is closed"
+        for one in await self._shell.jobs():
+            if one.job == self._server:
+                if one.state == "running":
+                    return ""
+                printed = ((await self._shell.output(one.job)).output or "").strip().splitlines()
+                said = f": {printed[-1][:200]}" if printed else ""
+                return f"Xvfb ended with exit code {one.exit_code}{said}"
+        why = (await self._shell.run(":")).again
+        return f"Xvfb was ended{f': {why}' if why else ''}"
+
+    def connect(self) -> socket.socket:
+        """A connection to this display and no other, whatever lies where its socket should be.
+
+        Raises:
+            OSError: it does not answer.
+        """
+        # By its descriptor: no link is followed, and the name may be longer than an address can be.
+        found = os.open(self.sockets / "X0", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISSOCK(os.fstat(found).st_mode):
+                raise OSError("what lies there is no socket")
+            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                made.connect(f"/proc/self/fd/{found}")
+            except BaseException:
+                made.close()
+                raise
+            return made
+        finally:
+            os.close(found)
+
+    async def close(self) -> None:
+        """Leave nothing behind; idempotent."""
+        shell, self._shell = self._shell, None
+        if shell is not None:
+            await shell.close()
+        await asyncio.to_thread(shutil.rmtree, self._place, ignore_errors=True)
+
+
+def _authority_file(cookie: bytes) -> bytes:
+    """One entry of an Xauthority file, for every address and display: family, address, display, name, data."""
+    parts = b"".join(struct.pack(">H", len(one)) + one for one in (b"", b"", _AUTHORITY, cookie))
+    return struct.pack(">H", _ANY_FAMILY) + parts
+
+
+__all__ = ["COOKIE", "SOCKETS", "Display", "missing_program"]

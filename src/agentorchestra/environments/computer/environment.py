@@ -1,0 +1,547 @@
+"""The environment `computer`: a desktop at pixel level: mouse, keyboard, windows, programs (001, sec. 3.3.2)."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field
+
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
+from agentorchestra.core.effects import Tag
+from agentorchestra.core.errors import MissingExtraError, ToolError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.settings import ComputerSettings
+from agentorchestra.environments.computer import told
+from agentorchestra.environments.computer.clipboard import MOST_BYTES
+from agentorchestra.environments.computer.desktop import CALL_S, Desktop, Hands, LostError, StuckError
+from agentorchestra.environments.computer.keyboard import MOST_CHARACTERS, chord, named_key, unknown_character
+from agentorchestra.environments.computer.programs import Programs
+from agentorchestra.environments.computer.screen import (
+    BUTTON_PRESS,
+    BUTTON_RELEASE,
+    BUTTONS,
+    SCROLLS,
+    Picture,
+    Pointer,
+)
+from agentorchestra.environments.computer.windows import (
+    Windows,
+    close_window,
+    place_window,
+    raise_window,
+    windows_of,
+)
+from agentorchestra.environments.folder import FILES, rules_text
+from agentorchestra.environments.registry import EnvironmentParts
+from agentorchestra.runtime.live import MAIN, world_folder
+from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
+from agentorchestra.tea.environment import ActionEnvironment, action
+
+T = TypeVar("T")
+
+_TYPE_S = 60.0
+_LOOK_S = 0.1
+_CLOSE_S = 2.0
+_DRAG_STEPS, _DRAG_S = 12, 0.01
+
+_EXECUTE: Sequence[Literal["execute"]] = ("execute",)
+_WRITE: Sequence[Literal["write"]] = ("write",)
+
+X = Annotated[int, Field(description="In pixels from the left edge of the screen.", ge=0)]
+Y = Annotated[int, Field(description="In pixels from the upper edge of the screen.", ge=0)]
+Button = Annotated[Literal["left", "middle", "right"], Field(description="Which button.")]
+Held = Annotated[
+    list[Literal["ctrl", "shift", "alt", "super"]], Field(description="Keys that are held meanwhile.", max_length=4)
+]
+WindowNumber = Annotated[int, Field(description="The window's number, as the state shows it.")]
+ProgramNumber = Annotated[int, Field(description="The program's number, as the state shows it.")]
+
+
+class Computer(ActionEnvironment):
+    """A desktop: a screen with a mouse, a keyboard, windows and programs, which run in the sandbox."""
+
+    name = "computer"
+    version = "1.0.0"
+    branching: Literal["stateless", "snapshot", "none"] = "none"
+
+    def __init__(
+        self,
+        settings: ComputerSettings | None = None,
+        *,
+        sandbox: Sandbox | None,
+        limits: SandboxLimits | None = None,
+        network: bool = False,
+    ) -> None:
+        self._settings = settings or ComputerSettings()
+        self._network = network
+        self._safe = sandbox is None or sandbox.safe
+        self._programs = Programs(sandbox, limits or SandboxLimits(), network, self._settings.program_cpu_s)
+        self._desktop: Desktop | None = None
+        self._folder: Path | None = None
+        self._files: Path | None = None
+        self._numbers = told.Numbers()
+        self._known: Windows | None = None
+        self._running: set[int] = set()
+
+    @classmethod
+    def packaged(cls, parts: EnvironmentParts) -> Computer:
+        """As a workspace has it."""
+        return cls(parts.settings.computer, sandbox=parts.sandbox, limits=parts.limits, network=parts.network)
+
+    def rules(self) -> str:
+        """State, vision and interaction, see 000, app. H."""
+        return rules_text(self.name)
+
+    # -- what policy is told -----------------------------------------------------------------------------------------
+
+    @property
+    def _reaches_out(self) -> bool:
+        return self._network or not self._safe
+
+    def tags(self, action: str) -> frozenset[Tag]:
+        """What an action touches; where programs reach the network, whatever is done to them may send something."""
+        declared = super().tags(action)
+        return declared | {Tag.NETWORK} if self._reaches_out and declared & {Tag.EXECUTE, Tag.WRITE} else declared
+
+    @property
+    def confined(self) -> bool:
+        """In the sandbox no program writes outside of the desktop's folder."""
+        return not self._reaches_out
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    async def open(self, ctx: Any) -> None:
+        """Nothing is started before it is needed."""
+        world = world_folder(ctx.folder, str(getattr(ctx, "world", MAIN)))
+        self._folder = world / "computer"
+        self._files = ctx.folder / FILES if ctx.manifest.files else None
+        self._desktop = Desktop(world / "display", self._settings.width, self._settings.height)
+
+    async def close(self) -> None:
+        """Leave nothing behind but the programs' folder."""
+        await self._programs.close()
+        if self._desktop is not None:
+            await self._desktop.close()
+
+    @property
+    def _open(self) -> Desktop:
+        if self._desktop is None:
+            raise ToolError("the environment 'computer' is not open; let a run or `ws.ecp` open it")
+        return self._desktop
+
+    async def _do(self, work: Callable[[Hands], T], seconds: float = CALL_S) -> T:
+        """Do something with the display; what goes wrong is a sentence."""
+        try:
+            return await self._open.do(work, seconds)
+        except StuckError as exc:
+            raise ToolError(await self._stuck(str(exc))) from None
+        except LostError as exc:
+            raise ToolError(await self._lost(str(exc))) from None
+
+    async def _stuck(self, said: str) -> str:
+        running = [one for one in await self._programs.jobs() if one.state == "running"]
+        if running:
+            names = ", ".join(f"{one.job} ({told.short(one.command, 40)})" for one in running[:8])
+            return (
+                f"the desktop {said}: a program may hold it for itself. Stop the program "
+                f"that does, or try again; running: {names}"
+            )
+        await self._open.close()
+        return f"the desktop {said} and was ended, as no program runs; the next action begins with an empty one"
+
+    async def _lost(self, why: str) -> str:
+        await self._programs.close()
+        self._known = None
+        return f"the desktop is gone ({why}), its windows and programs too; the next action begins with an empty one"
+
+    # -- state -------------------------------------------------------------------------------------------------------
+
+    async def state(self) -> tuple[Block, ...]:
+        """Screen, mouse, windows and programs, in words."""
+        return (self._text("\n".join(await self._described())),)
+
+    async def state_for(self, ctx: Any) -> tuple[Block, ...]:
+        """The same, with a picture of the screen where a model of the run may see."""
+        words = await self.state()
+        if self._open.display is None or not ctx.manifest.media_models.get("image"):
+            return words
+        try:
+            return (*words, await self._shown(ctx, await self._do(lambda hands: hands.screen.capture())))
+        except ToolError:
+            return words  # which say already that the desktop does not answer, or the next look does
+
+    def _text(self, text: str) -> TextBlock:
+        return TextBlock(text=text, source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED)
+
+    async def _described(self) -> list[str]:
+        size = f"screen: {self._settings.width} x {self._settings.height} pixels"
+        if self._open.display is None:
+            lines = [f"{size}, empty; nothing runs"]
+        else:
+            try:
+                pointer, windows = await self._do(_look)
+                lines = [f"{size}; the mouse is at {pointer.x}, {pointer.y}"]
+                lines += told.window_lines(windows, self._numbers)
+                self._know(windows)
+            except ToolError as exc:
+                lines = [size, str(exc)]
+        return [*lines, *await self._described_programs()]
+
+    async def _described_programs(self) -> list[str]:
+        jobs = await self._programs.jobs()
+        lost = self._programs.lost()
+        lines = [f"programs ended: {lost}"] if lost else []
+        if not self._safe:
+            lines.append("there is no sandbox: programs may do what the user may")
+        if len(jobs) > told.MOST_PROGRAMS:
+            lines.append(f"programs: {len(jobs) - told.MOST_PROGRAMS} earlier ones, and")
+        elif jobs:
+            lines.append("programs:")
+        for one in jobs[-told.MOST_PROGRAMS :]:
+            lines.append(f"  {told.program_line(one)}")
+            printed = told.last_words(await self._programs.printed(one.job))
+            lines += [f"    printed: {line}" for line in printed.splitlines()]
+        self._running = {one.job for one in jobs if one.state == "running"}
+        return lines
+
+    def _know(self, windows: Windows) -> None:
+        self._known = windows
+        self._numbers.keep(one.window for one in windows.shown)
+
+    async def _shown(self, ctx: Any, picture: Picture, name: str = "screen.png") -> MediaBlock:
+        data = await asyncio.to_thread(_png, picture)
+        kept = await ctx.artifact(name, data, "image/png")
+        source = Source(kind="environment", ref=self.name)
+        return MediaBlock(sha256=kept.sha256, media_type="image/png", name=name, size=kept.size, source=source)
+
+    async def _settled(self, said: str) -> str:
+        """What an action did, as soon as nothing is drawn any more."""
+        try:
+            await self._open.still()
+        except StuckError as exc:
+            raise ToolError(f"{said}; then {await self._stuck(str(exc))}") from None
+        except LostError as exc:
+            raise ToolError(f"{said}; then {await self._lost(str(exc))}") from None
+        _, windows = await self._do(_look)
+        lines = [said, *told.what_changed(self._known or Windows(), windows, self._numbers)]
+        self._know(windows)
+        jobs = await self._programs.jobs()
+        lines += [f"program {told.program_line(one)}" for one in jobs if one.job in self._running and not _runs(one)]
+        lost = self._programs.lost()
+        lines += [f"programs ended: {lost}"] if lost else []
+        self._running = {one.job for one in jobs if _runs(one)}
+        return "\n".join(lines)
+
+    def _inside(self, x: int, y: int) -> None:
+        width, height = self._settings.width, self._settings.height
+        if not (0 <= x < width and 0 <= y < height):
+            raise ToolError(f"{x}, {y} is not on the screen, which is {width} x {height} pixels")
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    @action(mutates=False)
+    async def screenshot(
+        self, ctx: RunContext[Any], x: X = 0, y: Y = 0, width: int = 0, height: int = 0
+    ) -> list[MediaBlock | TextBlock]:
+        """A picture of the screen, or of a part of it; it is kept as an artifact.
+
+        Args:
+            x: the part's left edge.
+            y: the part's upper edge.
+            width: of the part in pixels; 0 to the right edge.
+            height: of the part in pixels; 0 to the lower edge.
+        """
+        self._inside(x, y)
+        if width < 0 or height < 0:
+            raise ToolError(f"a part of {width} x {height} pixels cannot be shown; give sizes of 1 and more")
+        width = min(width or self._settings.width, self._settings.width - x)
+        height = min(height or self._settings.height, self._settings.height - y)
+        picture = await self._do(lambda hands: hands.screen.capture(x, y, width, height))
+        where = f"the screen from {x}, {y}: {width} x {height} pixels; add {x}, {y} to a place in the picture to point"
+        return [await self._shown(ctx, picture, "screenshot.png"), self._text(where)]
+
+    @action(mutates=False)
+    async def windows(self) -> str:
+        """The windows with titles, places and sizes, the frontmost first."""
+        _, windows = await self._do(_look)
+        self._know(windows)
+        return "\n".join(told.window_lines(windows, self._numbers))
+
+    @action(mutates=False)
+    async def wait(
+        self,
+        seconds: Annotated[float, Field(description="In seconds, 60 at most.", gt=0, le=60)] = 1.0,
+        title: Annotated[str, Field(description="Ends as soon as a window has this in its title.")] = "",
+    ) -> str:
+        """Wait, and say what changed."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        found = False
+        while not found and loop.time() < end:
+            await asyncio.sleep(min(_LOOK_S, max(0.0, end - loop.time())) if title else seconds)
+            if title:
+                _, windows = await self._do(_look)
+                found = any(title.casefold() in one.title.casefold() for one in windows.shown)
+        if title and not found:
+            return await self._settled(f"waited {seconds:g} s; no window has {told.quoted(title[:100])} in its title")
+        return await self._settled("waited")
+
+    # -- mouse -------------------------------------------------------------------------------------------------------
+
+    @action(tags=_WRITE)
+    async def mouse_move(self, x: X, y: Y) -> str:
+        """Move the mouse without a click, for instance for what shows only then."""
+        self._inside(x, y)
+
+        def work(hands: Hands) -> None:
+            hands.screen.move(x, y)
+            hands.screen.sync()
+
+        await self._do(work)
+        return await self._settled(f"the mouse is at {x}, {y}")
+
+    @action(tags=_WRITE)
+    async def click(
+        self,
+        x: X,
+        y: Y,
+        button: Button = "left",
+        count: Annotated[int, Field(description="2 for a double click.", ge=1, le=3)] = 1,
+        modifiers: Held = [],  # noqa: B006 - never changed; a schema needs the default as it is
+    ) -> str:
+        """Click at a place."""
+        self._inside(x, y)
+        held = tuple(named_key(one) for one in modifiers)
+
+        def work(hands: Hands) -> None:
+            hands.screen.move(x, y)
+            hands.keyboard.hold(held, down=True)
+            try:
+                hands.screen.click(BUTTONS[button], count)
+            finally:
+                hands.keyboard.hold(held, down=False)
+
+        await self._do(work)
+        return await self._settled(f"clicked at {x}, {y}")
+
+    @action(tags=_WRITE)
+    async def drag(self, x: X, y: Y, to_x: X, to_y: Y, button: Button = "left") -> str:
+        """Press a button at a place, move to another one, let it go there.
+
+        Args:
+            x: of the place where it begins.
+            y: of the place where it begins.
+            to_x: of the place where it ends.
+            to_y: of the place where it ends.
+            button: which is held.
+        """
+        self._inside(x, y)
+        self._inside(to_x, to_y)
+
+        async def at(place_x: int, place_y: int, kind: int = 0) -> None:
+            def work(hands: Hands) -> None:
+                hands.screen.move(place_x, place_y)
+                if kind:
+                    hands.screen.send(kind, BUTTONS[button])
+                hands.screen.sync()
+
+            await self._do(work)
+            await asyncio.sleep(_DRAG_S)
+
+        await at(x, y, BUTTON_PRESS)
+        try:
+            for step in range(1, _DRAG_STEPS + 1):
+                part = step / _DRAG_STEPS
+                await at(round(x + (to_x - x) * part), round(y + (to_y - y) * part))
+        finally:
+            await at(to_x, to_y, BUTTON_RELEASE)
+        return await self._settled(f"dragged from {x}, {y} to {to_x}, {to_y}")
+
+    @action(tags=_WRITE)
+    async def scroll(
+        self,
+        x: X,
+        y: Y,
+        direction: Annotated[Literal["up", "down", "left", "right"], Field(description="Where to.")] = "down",
+        steps: Annotated[int, Field(description="Steps of the wheel.", ge=1, le=50)] = 3,
+    ) -> str:
+        """Turn the wheel of the mouse at a place."""
+        self._inside(x, y)
+
+        def work(hands: Hands) -> None:
+            hands.screen.move(x, y)
+            hands.screen.click(SCROLLS[direction], steps)
+
+        await self._do(work)
+        return await self._settled(f"scrolled {direction} at {x}, {y}")
+
+    # -- keyboard ----------------------------------------------------------------------------------------------------
+
+    @action(tags=_WRITE)
+    async def type_text(
+        self,
+        text: Annotated[str, Field(description="In any script; a line end is the return key.", min_length=1)],
+    ) -> str:
+        """Type a text into whatever has the keyboard."""
+        if len(text) > MOST_CHARACTERS:
+            raise ToolError(f"the text has {len(text):,} characters; at most {MOST_CHARACTERS:,} are typed at once")
+        unknown = unknown_character(text)
+        if unknown:
+            raise ToolError(f"the character {unknown!a} is on no keyboard; use press for keys such as Escape")
+        await self._do(lambda hands: hands.keyboard.type(text), _TYPE_S)
+        return await self._settled(f"typed {len(text):,} characters")
+
+    @action(tags=_WRITE)
+    async def press(
+        self,
+        keys: Annotated[str, Field(description="A key or a chord, e.g. Return, Page_Down, F5, ctrl+s, ctrl+shift+t.")],
+        count: Annotated[int, Field(description="How often.", ge=1, le=100)] = 1,
+    ) -> str:
+        """Press a key, or several together."""
+        held, key = chord(keys)
+        await self._do(lambda hands: hands.keyboard.press(held, key, count))
+        return await self._settled(f"pressed {keys}")
+
+    # -- windows -----------------------------------------------------------------------------------------------------
+
+    def _window(self, number: int) -> int:
+        window = self._numbers.window(number)
+        if window is None:
+            raise ToolError(f"there is no window {number}; look at the state again")
+        return window
+
+    @action(tags=_WRITE)
+    async def raise_window(self, window: WindowNumber) -> str:
+        """Bring a window to the front and give it the keyboard; one that is minimized, too."""
+        found = self._window(window)
+        await self._do(lambda hands: raise_window(hands.screen, found))
+        return await self._settled(f"window {window} was asked to come to the front")
+
+    @action(tags=_WRITE)
+    async def place_window(
+        self,
+        window: WindowNumber,
+        x: X,
+        y: Y,
+        width: Annotated[int, Field(description="In pixels.", ge=1, le=8192)],
+        height: Annotated[int, Field(description="In pixels.", ge=1, le=8192)],
+    ) -> str:
+        """Move a window's content to a place and give it a size; a window may refuse sizes that it is not made for."""
+        self._inside(x, y)
+        found = self._window(window)
+        await self._do(lambda hands: place_window(hands.screen, found, x, y, width, height))
+        said = await self._settled(f"window {window} was asked to go to {x}, {y} with {width} x {height}")
+        now = next((one for one in (self._known or Windows()).shown if one.window == found), None)
+        return said if now is None else f"{said}\nwindow {told.window_line(now, window)}"
+
+    @action(tags=_WRITE)
+    async def close_window(self, window: WindowNumber) -> str:
+        """Ask a window to close, as its button does; a program may ask back, or not listen."""
+        found = self._window(window)
+        await self._do(lambda hands: close_window(hands.screen, found))
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _CLOSE_S
+        while loop.time() < end:
+            _, windows = await self._do(_look)
+            if not any(one.window == found for one in windows.shown):
+                return await self._settled(f"window {window} was asked to close")
+            await asyncio.sleep(_LOOK_S)
+        said = await self._settled(f"window {window} was asked to close, and is still there")
+        return f"{said}\nits program may have asked something, or does not listen: then stop the program"
+
+    # -- programs ----------------------------------------------------------------------------------------------------
+
+    @action(tags=_EXECUTE)
+    async def start_program(
+        self,
+        command: Annotated[str, Field(description="For bash, e.g. xterm, or python3 files/app.py.", min_length=1)],
+        wait_s: Annotated[float, Field(description="For its window, in seconds.", ge=0, le=60)] = 10.0,
+    ) -> str:
+        """Start a program on this desktop, in the sandbox, and wait for its first window or its end."""
+        if not command.strip():
+            raise ToolError("the command is empty; give one, e.g. xterm")
+        try:
+            display = await self._open.start()
+        except MissingExtraError as exc:
+            raise ToolError(str(exc)) from None
+        assert self._folder is not None
+        _, before = await self._do(_look)
+        job = await self._programs.start(command, display, self._folder, self._files)
+        self._running.add(job.job)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + wait_s
+        while loop.time() < end:
+            _, windows = await self._do(_look)
+            if {one.window for one in windows.shown} - {one.window for one in before.shown}:
+                break
+            if not any(one.job == job.job and _runs(one) for one in await self._programs.jobs()):
+                break
+            await asyncio.sleep(_LOOK_S)
+        said = await self._settled(f"program {job.job} was started")
+        return said if self._safe else f"[run without a sandbox]\n{said}"
+
+    @action(mutates=False)
+    async def programs(self) -> str:
+        """The programs that were started, what became of them and the end of what they printed."""
+        return "\n".join(await self._described_programs()) or "no programs"
+
+    @action(mutates=False)
+    async def output(self, program: ProgramNumber) -> str:
+        """What a program has printed, both outputs, its beginning and end if that is long."""
+        job = await self._programs.output(program)
+        printed = told.cut((job.output or "").rstrip("\n"))
+        return "\n".join([*([printed] if printed else []), f"[program {told.program_line(job)}]"])
+
+    @action(tags=_EXECUTE)
+    async def stop(self, program: ProgramNumber) -> str:
+        """End a program: it is asked to, and killed if it has not ended after a second."""
+        job = await self._programs.stop(program)
+        self._running.discard(program)
+        return await self._settled(f"program {told.program_line(job)}")
+
+    # -- clipboard ---------------------------------------------------------------------------------------------------
+
+    @action(mutates=False)
+    async def clipboard_read(self) -> str:
+        """The text that was copied last (ctrl+a, ctrl+c copy all of a field in many programs)."""
+        found = await self._do(lambda hands: hands.clipboard.read())
+        return "(nothing was copied)" if found is None else told.cut(found)
+
+    @action(tags=_WRITE)
+    async def clipboard_write(self, text: str) -> str:
+        """Put a text into the clipboard, for ctrl+v; quicker than typing a long one.
+
+        Args:
+            text: what is pasted.
+        """
+        if len(text.encode("utf-8", "replace")) > MOST_BYTES or "\0" in text:
+            raise ToolError(f"the clipboard takes texts of up to {MOST_BYTES:,} bytes, without zero characters")
+        await self._do(lambda hands: hands.clipboard.write(text))
+        self._open.serve()
+        return f"{len(text):,} characters are in the clipboard"
+
+
+def _runs(job: Any) -> bool:
+    return bool(job.state == "running")
+
+
+def _look(hands: Hands) -> tuple[Pointer, Windows]:
+    return hands.screen.pointer(), windows_of(hands.screen)
+
+
+def _png(picture: Picture) -> bytes:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise ToolError("pictures of the screen need Pillow: pip install 'agentorchestra[computer]'") from None
+    image = Image.frombuffer("RGB", (picture.width, picture.height), picture.data, "raw", "BGRX", 0, 1)
+    target = io.BytesIO()
+    image.save(target, "PNG", compress_level=1)
+    return target.getvalue()
+
+
+__all__ = ["Computer"]

@@ -1,0 +1,247 @@
+"""The keyboard: names of keys, chords, and text in any script whatever layout the display has.
+
+A character that no key has is put on a key that has nothing (or only a symbol of a media keyboard) for as long as it is
+needed; each time on the one whose last use is longest ago, because a program may look up what a key means some time
+after the key was pressed.
+"""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from collections import OrderedDict
+
+from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.computer.screen import PRESS, RELEASE, Screen, library
+
+MOST_CHARACTERS = 10_000
+
+_MODIFIERS = {"ctrl": "Control_L", "control": "Control_L", "shift": "Shift_L", "alt": "Alt_L", "super": "Super_L"}
+_MODIFIERS |= {"meta": "Super_L", "cmd": "Super_L", "win": "Super_L", "altgr": "ISO_Level3_Shift"}
+_NAMES = {
+    "enter": "Return",
+    "return": "Return",
+    "esc": "Escape",
+    "escape": "Escape",
+    "tab": "Tab",
+    "space": "space",
+    "backspace": "BackSpace",
+    "delete": "Delete",
+    "del": "Delete",
+    "insert": "Insert",
+    "home": "Home",
+    "end": "End",
+    "pageup": "Prior",
+    "page_up": "Prior",
+    "pagedown": "Next",
+    "page_down": "Next",
+    "up": "Up",
+    "down": "Down",
+    "left": "Left",
+    "right": "Right",
+    "arrowup": "Up",
+    "arrowdown": "Down",
+    "arrowleft": "Left",
+    "arrowright": "Right",
+    "plus": "plus",
+    "minus": "minus",
+    "menu": "Menu",
+    "capslock": "Caps_Lock",
+    "printscreen": "Print",
+}
+_LOCK = 2
+_MEDIA_KEYS = range(0x10080000, 0x11000000)
+_UNICODE = 0x01000000
+_SETTLE_S = 0.1
+"""How long programs get to notice new keys before they are pressed."""
+_NEW_AT_ONCE = 0.4
+"""Of the keys that can be given away: so many are given away before programs get time again."""
+
+
+def keysym_of(character: str) -> int:
+    """The number that X has for a character."""
+    code = ord(character)
+    return code if 0x20 <= code <= 0x7E or 0xA0 <= code <= 0xFF else _UNICODE | code
+
+
+def named_key(name: str) -> int:
+    """The number of a key by its name, or of a character.
+
+    Raises:
+        ToolError: there is none of this name.
+    """
+    if len(name) == 1:
+        return keysym_of(name)
+    known = library("keysymdef")
+    plain = _NAMES.get(name.lower()) or _MODIFIERS.get(name.lower()) or name
+    for one in (plain, plain.capitalize()):
+        found = getattr(known, f"XK_{one}", None)
+        if isinstance(found, int):
+            return found
+    raise ToolError(
+        f"there is no key {name[:60]!r}; keys are single characters, Return, Escape, Tab, BackSpace, Delete, Up, Down, "
+        "Left, Right, Home, End, Page_Up, Page_Down, F1 to F12 and other names of X"
+    )
+
+
+def chord(keys: str) -> tuple[tuple[int, ...], int]:
+    """The modifiers and the key of `ctrl+shift+t`.
+
+    Raises:
+        ToolError: for what is no key.
+    """
+    parts = keys.split("+")
+    if keys == "+" or keys.endswith("++"):  # the key is the plus
+        parts = [*keys[:-1].split("+")[:-1], "+"]
+    *before, last = parts
+    held = []
+    for one in before:
+        name = _MODIFIERS.get(one.strip().lower())
+        if name is None:
+            raise ToolError(f"{one[:60]!r} in {keys[:60]!r} is not held with other keys; ctrl, shift, alt, super are")
+        held.append(named_key(name))
+    if not last.strip() and last != " ":
+        raise ToolError(f"{keys[:60]!r} names no key; give one, e.g. Return or ctrl+s")
+    return tuple(held), named_key(last if last == " " else last.strip())
+
+
+def unknown_character(text: str) -> str:
+    """The first character of a text that is on no keyboard, "" if there is none."""
+    allowed = "\n\r\t"
+    return next((one for one in text if unicodedata.category(one) in ("Cc", "Cs") and one not in allowed), "")
+
+
+class Keyboard:
+    """The keys of a display.
+
+    Args:
+        screen: the connection.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._given: OrderedDict[int, int] = OrderedDict()  # keysym -> keycode, the longest unused first
+        self._plain: dict[int, tuple[int, bool]] = {}
+        self._free: list[int] = []
+        self._media: list[int] = []
+        self.look()
+
+    def look(self) -> None:
+        """Read what the keys mean now; a program may have changed it."""
+        setup = self._screen.connection.get_setup()
+        first, count = setup.min_keycode, setup.max_keycode - setup.min_keycode + 1
+        reply = self._screen.core.GetKeyboardMapping(first, count).reply()
+        width, symbols = reply.keysyms_per_keycode, list(reply.keysyms)
+        self._plain.clear()
+        given = set(self._given.values())
+        self._free, self._media = [], []
+        for index in range(count):
+            row = symbols[index * width : (index + 1) * width]
+            code = first + index
+            if code in given:
+                continue
+            if not any(row):
+                self._free.append(code)
+            elif all(not one or one in _MEDIA_KEYS for one in row):
+                self._media.append(code)
+            else:
+                for column in (0, 1):
+                    if row[column : column + 1] and row[column]:
+                        self._plain.setdefault(row[column], (code, column == 1))
+        self._given = OrderedDict(
+            (symbol, code) for symbol, code in self._given.items() if symbol in symbols[(code - first) * width :][:2]
+        )
+
+    # -- what is done ------------------------------------------------------------------------------------------------
+
+    def press(self, held: tuple[int, ...], key: int, count: int = 1) -> None:
+        """Press a key, others held meanwhile."""
+        self.look()
+        self._give([one for one in (*held, key) if one not in self._plain])
+        code, shifted = self._key(key)
+        modifiers = [self._key(one)[0] for one in held]
+        shift = self._key(named_key("shift"))[0]
+        if shifted and shift not in modifiers:
+            modifiers.append(shift)
+        with_ = self._screen.send
+        for one in modifiers:
+            with_(PRESS, one)
+        for _ in range(count):
+            with_(PRESS, code)
+            with_(RELEASE, code)
+        for one in reversed(modifiers):
+            with_(RELEASE, one)
+        self._screen.sync()
+
+    def hold(self, held: tuple[int, ...], *, down: bool) -> None:
+        """Press modifiers, or let them go."""
+        if down:
+            self.look()
+            self._give([one for one in held if one not in self._plain])
+        for one in held if down else reversed(held):
+            self._screen.send(PRESS if down else RELEASE, self._key(one)[0])
+        self._screen.sync()
+
+    def type(self, text: str) -> None:
+        """Type a text, character by character."""
+        self.look()
+        if self._screen.pointer().held & _LOCK:
+            self._tap(*self._key(named_key("capslock")))
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        symbols = [named_key({"\n": "enter", "\t": "tab"}.get(one, one)) for one in text]
+        room = max(1, int(_NEW_AT_ONCE * (len(self._given) + len(self._free) + len(self._media))))
+        begun = 0
+        while begun < len(symbols):
+            new: dict[int, None] = {}
+            end = begun
+            while end < len(symbols):
+                if symbols[end] not in self._plain:
+                    new[symbols[end]] = None
+                if len(new) > room:
+                    new.popitem()
+                    break
+                end += 1
+            self._give(list(new))
+            for one in symbols[begun:end]:
+                self._tap(*self._key(one))
+            self._screen.sync()
+            begun = end
+
+    def _tap(self, code: int, shifted: bool) -> None:
+        shift = self._key(named_key("shift"))[0]
+        if shifted:
+            self._screen.send(PRESS, shift)
+        self._screen.send(PRESS, code)
+        self._screen.send(RELEASE, code)
+        if shifted:
+            self._screen.send(RELEASE, shift)
+
+    def _key(self, symbol: int) -> tuple[int, bool]:
+        if symbol in self._plain:
+            return self._plain[symbol]
+        return self._given[symbol], False
+
+    def _give(self, symbols: list[int]) -> None:
+        """Put symbols on keys."""
+        changed = False
+        for symbol in symbols:
+            if symbol in self._given:
+                self._given.move_to_end(symbol)
+                continue
+            if self._free:
+                code = self._free.pop()
+            elif self._media:
+                code = self._media.pop()
+            elif self._given:
+                _, code = self._given.popitem(last=False)
+            else:
+                raise ToolError("the display's keyboard has no key left that a character could be put on")
+            self._screen.core.ChangeKeyboardMapping(1, code, 2, [symbol, symbol])
+            self._given[symbol] = code
+            changed = True
+        if changed:
+            self._screen.sync()
+            time.sleep(_SETTLE_S)
+
+
+__all__ = ["MOST_CHARACTERS", "Keyboard", "chord", "keysym_of", "named_key", "unknown_character"]

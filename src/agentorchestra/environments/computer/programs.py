@@ -1,0 +1,150 @@
+"""The programs of a desktop: each a job of one shell in the sandbox that the settings name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from agentorchestra.core.errors import SandboxUnavailableError, ToolError
+from agentorchestra.environments.computer.display import COOKIE, Display
+from agentorchestra.runtime.sandbox import Job, Sandbox, SandboxLimits, Shell, ShellState
+from agentorchestra.runtime.sandbox.choose import shell_in
+
+_LONGEST_ADDRESS = 100
+"""Bytes of a socket's path; Linux takes 107."""
+
+
+class Programs:
+    """What was started, and what it printed.
+
+    Args:
+        sandbox: where programs run; None where the settings want none.
+        limits: of all of them together.
+        network: whether they reach the network.
+        cpu_s: seconds of a processor that one process may take.
+    """
+
+    def __init__(self, sandbox: Sandbox | None, limits: SandboxLimits, network: bool, cpu_s: int) -> None:
+        self._sandbox, self._network = sandbox, network
+        self._limits = replace(limits, cpu_seconds=cpu_s)
+        self._shell: Shell | None = None
+        self._started: dict[int, str] = {}
+        self._gone: set[int] = set()  # of a shell that is no more
+        self._lost = ""
+
+    @property
+    def safe(self) -> bool:
+        """Whether they are in a sandbox at all."""
+        return self._sandbox is None or self._sandbox.safe
+
+    async def start(self, command: str, display: Display, folder: Path, files: Path | None) -> Job:
+        """Start one on a display.
+
+        Args:
+            command: for bash.
+            display: is up.
+            folder: the working folder.
+            files: seen read only as `files` in it.
+
+        Raises:
+            ToolError: it cannot be started.
+        """
+        try:
+            shell = await self._open(display, folder, files)
+            job = await shell.start(command)
+        except SandboxUnavailableError as exc:
+            raise ToolError(str(exc)) from None
+        self._started[job.job] = command
+        return job
+
+    async def _open(self, display: Display, folder: Path, files: Path | None) -> Shell:
+        if self._shell is not None:
+            return self._shell
+        if self._sandbox is None:
+            raise ToolError(
+                'programs run in a sandbox, and the settings want none (sandbox.backend = "none"); set it to "auto" '
+                "and install bubblewrap or Docker"
+            )
+        variables = {"DISPLAY": ":0", "XAUTHORITY": COOKIE}
+        if not self._sandbox.safe:  # nothing is mounted: the socket and the cookie are where they are
+            socket = display.sockets / "X0"
+            if len(str(socket).encode()) > _LONGEST_ADDRESS:
+                raise ToolError(
+                    f"without a sandbox no program can reach the display: the path of its socket is too long ({socket})"
+                )
+            variables = {"DISPLAY": f"unix:{socket}", "XAUTHORITY": str(display.sockets / "authority")}
+        folder.mkdir(parents=True, exist_ok=True)
+        mounts = (display.mount,)
+        state = ShellState(last_job=max(self._started, default=0))
+        shell = await shell_in(
+            self._sandbox, folder, self._limits, inputs=files, network=self._network, state=state, mounts=mounts
+        )
+        words = " ".join(f"{name}='{value}'" for name, value in variables.items())
+        ran = await shell.run(f"unset WAYLAND_DISPLAY; export {words}")
+        if ran.ending != "exited" or ran.exit_code:
+            await shell.close()
+            raise ToolError(f"the programs' sandbox cannot be used: {ran.detail or ran.stderr or ran.ending}")
+        self._shell = shell
+        return shell
+
+    async def jobs(self) -> list[Job]:
+        """All that were started and what became of them, the newest last."""
+        known: dict[int, Job] = {}
+        if self._shell is not None:
+            try:
+                known = {one.job: one for one in await self._shell.jobs()}
+                if self._started.keys() - known.keys() - self._gone:
+                    self._lost = (await self._shell.run(":")).again
+            except (ToolError, SandboxUnavailableError) as exc:
+                self._lost = str(exc)
+        self._gone |= self._started.keys() - known.keys()
+        return [known.get(number) or Job(number, text, 0, "ended") for number, text in self._started.items()]
+
+    def lost(self) -> str:
+        """Why programs ended that did not end by themselves, "" if there were none; said once."""
+        said, self._lost = self._lost, ""
+        return said
+
+    async def output(self, program: int) -> Job:
+        """One with what it printed.
+
+        Raises:
+            ToolError: there is none of this number.
+        """
+        return await self._of(program).output(program)
+
+    async def printed(self, program: int) -> str:
+        """What one has printed, "" where that is no longer known."""
+        if self._shell is None or program in self._gone:
+            return ""
+        try:
+            return (await self._shell.output(program)).output or ""
+        except ToolError:
+            return ""
+
+    async def stop(self, program: int) -> Job:
+        """End one: it is asked to, and killed if it has not ended after a second.
+
+        Raises:
+            ToolError: there is none of this number.
+        """
+        return await self._of(program).stop(program)
+
+    def _of(self, program: int) -> Shell:
+        if program not in self._started:
+            raise ToolError(
+                f"there is no program {program}; the programs: {', '.join(map(str, self._started)) or 'none'}"
+            )
+        if self._shell is None or program in self._gone:
+            raise ToolError(f"program {program} has ended, and what it printed is gone")
+        return self._shell
+
+    async def close(self) -> None:
+        """End them all; what was started stays known."""
+        shell, self._shell = self._shell, None
+        self._gone |= self._started.keys()
+        if shell is not None:
+            await shell.close()
+
+
+__all__ = ["Programs"]

@@ -1,0 +1,212 @@
+"""One connection to a display: what is seen, and the pointer. Every call blocks; `desktop.py` bounds them.
+
+The client library is xcffib (libxcb): the connection is made on a socket that was opened for it, so neither DISPLAY nor
+a name of a display is ever looked at.
+"""
+
+from __future__ import annotations
+
+import importlib
+import socket
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from agentorchestra.core.errors import MissingExtraError, ToolError
+
+MOTION, PRESS, RELEASE, BUTTON_PRESS, BUTTON_RELEASE = 6, 2, 3, 4, 5
+"""Kinds of events that the XTEST extension makes."""
+
+BUTTONS = {"left": 1, "middle": 2, "right": 3}
+SCROLLS = {"up": 4, "down": 5, "left": 6, "right": 7}
+"""Numbers of buttons."""
+
+_Z_PIXMAP = 2
+_ALL_PLANES = 0xFFFFFFFF
+_REPLY_BYTES = 32
+_DAMAGE_NON_EMPTY = 3
+_EVENTS_AT_ONCE = 10_000
+
+
+class Picture(NamedTuple):
+    """Pixels: four bytes each (blue, green, red, nothing), row by row."""
+
+    width: int
+    height: int
+    data: bytes
+
+
+class Pointer(NamedTuple):
+    """Where the mouse is, in pixels from the upper left corner, and what is held (X's mask)."""
+
+    x: int
+    y: int
+    held: int
+
+
+def library(name: str = "") -> Any:
+    """The module of xcffib with this name.
+
+    Raises:
+        MissingExtraError: the extra `computer` is not installed.
+        ToolError: the C library below it is not.
+    """
+    try:
+        return importlib.import_module(f"xcffib.{name}" if name else "xcffib")
+    except ImportError:
+        raise MissingExtraError("the desktop needs xcffib and Pillow: pip install 'agentorchestra[computer]'") from None
+    except OSError as exc:
+        raise ToolError(
+            f"the desktop needs the library libxcb ({exc}); Debian and Ubuntu: apt-get install libxcb1"
+        ) from None
+
+
+class GoneError(Exception):
+    """The display does not take requests any more."""
+
+
+class Screen:
+    """A display, connected to.
+
+    Args:
+        connected: a connection to its socket, which is this object's from here on.
+        authority: name and cookie, with a colon in between.
+
+    Attributes:
+        on_event: told every event that `changed` finds.
+
+    Raises:
+        GoneError: it refused.
+    """
+
+    def __init__(self, connected: socket.socket, authority: bytes) -> None:
+        self.x = library()
+        for name in ("xproto", "xtest", "xfixes", "damage"):
+            library(name)
+        ffi, lib = self.x.ffi, self.x.lib
+        kind, _, cookie = authority.partition(b":")
+        # By hand: xcffib's own `auth` lets go of name and cookie before they are used.
+        kept = (ffi.new("char[]", kind), ffi.new("char[]", cookie))
+        given = ffi.new("xcb_auth_info_t *")
+        given.name, given.namelen, given.data, given.datalen = kept[0], len(kind), kept[1], len(cookie)
+        made = lib.xcb_connect_to_fd(connected.detach(), given)
+        try:
+            self.connection = self.x.wrap(made)
+        except self.x.XcffibException as exc:
+            lib.xcb_disconnect(made)
+            raise GoneError(str(exc)) from None
+        self.core = self.connection.core
+        shown = self.connection.get_setup().roots[0]
+        self.root: int = shown.root
+        self.width: int = shown.width_in_pixels
+        self.height: int = shown.height_in_pixels
+        self._test = self.connection(self.x.xtest.key)
+        self._fixes = self.connection(self.x.xfixes.key)
+        self._fixes.QueryVersion(4, 0).reply()
+        self._damage = self.connection(self.x.damage.key)
+        self._damage.QueryVersion(1, 1).reply()
+        self._damaged = self.connection.generate_id()
+        self._damage.Create(self._damaged, self.root, _DAMAGE_NON_EMPTY)
+        self._atoms: dict[str, int] = {}
+        self.on_event: Callable[[Any], None] = lambda event: None
+
+    def close(self) -> None:
+        """End the connection."""
+        self.connection.disconnect()
+
+    def atom(self, name: str) -> int:
+        """The number of a name."""
+        if name not in self._atoms:
+            self._atoms[name] = self.core.InternAtom(False, len(name), name).reply().atom
+        return self._atoms[name]
+
+    # -- what is seen ------------------------------------------------------------------------------------------------
+
+    def changed(self) -> bool:
+        """Whether anything was drawn since this was asked last."""
+        self._damage.Subtract(self._damaged, 0, 0)
+        self.core.GetInputFocus().reply()  # what was drawn until now is known after any answer
+        found = False
+        for _ in range(_EVENTS_AT_ONCE):
+            event = self.next_event()
+            if event is None:
+                break
+            found = found or isinstance(event, self.x.damage.NotifyEvent)
+            self.on_event(event)
+        return found
+
+    def next_event(self) -> Any:
+        """An event that is there, None if none is; errors of requests whose windows are gone are none."""
+        while True:
+            try:
+                return self.connection.poll_for_event()
+            except self.x.ProtocolException:
+                continue
+
+    def capture(self, x: int = 0, y: int = 0, width: int = 0, height: int = 0) -> Picture:
+        """What a part of the screen shows, the mouse with it; all of it by default."""
+        width, height = width or self.width - x, height or self.height - y
+        asked = self.core.GetImage(_Z_PIXMAP, self.root, x, y, width, height, _ALL_PLANES)
+        # The reply as it is: as xcffib's object, each byte would be a number in a list.
+        data = bytearray(self.connection.wait_for_reply(asked.sequence).buf[_REPLY_BYTES:])
+        data = data[: width * height * 4]
+        self._draw_pointer(data, x, y, width, height)
+        return Picture(width, height, bytes(data))
+
+    def _draw_pointer(self, data: bytearray, x: int, y: int, width: int, height: int) -> None:
+        image = self._fixes.GetCursorImage().reply()
+        left, top = image.x - image.xhot - x, image.y - image.yhot - y
+        for index, pixel in enumerate(image.cursor_image):
+            column, row = left + index % image.width, top + index // image.width
+            if pixel >> 24 >= 128 and 0 <= column < width and 0 <= row < height:
+                at = 4 * (row * width + column)
+                data[at : at + 4] = pixel.to_bytes(4, "little")
+
+    def pointer(self) -> Pointer:
+        """Where the mouse is."""
+        found = self.core.QueryPointer(self.root).reply()
+        return Pointer(found.root_x, found.root_y, found.mask)
+
+    # -- the pointer -------------------------------------------------------------------------------------------------
+
+    def send(self, kind: int, detail: int = 0, x: int = 0, y: int = 0) -> None:
+        """Make an event as a mouse or a keyboard would."""
+        self._test.FakeInput(kind, detail, 0, self.root, x, y, 0)
+
+    def move(self, x: int, y: int) -> None:
+        """Put the mouse somewhere."""
+        self.send(MOTION, 0, x, y)
+
+    def click(self, button: int, count: int = 1) -> None:
+        """Press and let go a button where the mouse is."""
+        for _ in range(count):
+            self.send(BUTTON_PRESS, button)
+            self.send(BUTTON_RELEASE, button)
+        self.sync()
+
+    def let_go(self, buttons: Iterable[int] = (1, 2, 3)) -> None:
+        """Let go what is held of the mouse."""
+        held = self.pointer().held
+        for button in buttons:
+            if held & 1 << 7 + button:
+                self.send(BUTTON_RELEASE, button)
+        self.sync()
+
+    def sync(self) -> None:
+        """Wait until the server has done everything asked so far."""
+        self.core.GetInputFocus().reply()
+
+
+__all__ = [
+    "BUTTONS",
+    "BUTTON_PRESS",
+    "BUTTON_RELEASE",
+    "MOTION",
+    "PRESS",
+    "RELEASE",
+    "SCROLLS",
+    "GoneError",
+    "Picture",
+    "Pointer",
+    "Screen",
+    "library",
+]

@@ -1,0 +1,117 @@
+"""The windows of a display, as its window manager has them: titles, places, the one in front; bounded looks."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from agentorchestra.environments.computer.screen import Screen
+
+MOST = 40
+"""Windows that are looked at, the frontmost; the others are counted."""
+
+TITLE_BYTES = 400
+_LISTED_BYTES = 1 << 20
+_ANY = 0
+_STRUCTURE = 0x00180000
+"""SubstructureRedirect and SubstructureNotify: who hears what the window manager is asked."""
+_PAGER = 2
+
+
+class Window(NamedTuple):
+    """One window, its frame not counted.
+
+    Attributes:
+        window: its number in X.
+        title: as it says itself, cut.
+        x, y, width, height: in pixels.
+        focused: whether it has the keyboard.
+        hidden: minimized.
+    """
+
+    window: int
+    title: str
+    x: int
+    y: int
+    width: int
+    height: int
+    focused: bool = False
+    hidden: bool = False
+
+
+class Windows(NamedTuple):
+    """Those that are looked at, the frontmost first, and how many there are in all."""
+
+    shown: tuple[Window, ...] = ()
+    total: int = 0
+
+
+def windows_of(screen: Screen) -> Windows:
+    """The windows, the frontmost first."""
+    numbers, count = _numbers(screen, screen.root, "_NET_CLIENT_LIST_STACKING", MOST)
+    active, _ = _numbers(screen, screen.root, "_NET_ACTIVE_WINDOW", 1)
+    found = []
+    for one in reversed(numbers):
+        window = _window(screen, one, one in active)
+        if window is not None:
+            found.append(window)
+    return Windows(tuple(found), count)
+
+
+def _window(screen: Screen, number: int, focused: bool) -> Window | None:
+    try:
+        size = screen.core.GetGeometry(number).reply()
+        place = screen.core.TranslateCoordinates(number, screen.root, 0, 0).reply()
+        hidden = screen.atom("_NET_WM_STATE_HIDDEN") in _numbers(screen, number, "_NET_WM_STATE", 32)[0]
+        title = _text(screen, number, "_NET_WM_NAME") or _text(screen, number, "WM_NAME", "latin-1")
+    except screen.x.ProtocolException:  # it was closed meanwhile
+        return None
+    return Window(number, title, place.dst_x, place.dst_y, size.width, size.height, focused, hidden)
+
+
+def _numbers(screen: Screen, window: int, name: str, most: int) -> tuple[list[int], int]:
+    """The last numbers of a property, and how many it has."""
+    head = screen.core.GetProperty(False, window, screen.atom(name), _ANY, 0, 0).reply()
+    count = head.bytes_after // 4 if head.format == 32 else 0
+    if not count:
+        return [], 0
+    first = max(0, count - most)
+    reply = screen.core.GetProperty(False, window, screen.atom(name), _ANY, first, most).reply()
+    data = reply.value.buf()
+    return list(struct.unpack(f"={len(data) // 4}I", data[: len(data) // 4 * 4])), count
+
+
+def _text(screen: Screen, window: int, name: str, coding: str = "utf-8") -> str:
+    reply = screen.core.GetProperty(False, window, screen.atom(name), _ANY, 0, TITLE_BYTES // 4).reply()
+    text = reply.value.buf().decode(coding, "ignore") if reply.format == 8 else ""
+    return "".join(one if one.isprintable() else " " for one in text).strip()
+
+
+# -- what the window manager is asked ------------------------------------------------------------------------------
+
+
+def ask(screen: Screen, window: int, name: str, *values: int) -> None:
+    """Ask the window manager something about a window."""
+    data = struct.pack("=5I", *(value & 0xFFFFFFFF for value in (*values, 0, 0, 0, 0, 0)[:5]))
+    event = struct.pack("=BBHII", 33, 32, 0, window, screen.atom(name)) + data
+    screen.core.SendEvent(False, screen.root, _STRUCTURE, event)
+    screen.sync()
+
+
+def raise_window(screen: Screen, window: int) -> None:
+    """Bring a window to the front and give it the keyboard; a minimized one too."""
+    ask(screen, window, "_NET_ACTIVE_WINDOW", _PAGER)
+
+
+def place_window(screen: Screen, window: int, x: int, y: int, width: int, height: int) -> None:
+    """Put a window's content somewhere, with a size."""
+    static, every = 10, 0b1111 << 8
+    ask(screen, window, "_NET_MOVERESIZE_WINDOW", static | every | _PAGER << 12, x, y, width, height)
+
+
+def close_window(screen: Screen, window: int) -> None:
+    """Ask a window to close, as its button would."""
+    ask(screen, window, "_NET_CLOSE_WINDOW", 0, _PAGER)
+
+
+__all__ = ["MOST", "Window", "Windows", "close_window", "place_window", "raise_window", "windows_of"]
