@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,8 +12,11 @@ from pydantic import JsonValue
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import BrowserSettings, WebSettings
+from agentorchestra.environments.browser.chromium import playwright_api, within
 from agentorchestra.environments.browser.recording import pointed_at, take_frame
-from agentorchestra.environments.browser.session import BrowserSession, DialogOpened, Tab
+from agentorchestra.environments.browser.references import locate
+from agentorchestra.environments.browser.session import BrowserSession, DialogOpened
+from agentorchestra.environments.browser.tabs import BLANK, Tab
 from agentorchestra.environments.folder import FolderEnvironment
 
 if TYPE_CHECKING:
@@ -20,6 +25,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SCHEMES = ("http://", "https://")
+
+_MOMENT_S = 0.15
+"""In which what an action sets off begins: a navigation, a dialog, a download."""
+
+_WHOLE_S = 3.0
+"""How long a document that is there is waited for until all of it is."""
+
+_MOST_REFUSED = 5
 
 
 def agent_of(ctx: Any) -> str:
@@ -50,6 +63,7 @@ class Acting(FolderEnvironment):
         self.web = web or WebSettings()
         self._session: BrowserSession | None = None
         self._tab: Tab | None = None
+        self._seen = 0  # visits that were told
 
     @property
     def confined(self) -> bool:
@@ -60,7 +74,7 @@ class Acting(FolderEnvironment):
     def session(self) -> BrowserSession:
         """The run's context and tabs."""
         if self._session is None:
-            self._session = BrowserSession(self.settings, self.kept, self.web)
+            self._session = BrowserSession(self.settings, self._stands_on, self.kept, self.web)
         return self._session
 
     async def current(self, ctx: Any) -> Tab:
@@ -81,8 +95,8 @@ class Acting(FolderEnvironment):
             ToolError: if there is none any more.
         """
         page = await self.tab(ctx)
-        found = page.get_by_ref(ref)
-        if not await self.within(f"finding {ref}", found.count):
+        found = await self.within(f"finding {ref}", lambda: locate(page, ref))
+        if found is None:
             raise ToolError(
                 f"there is no element {ref!r} on the page now; look at the state again and take a reference from it"
             )
@@ -103,9 +117,44 @@ class Acting(FolderEnvironment):
         return await self.session.run(self._tab, what, make, seconds)
 
     async def settled(self, ctx: Any) -> str:
-        """Wait a moment for what an action set off; one line that says what changed."""
-        page = await self.tab(ctx)
-        return f"the page is {page.url}"
+        """Wait for what an action set off, not longer than a page may load; one line that says what there is now."""
+        tab = await self.current(ctx)
+        clock = asyncio.get_running_loop().time
+        end = clock() + self.settings.load_s
+        begun = clock() + _MOMENT_S
+        while tab.dialog is None and not tab.crashed and clock() < (end if tab.loading else begun):
+            tab.changed.clear()
+            with contextlib.suppress(TimeoutError):
+                await within(tab.changed.wait(), (end if tab.loading else begun) - clock())
+        if tab.dialog is None and (tab.loading or tab.crashed):
+            tab.note(await self.session.heal(tab) or "the page is still loading")
+        tab = await self.current(ctx)  # a page that opened another one, or closed itself
+        if tab.dialog is None and tab.page is not None:
+            page = tab.page
+            with contextlib.suppress(playwright_api().Error, TimeoutError):
+                await within(page.wait_for_load_state("load", timeout=_WHOLE_S * 1000), _WHOLE_S + 1)
+        await self.session.downloads.settle(self.settings.call_s / 2)
+        return "; ".join([self._where(tab), *self.news(tab)])
+
+    def _where(self, tab: Tab) -> str:
+        if tab.dialog is not None:
+            return dialog_sentence(tab)
+        if tab.page is None or tab.page.url == BLANK:
+            return f"tab {tab.number} is empty"
+        return f"tab {tab.number} is at {tab.page.url[:500]}"
+
+    def news(self, tab: Tab) -> list[str]:
+        """What happened and nobody was told yet: in a tab, with downloads, at the boundary."""
+        boundary = self.session.boundary
+        refused = boundary.not_reached(self._seen)
+        self._seen = boundary.count
+        more = len(refused) - _MOST_REFUSED
+        return [
+            *tab.told(),
+            *self.session.downloads.news(),
+            *(one.reason for one in refused[:_MOST_REFUSED]),
+            *([f"{more} more places were not reached"] if more > 0 else []),
+        ]
 
     def check_address(self, url: str) -> str:
         """An address that may be opened.
@@ -119,18 +168,26 @@ class Acting(FolderEnvironment):
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
         """Do it, and keep what has to be there after a crash, and a picture of it for whoever records."""
+        self._begin(ctx)
         records = self.settings.record and self.mutates(action)
         point = await pointed_at(self._at_hand(ctx), ctx, arguments) if records else None
         try:
             value = await super().act(action, arguments, ctx)
             return value if self.composes(action) else self._sourced(value)
         except DialogOpened:
-            return self._sourced("a dialog opened; answer it")
+            return self._sourced(dialog_sentence(self._tab))
         finally:
             if self.mutates(action) and self._session is not None:
                 await self._session.save()
             if records and self._session is not None:
                 await take_frame(self._at_hand(ctx), ctx, action, self._session.shared.look(), point)
+
+    def _begin(self, ctx: Any) -> None:
+        """An action that answers no dialog is a new beginning for pages that open one after the other."""
+        session = self._session
+        tab = session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
+        if tab is not None and tab.dialog is None:
+            tab.dialogs = 0
 
     def _at_hand(self, ctx: Any) -> Page | None:
         """The page of this agent's tab if it is open and waits for nobody; nothing is opened for this."""
@@ -146,4 +203,16 @@ class Acting(FolderEnvironment):
         return TextBlock(text=value, source=Source(kind="web", ref=url), trust=Trust.UNTRUSTED)
 
 
-__all__ = ["Acting", "agent_of"]
+def dialog_sentence(tab: Tab | None) -> str:
+    """What is asked, by a page that does nothing until it has an answer."""
+    dialog = tab.dialog if tab is not None else None
+    if tab is None or dialog is None:
+        return "no dialog is open any more"
+    proposed = f", which proposes {dialog.default_value[:200]!r}" if dialog.default_value else ""
+    return (
+        f"a dialog is open in tab {tab.number} ({dialog.type}{proposed}): {dialog.message[:1000]!r}; nothing else can "
+        "be done there until it is answered"
+    )
+
+
+__all__ = ["Acting", "agent_of", "dialog_sentence"]

@@ -1,6 +1,7 @@
 """One Chromium for all runs of a process (per event loop): found, launched, ended, launched again.
 
-Its pages belong to the contexts that sessions open in it (session.py).
+Its pages belong to the contexts that sessions open in it (session.py). Nothing of it outlives this process: a small
+process beside it (guard.sh) ends it and removes its folders when this one is gone, also by SIGKILL.
 """
 
 from __future__ import annotations
@@ -10,20 +11,32 @@ import contextlib
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
+
+import psutil
 
 from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.core.settings import BrowserSettings
 from agentorchestra.environments.browser.boundary import FLAGS
+from agentorchestra.environments.browser.references import teach
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, Playwright
+    from playwright.async_api import Browser, CDPSession, Playwright
+
+T = TypeVar("T")
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 """What a Chromium is called on the PATH."""
+
+_PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
+"""Of this process's environment; keys and tokens in it are nothing for a browser."""
+
+_GUARD = Path(__file__).with_name("guard.sh")
 
 
 def playwright_api() -> Any:
@@ -71,7 +84,7 @@ def find_chromium(executable: str = "", own: str = "") -> str:
     )
 
 
-def flags(settings: BrowserSettings) -> list[str]:
+def flags() -> list[str]:
     """What the browser is started with."""
     given = ["--disable-dev-shm-usage", *FLAGS]
     if os.geteuid() == 0:  # its own sandbox does not work for root
@@ -79,26 +92,205 @@ def flags(settings: BrowserSettings) -> list[str]:
     return given
 
 
+def environ(home: Path, window: bool) -> dict[str, str | float | bool]:
+    """The environment of the browser: what it writes to its home goes with it."""
+    given: dict[str, str | float | bool] = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    authority = Path(os.environ.get("XAUTHORITY") or Path.home() / ".Xauthority")
+    if window and authority.exists():
+        given["XAUTHORITY"] = str(authority)
+    return given | {"HOME": str(home), "TMPDIR": str(home)}
+
+
+class _Guard:
+    """The process that ends the browser when this one is gone."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            ["/bin/sh", str(_GUARD)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,  # Ctrl-C at the terminal is not for it
+        )
+
+    def tell(self, *lines: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # somebody ended it: then there is none
+            self._process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+            self._process.stdin.flush()
+
+    def end(self) -> None:
+        """It has nothing to do any more. Blocks for a moment."""
+        self.tell("nothing")
+        self._process.kill()
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        self._process.wait()
+
+
+class _Launched:
+    """A browser that was started, by the driver that was started for it.
+
+    Attributes:
+        folder: what it has on disk, with its profile's.
+        pid: of the browser's main process.
+        driver: of the driver's process.
+    """
+
+    def __init__(self, guard: _Guard) -> None:
+        self.guard = guard
+        self.folder = Path(tempfile.mkdtemp(prefix="agentorchestra-browser-"))
+        self.artifacts = self.folder / "artifacts"
+        self.artifacts.mkdir()
+        self.profile: Path | None = None
+        self.playwright: Playwright | None = None
+        self.browser: Browser | None = None
+        self.cdp: CDPSession | None = None
+        self.pid = self.driver = 0
+        self._group = 0
+        self._killed = False
+        guard.tell(f"folder {self.folder}")
+
+    @property
+    def alive(self) -> bool:
+        """Whether the browser is connected and its driver runs."""
+        if self._killed or self.browser is None or not self.browser.is_connected():
+            return False
+        try:
+            os.kill(self.driver, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    async def start(self, settings: BrowserSettings) -> None:
+        """Start both.
+
+        Raises:
+            ToolError: if that is not possible.
+        """
+        api = playwright_api()
+        try:
+            async with asyncio.timeout(settings.launch_s):
+                self.playwright = await api.async_playwright().start()
+                await teach(self.playwright)
+                chromium = self.playwright.chromium
+                self.browser = await chromium.launch(
+                    executable_path=find_chromium(settings.executable, chromium.executable_path),
+                    headless=not settings.window,
+                    args=flags(),
+                    env=environ(self.folder, settings.window),
+                    artifacts_dir=self.artifacts,
+                    # Who ends it is this process, or the guard.
+                    handle_sigint=False,
+                    handle_sigterm=False,
+                    handle_sighup=False,
+                    timeout=settings.launch_s * 1000,
+                )
+                self.cdp = await self.browser.new_browser_cdp_session()
+                found = await self.cdp.send("SystemInfo.getProcessInfo")
+        except TimeoutError:
+            raise ToolError(f"Chromium did not start within {settings.launch_s:g} s (browser.launch_s)") from None
+        except api.Error as exc:
+            raise ToolError(f"Chromium could not be started: {first_line(exc)}") from None
+        self._learn(next(int(one["id"]) for one in found["processInfo"] if one["type"] == "browser"))
+
+    def _learn(self, pid: int) -> None:
+        """What has to be ended, and removed, if this process cannot."""
+        process = psutil.Process(pid)
+        self.pid, self.driver = pid, process.ppid()
+        for one in process.parents():
+            if one.ppid() == os.getpid():
+                self.driver = one.pid
+        self._group = os.getpgid(pid) if os.getpgid(pid) != os.getpgrp() else 0
+        lines = [f"process {pid}", f"process {self.driver}", *([f"group {self._group}"] if self._group else [])]
+        for word in process.cmdline():
+            if word.startswith("--user-data-dir="):
+                self.profile = Path(word.partition("=")[2])
+                lines.append(f"folder {self.profile}")
+        self.guard.tell(*lines)
+
+    def kill(self) -> None:
+        """End the browser with all its processes, also one that is stopped."""
+        self._killed = True
+        for end, which in ((os.killpg, self._group), (os.kill, self.pid)):
+            if which:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    end(which, signal.SIGKILL)
+
+    async def end(self, seconds: float) -> None:
+        """End both, by force what does not end by itself in so many seconds each, and remove their folders."""
+        if self.alive and self.browser is not None:
+            with contextlib.suppress(Exception):
+                await within(self.browser.close(), seconds)
+        self.kill()
+        try:
+            if self.playwright is not None:
+                await within(self.playwright.stop(), seconds)
+        except Exception:
+            if self.driver:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.driver, signal.SIGKILL)
+        await asyncio.to_thread(self._remove)
+        self.guard.tell("nothing")
+
+    def _remove(self) -> None:
+        for folder in (self.folder, self.profile):
+            if folder is not None:
+                for _ in range(3):  # a process that is ending may still write
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+async def within(call: Awaitable[T], seconds: float) -> T:
+    """The result of a call that has so many seconds.
+
+    Raises:
+        TimeoutError: if it takes longer.
+    """
+    async with asyncio.timeout(seconds):
+        return await call
+
+
+def first_line(exc: BaseException) -> str:
+    """What an error of Playwright says, without the log of the call."""
+    lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+    return lines[0][:300] if lines else type(exc).__name__
+
+
 class SharedBrowser:
     """The Chromium of one event loop, launched when it is first needed and again when it is gone.
 
     Args:
-        settings: of the session that made it; executable and window hold for all.
+        settings: of the session that made it: what is started, how long that takes, how many look at the same time.
+
+    Attributes:
+        generation: counts launches; pages and contexts of an earlier one are gone.
     """
 
     def __init__(self, settings: BrowserSettings) -> None:
         self._settings = settings
         self._lock = asyncio.Lock()
-        self._playwright: Playwright | None = None
-        self._browser: Browser | None = None
+        self._guard: _Guard | None = None
+        self._now: _Launched | None = None
         self._users: set[object] = set()
         self._looks = asyncio.Semaphore(settings.looks_at_once)
-        self.pid: int | None = None
+        self.generation = 0
 
     @property
     def alive(self) -> bool:
         """Whether there is a browser that is connected."""
-        return self._browser is not None and self._browser.is_connected()
+        return self._now is not None and self._now.alive
+
+    @property
+    def pid(self) -> int | None:
+        """Of the browser's main process; None without one."""
+        return self._now.pid or None if self._now is not None else None
+
+    @property
+    def artifacts(self) -> Path | None:
+        """Where downloads lie while they come."""
+        return self._now.artifacts if self._now is not None else None
 
     async def browser(self, user: object) -> Browser:
         """The browser, launched if there is none.
@@ -108,34 +300,29 @@ class SharedBrowser:
 
         Raises:
             ToolError: if none can be started.
+            MissingExtraError: without the extra `browser`.
         """
         async with self._lock:
-            self._users.add(user)
-            if self._browser is None or not self._browser.is_connected():
+            if self._now is None or not self._now.alive:
                 await self._launch()
-            assert self._browser is not None
-            return self._browser
+            self._users.add(user)
+            assert self._now is not None and self._now.browser is not None
+            return self._now.browser
 
     async def _launch(self) -> None:
-        api = playwright_api()
-        if self._playwright is None:
-            self._playwright = await api.async_playwright().start()
-        chromium = self._playwright.chromium
+        playwright_api()
+        await self._end()
+        if self._guard is None:
+            self._guard = _Guard()
+        self.generation += 1
+        self._now = _Launched(self._guard)
         try:
-            self._browser = await chromium.launch(
-                executable_path=find_chromium(self._settings.executable, chromium.executable_path),
-                headless=not self._settings.window,
-                args=flags(self._settings),
-                handle_sigint=False,
-                handle_sigterm=False,
-                handle_sighup=False,
-                timeout=self._settings.launch_s * 1000,
-            )
-            cdp = await self._browser.new_browser_cdp_session()
-            found = await cdp.send("SystemInfo.getProcessInfo")
-            self.pid = next((int(one["id"]) for one in found["processInfo"] if one["type"] == "browser"), None)
-        except api.Error as exc:
-            raise ToolError(f"Chromium could not be started: {str(exc).splitlines()[0]}") from None
+            await self._now.start(self._settings)
+        except BaseException:
+            await self._end()
+            if not self._users:
+                self._dismiss()
+            raise
 
     @contextlib.asynccontextmanager
     async def look(self) -> AsyncIterator[None]:
@@ -143,33 +330,42 @@ class SharedBrowser:
         async with self._looks:
             yield
 
-    def kill(self) -> None:
-        """End a browser that does not answer."""
-        if self.pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-        self.pid = None
+    async def answers(self, seconds: float) -> bool:
+        """Whether the browser itself does what it is asked to."""
+        if self._now is None or self._now.cdp is None or not self._now.alive:
+            return False
+        try:
+            await within(self._now.cdp.send("Browser.getVersion"), seconds)
+        except Exception:  # whatever is wrong with it
+            return False
+        return True
+
+    def kill(self, generation: int) -> None:
+        """End a browser that does not answer; not one that was started since.
+
+        Args:
+            generation: of the browser that was found so.
+        """
+        if self._now is not None and generation == self.generation:
+            self._now.kill()
 
     async def release(self, user: object) -> None:
         """Whoever used it does not any more; the last one closes it."""
         async with self._lock:
             self._users.discard(user)
             if not self._users:
-                await self._close()
+                await self._end()
+                self._dismiss()
 
-    async def _close(self) -> None:
-        browser, self._browser = self._browser, None
-        if browser is not None:
-            try:
-                async with asyncio.timeout(self._settings.call_s):
-                    await browser.close()
-            except Exception:
-                self.kill()
-        playwright, self._playwright = self._playwright, None
-        if playwright is not None:
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(self._settings.call_s):
-                    await playwright.stop()
+    async def _end(self) -> None:
+        now, self._now = self._now, None
+        if now is not None:
+            await now.end(self._settings.call_s)
+
+    def _dismiss(self) -> None:
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.end()
 
 
 _SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedBrowser] = WeakKeyDictionary()
@@ -183,4 +379,4 @@ def shared_browser(settings: BrowserSettings) -> SharedBrowser:
     return _SHARED[loop]
 
 
-__all__ = ["SharedBrowser", "find_chromium", "flags", "playwright_api", "shared_browser"]
+__all__ = ["SharedBrowser", "find_chromium", "first_line", "flags", "playwright_api", "shared_browser", "within"]

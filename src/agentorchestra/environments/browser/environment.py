@@ -5,14 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
-from agentorchestra.core.protocols import RunContext
-from agentorchestra.environments.browser.base import Acting, agent_of
+from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser.actions import Actions
+from agentorchestra.environments.browser.base import agent_of, dialog_sentence
+from agentorchestra.environments.browser.boundary import why_not_shown
+from agentorchestra.environments.browser.films import Films
+from agentorchestra.environments.browser.pdfs import Pdfs
+from agentorchestra.environments.browser.session import DialogOpened
+from agentorchestra.environments.browser.tabs import BLANK, Tab
+from agentorchestra.environments.browser.view import look
+from agentorchestra.environments.browser.walls import Walls
 from agentorchestra.environments.folder import rules_text
 from agentorchestra.environments.registry import EnvironmentParts
-from agentorchestra.tea.environment import action
+
+_MOST_DOWNLOADS = 10
+_MOST_ADDRESS = 300
+
+_LOOKS = 2.5
+"""Times `call_s` that a look at a page takes at most: of a large page a second, plainer one is taken."""
 
 
-class Browser(Acting):
+class Browser(Walls, Pdfs, Films, Typing, Pointing, Navigating):
     """Pages of the web in a real browser."""
 
     name = "browser"
@@ -21,26 +34,64 @@ class Browser(Acting):
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Browser:
         """As a workspace has it."""
-        return cls(parts.settings.browser, parts.settings.web)
+        made = cls(parts.settings.browser, parts.settings.web)
+        made.search = parts.settings.search
+        return made
 
     def rules(self) -> str:
         """State, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
 
     async def state(self) -> tuple[Block, ...]:
-        """The page of whoever acted last."""
-        return (TextBlock(text="no page is open", source=Source(kind="environment", ref=self.name)),)
+        """The tabs, for whoever looks from outside; an agent sees the page of its own tab as well."""
+        lines = self._tab_lines(0) or ["no page is open"]
+        return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),)
 
     async def state_for(self, ctx: Any) -> tuple[Block, ...]:
-        """The page of this agent's current tab."""
-        if agent_of(ctx) not in self.session.current and not self.kept.get("tabs"):
+        """Address, tabs, dialog, downloads, last error, and the page of this agent's current tab."""
+        if agent_of(ctx) not in self.session.current and not self.session.current:
             return await self.state()
+        try:
+            tab = await self.current(ctx)
+            page = await self._page_lines(ctx, tab)
+        except DialogOpened:
+            page = []
+        except (ToolError, TimeoutError) as exc:
+            page = [f"the page cannot be shown: {exc}"]
+        assert self._tab is not None
+        tab = self._tab
+        lines = [*self._tab_lines(tab.number), *(f"note: {one}" for one in self.news(tab))]
+        if tab.dialog is not None:
+            lines.append(dialog_sentence(tab))
+        lines += [f"download: {one.sentence}" for one in self.session.downloads.all[-_MOST_DOWNLOADS:]]
+        if tab.error:
+            lines.append(f"last error of a script: {tab.error}")
+        source = Source(kind="web", ref=tab.page.url if tab.page is not None else tab.url)
+        return (TextBlock(text="\n".join([*lines, *page]), source=source, trust=Trust.UNTRUSTED),)
+
+    def _tab_lines(self, mine: int) -> list[str]:
+        """A line for each tab."""
+        taken = {number for number in self.session.current.values() if number != mine}
+        lines = []
+        for tab in self.session.tabs.values():
+            address = tab.page.url if tab.page is not None else tab.url
+            whose = " (current)" if tab.number == mine else " (of another agent)" if tab.number in taken else ""
+            lines.append(f"tab {tab.number}{whose}: {address[:_MOST_ADDRESS]}")
+        return lines
+
+    async def _page_lines(self, ctx: Any, tab: Tab) -> list[str]:
+        """Title and elements of a tab's page."""
         page = await self.tab(ctx)
+        refused = why_not_shown(page.url)
+        if refused:
+            return [refused]
+        if page.url == BLANK:
+            return ["the tab is empty"]
+        if tab.media_type == "application/pdf":
+            return ["it is a PDF document, which pdf_viewer reads"]
         async with self.session.shared.look():
-            text = await self.within("looking at the page", lambda: page.aria_snapshot(mode="ai"))
-        title = await self.within("reading the title", page.title)
-        source = Source(kind="web", ref=page.url)
-        return (TextBlock(text=f"address: {page.url}\ntitle: {title}\n{text}", source=source, trust=Trust.UNTRUSTED),)
+            view = await self.within("looking at the page", lambda: look(page), seconds=_LOOKS * self.settings.call_s)
+        return [f"title: {view.title}", view.text]
 
     async def leave(self) -> None:
         """Close the pages: what is kept is put back."""
@@ -56,44 +107,6 @@ class Browser(Acting):
         """Leave nothing behind."""
         await self.leave()
         await super().close()
-
-    @action(tags=("read", "network"))
-    async def go_to_url(self, ctx: RunContext[Any], url: str) -> str:
-        """Open an address.
-
-        Args:
-            url: the address.
-        """
-        page = await self.tab(ctx)
-        address = self.check_address(url)
-        await self.within(
-            f"opening {address}", lambda: page.goto(address, wait_until="commit"), seconds=self.settings.load_s
-        )
-        return await self.settled(ctx)
-
-    @action(tags=("read", "network"))
-    async def click(self, ctx: RunContext[Any], ref: str) -> str:
-        """Click an element.
-
-        Args:
-            ref: its reference.
-        """
-        found = await self.element(ctx, ref)
-        await self.within(f"clicking {ref}", found.click)
-        return await self.settled(ctx)
-
-    @action(tags=("send",))
-    async def input_text(self, ctx: RunContext[Any], ref: str, text: str, site: str) -> str:
-        """Type into a field, in place of what is in it.
-
-        Args:
-            ref: the field's reference.
-            text: what is typed.
-            site: the host of the page.
-        """
-        found = await self.element(ctx, ref)
-        await self.within(f"typing into {ref}", lambda: found.fill(text))
-        return await self.settled(ctx)
 
 
 __all__ = ["Browser"]
