@@ -9,12 +9,9 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions import Actions
 from agentorchestra.environments.browser.base import agent_of, dialog_sentence
 from agentorchestra.environments.browser.boundary import why_not_shown
-from agentorchestra.environments.browser.films import Films
-from agentorchestra.environments.browser.pdfs import Pdfs
 from agentorchestra.environments.browser.session import DialogOpened
 from agentorchestra.environments.browser.tabs import BLANK, Tab
 from agentorchestra.environments.browser.view import look
-from agentorchestra.environments.browser.walls import Walls
 from agentorchestra.environments.folder import rules_text
 from agentorchestra.environments.registry import EnvironmentParts
 
@@ -25,7 +22,7 @@ _LOOKS = 2.5
 """Times `call_s` that a look at a page takes at most: of a large page a second, plainer one is taken."""
 
 
-class Browser(Walls, Pdfs, Films, Typing, Pointing, Navigating):
+class Browser(Actions):
     """Pages of the web in a real browser."""
 
     name = "browser"
