@@ -167,13 +167,13 @@ def with_sources(result: AgentResult, shown: Sequence[Look]) -> AgentResult:
     return result.model_copy(update={"sources": (Citation(source=page.address, quote=quote),)})
 
 
-_ROLE = re.compile(r"^\s*- /?[a-z]+\b", re.MULTILINE)
-_MARK = re.compile(r"\[[^\]\n]*\]")
+_NOT_WORDS = re.compile(r'^\s*- (?:\[[^\]\n]*\] )?/?[a-z]+\b|(?<=") \([^()\n]*\)|\[[^\]\n]*\]', re.MULTILINE)
+"""What the view writes around a page's words: dash, reference and role, and what it knows of the element."""
 
 
 def _words(text: str) -> str:
     """The words of a page one after the other: what the view writes between them is not the page's."""
-    words = re.findall(r"\w+", _MARK.sub(" ", _ROLE.sub("", text)).casefold())
+    words = re.findall(r"\w+", _NOT_WORDS.sub(" ", text).casefold())
     return f" {' '.join(words)} "
 
 

@@ -16,8 +16,6 @@ from agentorchestra.runtime.session import Session
 
 NAME = "deep_analyzer"
 DESCRIBE = "describe_files"
-FILES = "files"
-"""The environment in which it reads what the run itself has brought in."""
 
 
 async def analyse(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
@@ -45,4 +43,4 @@ DEEP_ANALYZER = Agent(
     drive=analyse,
 )
 
-__all__ = ["DEEP_ANALYZER", "FILES", "analyse"]
+__all__ = ["DEEP_ANALYZER", "analyse"]

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, Citation
 from agentorchestra.loop import State
 from agentorchestra.runtime.ledger import Record
 from agentorchestra.runtime.session import Session
+from agentorchestra.tea.actions import action_effect
 from agentorchestra.tea.programs import NAME as PROGRAM
 from agentorchestra.tea.prompts import Prompt
 from agentorchestra.tools.files.passages import normalised
@@ -29,6 +30,9 @@ MOST_CHECKS = 2
 
 CHECK = "check_quotes"
 """The tool that looks quotes up."""
+
+FOLDER_FILES = "files"
+"""The environment that reads what lies in the run's folder."""
 
 Found = tuple[str, AgentResult, Trust]
 """An agent's name, its result, and how far that may be trusted."""
@@ -85,15 +89,38 @@ def evidence_block(results: Sequence[Found]) -> Block:
 
 
 async def misquoted(cited: Sequence[Citation], session: Session[Any]) -> list[Citation]:
-    """Quotes from files of the task, and from pages that the run read, that do not stand word for word there."""
+    """Quotes from files of the task, and from pages that the run read, that do not stand word for word there.
+
+    Where the agent works in the run's folder, those from its files too.
+    """
     names = {ref.name for ref in session.manifest.files}
-    quoted = [one for one in cited if (one.source in names or is_address(one.source)) and one.place and one.quote]
+    quoted = [one for one in cited if one.place and one.quote]
+    checked = [one for one in quoted if one.source in names or is_address(one.source)]
     held = session.capabilities
-    if not quoted or (held is not None and CHECK not in held):
-        return []
-    outcome = await session.call_tool(CHECK, quotes=[one.model_dump(mode="json") for one in quoted])
+    if not checked or (held is not None and CHECK not in held):
+        return await _misquoted_in_folder([one for one in quoted if one not in checked], session)
+    outcome = await session.call_tool(CHECK, quotes=[one.model_dump(mode="json") for one in checked])
     stands = outcome.value if outcome.ok and isinstance(outcome.value, list) else []
-    return [one for one, found in zip(quoted, stands, strict=False) if found is False]
+    bad = [one for one, found in zip(checked, stands, strict=False) if found is False]
+    return bad + await _misquoted_in_folder([one for one in quoted if one not in checked], session)
+
+
+async def _misquoted_in_folder(quoted: Sequence[Citation], session: Session[Any]) -> list[Citation]:
+    """Those of which the file in the run's folder, read at this place, says something else."""
+    held, make = session.capabilities, session.run.services.environments.get(FOLDER_FILES)
+    if make is None or (held is not None and FOLDER_FILES not in held):
+        return []
+    named = {*session.manifest.tools, *session.manifest.agents}  # workers name the tools that said it
+    asked = [one for one in quoted if one.source not in named]
+    files = make()
+    outcomes = await session.perform_all(
+        [action_effect(files, "read", {"path": one.source, "part": one.place}, role=session.role) for one in asked]
+    )
+    return [
+        one
+        for one, outcome in zip(asked, outcomes, strict=True)
+        if not outcome.ok or normalised(one.quote) not in normalised(text_of(outcome.blocks()))
+    ]
 
 
 def unfound(cited: Sequence[Citation], known: Sequence[Citation]) -> list[Citation]:
@@ -186,6 +213,7 @@ def is_last(state: State) -> bool:
 
 __all__ = [
     "CHECK",
+    "FOLDER_FILES",
     "MOST_CHECKS",
     "QuoteCheck",
     "citations",

@@ -14,17 +14,10 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.browsing import conversation, looks, visited
-from agentorchestra.agents.references import make_report
+from agentorchestra.agents.references import make_report, normalised_address
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import AgentResult, Citation
-from agentorchestra.environments.browser.recording import (
-    FRAMES,
-    PLACE,
-    RECORD,
-    moving_picture,
-    record_folder,
-)
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.tool import ToolResult, tool
 
@@ -39,6 +32,8 @@ def call_id(branch: str) -> str:
 
 def begin_record(session: Session[Any]) -> None:
     """From now on the environment records what this agent does, unless the settings say otherwise."""
+    from agentorchestra.environments.browser.recording import RECORD  # only who browses pays for it
+
     session.vars[RECORD] = call_id(session.branch)
 
 
@@ -50,6 +45,8 @@ async def keep_record(task: str, result: dict[str, JsonValue], ctx: RunContext[A
         task: What it was to do.
         result: Its result.
     """
+    from agentorchestra.environments.browser.recording import FRAMES, PLACE, RECORD, moving_picture, record_folder
+
     session = getattr(ctx, "parent", None)
     name = str(ctx.vars.get(RECORD) or "")
     if not isinstance(session, Session) or not name:
@@ -86,15 +83,22 @@ def browser_report(task: str, result: AgentResult, pages: list[str], files: list
         pages: addresses that were seen, in order.
         files: names of the record's other files, beside the report.
     """
-    evidence = (*result.sources, *(Citation(source=page) for page in pages))
-    marks = "".join(f"[E{index + 1}]" for index in range(len(result.sources)))
-    way = "\n".join(f"{index + 1}. [E{len(result.sources) + index + 1}]" for index in range(len(pages)))
+    evidence = list(result.sources)
+    marks = "".join(f"[E{index}]" for index in range(1, len(evidence) + 1))
+    known = {normalised_address(one.source): index for index, one in enumerate(evidence, start=1)}
+    way = []
+    for page in pages:
+        at = normalised_address(page)
+        if at not in known:
+            evidence.append(Citation(source=page))
+            known[at] = len(evidence)
+        way.append(f"- [E{known[at]}]")
     about = [
         "# Browser task",
         f"## Task\n\n{_safe(task)}",
         f"## Result ({result.status.value})\n\n{_safe(result.answer) or 'none'} {marks}".rstrip(),
         _safe(result.report),
-        f"## Pages\n\n{way}" if way else "",
+        "## Pages\n\n" + "\n".join(way) if way else "",
         "## Record\n\n" + "\n".join(f"- `{name}`" for name in files),
     ]
     return make_report("\n\n".join(part for part in about if part), evidence, ()).text + "\n"

@@ -13,7 +13,8 @@ from pydantic_core import to_jsonable_python
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.browser_use import BROWSER, BROWSER_USE
-from agentorchestra.agents.deep_analyzer import DEEP_ANALYZER, FILES
+from agentorchestra.agents.deep_analyzer import DEEP_ANALYZER
+from agentorchestra.agents.evidence import FOLDER_FILES
 from agentorchestra.agents.reporter import REPORTER
 from agentorchestra.agents.worker import WORKER
 from agentorchestra.core.errors import SourceError, UnknownComponentError
@@ -46,8 +47,8 @@ def team(agents: Mapping[str, Agent], named: Collection[str], packaged: Collecti
     """
     found = {name: one for name, one in agents.items() if not one.on_request or {*one.environments} <= {*named}}
     analyzer = found.get(DEEP_ANALYZER.name)
-    if analyzer is not None and analyzer.drive is DEEP_ANALYZER.drive and FILES in packaged and BROWSER in named:
-        found[DEEP_ANALYZER.name] = replace(analyzer, environments=(*analyzer.environments, FILES))
+    if analyzer is not None and analyzer.drive is DEEP_ANALYZER.drive and FOLDER_FILES in packaged and BROWSER in named:
+        found[DEEP_ANALYZER.name] = replace(analyzer, environments=(*analyzer.environments, FOLDER_FILES))
     return found
 
 

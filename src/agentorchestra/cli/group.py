@@ -47,6 +47,7 @@ COMMANDS: dict[str, Entry] = {
     "new": Entry("new", "new", "Write a tool, an agent or a system to begin with, and its test."),
     "gc": Entry("gc", "gc", "Delete old runs, and what nothing refers to any more."),
     "serve": Entry("serve", "serve", "Answer HTTP requests: submit, status, events, answers."),
+    "browser": Entry("browser", "browser", "Open the browser by hand, as an agent has it."),
     "sandbox": Entry("sandbox", "sandbox", "Try the sandbox for code that models write."),
     "doctor": Entry("doctor", "doctor", "Check this installation and the workspace."),
 }

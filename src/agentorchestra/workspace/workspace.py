@@ -586,6 +586,12 @@ class Workspace(Generic[Deps]):
         self._need_open()
         return self._components.notes
 
+    @property
+    def calls_run(self) -> str | None:
+        """The run that holds the calls made outside of runs (`tcp.invoke`, `ecp.invoke`); None before the first."""
+        self._need_open()
+        return self._calls.run_id
+
     def run_folder(self, run_id: str) -> Path:
         """The folder that the environments of a run work on (`files`, `terminal`, `git`); the user's to look into.
 
@@ -734,6 +740,10 @@ class Workspace(Generic[Deps]):
         if asked is not None and asked.on_request:  # who names the agent wants where it works
             environments = [*environments, *asked.environments]
         equipment = replace(equipment, environments=self._environments_named(environments, equipment))
+        for one in equipment.environments:  # what it needs of this machine is missed now, not in the middle of the work
+            check = getattr(self._packaged[one](), "check", None)
+            if check is not None:
+                check()
         equipment.models.check(name)
         worded = finish != "text" or action == "code" or equipment.models.client(name).native_tools
         check_finish(finish, output_type, native=worded)

@@ -9,6 +9,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions import Actions
 from agentorchestra.environments.browser.base import agent_of, dialog_sentence
 from agentorchestra.environments.browser.boundary import why_not_shown
+from agentorchestra.environments.browser.installed import check_installed
 from agentorchestra.environments.browser.session import DialogOpened
 from agentorchestra.environments.browser.tabs import BLANK, Tab
 from agentorchestra.environments.browser.view import look
@@ -34,6 +35,14 @@ class Browser(Actions):
         made = cls(parts.settings.browser, parts.settings.web)
         made.search = parts.settings.search
         return made
+
+    def check(self) -> None:
+        """Refuse what cannot work here, before anything is spent.
+
+        Raises:
+            MissingExtraError: what has to be installed.
+        """
+        check_installed(self.settings.executable)
 
     def rules(self) -> str:
         """State, vision and interaction, see 000, app. H."""
@@ -88,7 +97,7 @@ class Browser(Actions):
             return ["it is a PDF document, which pdf_viewer reads"]
         async with self.session.shared.look():
             view = await self.within("looking at the page", lambda: look(page), seconds=_LOOKS * self.settings.call_s)
-        return [f"title: {view.title}", view.text]
+        return [f"title: {view.title}", *await self.walls(ctx), view.text]
 
     async def leave(self) -> None:
         """Close the pages: what is kept is put back."""

@@ -19,6 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
+from agentorchestra.environments.browser.references import locate
+from agentorchestra.environments.browser.shapes import point_of
+
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
@@ -76,12 +79,14 @@ async def pointed_at(page: Page | None, ctx: Any, arguments: Mapping[str, JsonVa
     """
     if page is None or not recorded_as(ctx):
         return None
-    x, y, ref = arguments.get("x"), arguments.get("y"), arguments.get("ref")
-    if isinstance(x, int | float) and isinstance(y, int | float):
-        return float(x), float(y)
+    ref = str(arguments.get("ref") or arguments.get("start") or "")
+    place = point_of(ref)
+    if place is not None:
+        return place.x, place.y
     with contextlib.suppress(Exception):  # gone, covered, never there: what the action says of it is enough
         async with asyncio.timeout(_POINT_S):
-            box = await page.get_by_ref(str(ref)).bounding_box(timeout=_POINT_S * 1000) if ref else None
+            found = await locate(page, ref) if ref else None
+            box = await found.bounding_box(timeout=_POINT_S * 1000) if found is not None else None
         if box is not None:
             return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     return None
@@ -157,13 +162,20 @@ def moving_picture(folder: Path) -> bytes | None:
     from PIL import Image, ImageDraw
 
     shown = []
-    for frame in frames_of(folder):
+    frames = frames_of(folder)
+    for frame, following in zip(frames, (*frames[1:], None), strict=True):
         try:
             with Image.open(folder / FRAMES / frame.file) as one:
                 one.load()
                 picture = one.convert("RGB")
         except OSError:
             continue
+        # What is clicked on a page is seen on the picture before: the one after shows what came of it.
+        if following is not None and following.x is not None and following.y is not None:
+            x, y, r = following.x, following.y, _MARK_RADIUS
+            draw = ImageDraw.Draw(picture)
+            draw.ellipse([x - r, y - r, x + r, y + r], outline=(255, 255, 255), width=6)
+            draw.ellipse([x - r, y - r, x + r, y + r], outline=(220, 0, 60), width=3)
         scale = min(1.0, WIDTH / picture.width)
         if frame.x is not None and frame.y is not None:
             draw = ImageDraw.Draw(picture)
