@@ -267,7 +267,7 @@
           else if (!secret(thing) && !/checkbox|radio|file|button|submit|reset|image/.test(thing.type))
             node.children.push(words(thing.value, 300));
         }
-        if (depth < 60) {
+        if (level < 40) {
           parent.children.push(node);
           inside = node;
           deeper = level + 1;

@@ -9,6 +9,8 @@ from agentorchestra.environments.browser.snapshot import Box, Node
 from agentorchestra.environments.browser.words import address, plain, quoted
 
 _NAMED_BY_CONTENT = INTERACTIVE | frozenset(("heading", "row", "cell", "columnheader", "rowheader", "listitem", "img"))
+_HOLDERS = frozenset(("cell", "gridcell", "listitem", "paragraph", "row", "rowgroup"))
+_MOST_HELD = 3
 _MOST_INDENT = 12
 _NAME_CHARS = 200
 _MOST_OPTIONS = 20
@@ -223,6 +225,11 @@ def _lines(page: Node, most: int, chars: int, enough: int) -> list[str]:
                 lines.append(start + one)
                 size += len(lines[-1]) + 1
             continue
+        for _ in range(_MOST_HELD):
+            if (inner := _only(one)) is None:
+                break
+            start += f"{one.role} > "
+            one = inner
         first = next((n for n, child in enumerate(one.children) if not isinstance(child, str)), len(one.children))
         lines.append(start + _line(one, " ".join(map(str, one.children[:first])), chars))
         size += len(lines[-1]) + 1
@@ -230,6 +237,14 @@ def _lines(page: Node, most: int, chars: int, enough: int) -> list[str]:
         if rest or one.above or one.below or one.beside:
             put(Node(one.role, above=one.above, below=one.below, beside=one.beside, children=rest), depth + 1)
     return lines
+
+
+def _only(node: Node) -> Node | None:
+    """The element in a cell or the like that holds nothing else."""
+    if node.role not in _HOLDERS or node.name or node.states or node.notes or node.above or node.below or node.beside:
+        return None
+    only = node.children[0] if len(node.children) == 1 else None
+    return only if isinstance(only, Node) else None
 
 
 def _more(count: int, where: str) -> str:

@@ -1,0 +1,178 @@
+"""Pictures of a page: as it is, or with the references of a view drawn where its elements are."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agentorchestra.core.errors import MissingExtraError
+from agentorchestra.environments.browser.snapshot import Box
+from agentorchestra.environments.browser.view import Mark, View
+
+if TYPE_CHECKING:
+    from PIL.ImageDraw import ImageDraw
+    from PIL.ImageFont import FreeTypeFont
+    from playwright.async_api import Page
+
+_COLOURS = ("#b00020", "#0b57d0", "#146c2e", "#7b1fa2", "#9a4600", "#00687a", "#5d4037", "#37474f")
+"""Dark enough for white letters on them, and to be told apart."""
+_FONT, _SMALL_FONT = 12, 9
+_MOST_MARKS = 400
+_JPEG_QUALITY = 80
+_SECRET_FIELDS = (
+    'input[type="password"], input[autocomplete*="cc-" i], input[autocomplete*="one-time-code" i], '
+    'input[autocomplete*="-password" i]'
+)
+
+
+async def clear_screenshot(page: Page, *, seconds: float = 5.0) -> bytes:
+    """A PNG of what is seen of a page, in CSS pixels: a pixel is a place of the mouse. Secret fields are blackened.
+
+    Args:
+        page: which.
+        seconds: after which Playwright gives up.
+    """
+    return await page.screenshot(
+        type="png",
+        scale="css",
+        animations="disabled",
+        timeout=seconds * 1000,
+        mask=[frame.locator(_SECRET_FIELDS) for frame in page.frames[:20]],
+        mask_color="#000000",
+    )
+
+
+async def marked_screenshot(page: Page, view: View, *, seconds: float = 5.0) -> bytes:
+    """A JPEG of what is seen of a page, with the references of its view; in CSS pixels.
+
+    Args:
+        page: which.
+        view: of it, taken just before.
+        seconds: for the picture.
+    """
+    picture = await clear_screenshot(page, seconds=seconds)
+    return await asyncio.to_thread(draw_marks, picture, view.marks)
+
+
+def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
+    """The picture as a JPEG, each element with a frame and its reference beside it.
+
+    No label covers another one, or more than it must of an element: it stands where there is room around its element,
+    else, in a small font, as near as there is, with a line to it.
+
+    Args:
+        picture: in any format that Pillow reads.
+        marks: what is marked; of more than 400 the largest elements are left out.
+    """
+    try:
+        from PIL import Image, ImageDraw, ImageFont
+    except ImportError:
+        raise MissingExtraError(
+            "references on pictures of pages need Pillow, which is not installed; run: "
+            "pip install 'agentorchestra[browser]'"
+        ) from None
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    canvas = ImageDraw.Draw(image)
+    fonts = [font for size in (_FONT, _SMALL_FONT) if isinstance(font := ImageFont.load_default(size), _font_type())]
+    shown = sorted(marks, key=lambda mark: mark.box[2] * mark.box[3])[:_MOST_MARKS]
+    taken: list[Box] = []
+    boxes = [mark.box for mark in shown]
+    places = []
+    for index, mark in enumerate(shown):  # small elements first: they have the least room
+        colour = _COLOURS[index % len(_COLOURS)]
+        x, y, width, height = mark.box
+        canvas.rectangle((x, y, x + width - 1, y + height - 1), outline=colour, width=1)
+        place, font = _place(mark, canvas, fonts, taken, boxes, image.size)
+        taken.append(place)
+        places.append((mark, place, font, colour))
+    for mark, place, font, colour in places:
+        _label(canvas, mark, place, font, colour)
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=_JPEG_QUALITY)
+    return out.getvalue()
+
+
+def _font_type() -> type[FreeTypeFont]:
+    from PIL.ImageFont import FreeTypeFont
+
+    return FreeTypeFont
+
+
+def _place(
+    mark: Mark,
+    canvas: ImageDraw,
+    fonts: list[FreeTypeFont],
+    taken: list[Box],
+    boxes: list[Box],
+    size: tuple[int, int],
+) -> tuple[Box, FreeTypeFont]:
+    """Where its label goes, and in which font."""
+    x, y, width, height = mark.box
+    for font in fonts:
+        wide, high = _extent(mark.ref, canvas, font)
+        around = [
+            (x - wide, y),
+            (x + width, y),
+            (x, y - high),
+            (x + width - wide, y - high),
+            (x, y + height),
+            (x + width - wide, y + height),
+            (x, y),
+            (x + width - wide, y),
+            (x, y + height - high),
+            (x + width - wide, y + height - high),
+        ]
+        free = [one for left, upper in around if _fits(one := (left, upper, wide, high), size, taken)]
+        if free:
+            return min(free, key=lambda one: (_hidden(one, mark, boxes), around.index(one[:2]))), font
+    wide, high = _extent(mark.ref, canvas, fonts[-1])
+    for away in range(1, 30):
+        ring = [
+            (x + dx * wide, y + dy * high)
+            for dx in range(-away, away + 1)
+            for dy in range(-away, away + 1)
+            if max(abs(dx), abs(dy)) == away
+        ]
+        for left, upper in ring:
+            if _fits(one := (left, upper, wide, high), size, taken):
+                return one, fonts[-1]
+    return (x, y, wide, high), fonts[-1]
+
+
+def _extent(text: str, canvas: ImageDraw, font: FreeTypeFont) -> tuple[int, int]:
+    _, _, right, lower = canvas.textbbox((0, 0), text, font=font)
+    return int(right) + 4, int(lower) + 3
+
+
+def _fits(box: Box, size: tuple[int, int], taken: list[Box]) -> bool:
+    x, y, width, height = box
+    if x < 0 or y < 0 or x + width > size[0] or y + height > size[1]:
+        return False
+    return not any(_common(box, other) for other in taken)
+
+
+def _hidden(box: Box, mark: Mark, boxes: list[Box]) -> int:
+    """How much of elements a label would hide; of those that lie around the marked one, nothing that counts."""
+    own = mark.box[2] * mark.box[3]
+    return sum(_common(box, other) for other in boxes if other == mark.box or other[2] * other[3] <= own * 4)
+
+
+def _common(one: Box, other: Box) -> int:
+    width = min(one[0] + one[2], other[0] + other[2]) - max(one[0], other[0])
+    height = min(one[1] + one[3], other[1] + other[3]) - max(one[1], other[1])
+    return width * height if width > 0 and height > 0 else 0
+
+
+def _label(canvas: ImageDraw, mark: Mark, place: Box, font: FreeTypeFont, colour: str) -> None:
+    x, y, width, height = place
+    near = (mark.box[0] - 1, mark.box[1] - 1, mark.box[2] + 2, mark.box[3] + 2)
+    if not _common(place, near):
+        middle = (mark.box[0] + mark.box[2] // 2, mark.box[1] + mark.box[3] // 2)
+        canvas.line((x + width // 2, y + height // 2, *middle), fill=colour, width=1)
+    canvas.rectangle((x, y, x + width - 1, y + height - 1), fill=colour)
+    canvas.text((x + 2, y + 1), mark.ref, fill="white", font=font)
+
+
+__all__ = ["clear_screenshot", "draw_marks", "marked_screenshot"]
