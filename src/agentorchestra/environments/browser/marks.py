@@ -12,12 +12,14 @@ from agentorchestra.environments.browser.snapshot import Box
 from agentorchestra.environments.browser.view import Mark, View
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
     from playwright.async_api import Page
 
 _COLOURS = ("#b00020", "#0b57d0", "#146c2e", "#7b1fa2", "#9a4600", "#00687a", "#5d4037", "#37474f")
 """Dark enough for white letters on them, and to be told apart."""
+_CONTRAST = 60
 _FONT, _SMALL_FONT = 12, 9
 _MOST_MARKS = 400
 _JPEG_QUALITY = 80
@@ -67,13 +69,15 @@ def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
         marks: what is marked; of more than 400 the largest elements are left out.
     """
     try:
-        from PIL import Image, ImageDraw, ImageFont
+        from PIL import ImageDraw, ImageFont
+        from PIL.Image import open as open_image
     except ImportError:
         raise MissingExtraError(
             "references on pictures of pages need Pillow, which is not installed; run: "
             "pip install 'agentorchestra[browser]'"
         ) from None
-    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    image = open_image(io.BytesIO(picture)).convert("RGB")
+    grey = image.convert("L")
     canvas = ImageDraw.Draw(image)
     fonts = [font for size in (_FONT, _SMALL_FONT) if isinstance(font := ImageFont.load_default(size), _font_type())]
     shown = sorted(marks, key=lambda mark: mark.box[2] * mark.box[3])[:_MOST_MARKS]
@@ -84,7 +88,7 @@ def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
         colour = _COLOURS[index % len(_COLOURS)]
         x, y, width, height = mark.box
         canvas.rectangle((x, y, x + width - 1, y + height - 1), outline=colour, width=1)
-        place, font = _place(mark, canvas, fonts, taken, boxes, image.size)
+        place, font = _place(mark, canvas, fonts, taken, boxes, grey)
         taken.append(place)
         places.append((mark, place, font, colour))
     for mark, place, font, colour in places:
@@ -106,7 +110,7 @@ def _place(
     fonts: list[FreeTypeFont],
     taken: list[Box],
     boxes: list[Box],
-    size: tuple[int, int],
+    grey: Image,
 ) -> tuple[Box, FreeTypeFont]:
     """Where its label goes, and in which font."""
     x, y, width, height = mark.box
@@ -124,9 +128,11 @@ def _place(
             (x, y + height - high),
             (x + width - wide, y + height - high),
         ]
-        free = [one for left, upper in around if _fits(one := (left, upper, wide, high), size, taken)]
+        free = [one for left, upper in around if _fits(one := (left, upper, wide, high), grey.size, taken)]
         if free:
-            return min(free, key=lambda one: (_hidden(one, mark, boxes), around.index(one[:2]))), font
+            return min(
+                free, key=lambda one: (_hidden(one, mark, boxes) + _drawn(one, grey), around.index(one[:2]))
+            ), font
     wide, high = _extent(mark.ref, canvas, fonts[-1])
     for away in range(1, 30):
         ring = [
@@ -136,7 +142,7 @@ def _place(
             if max(abs(dx), abs(dy)) == away
         ]
         for left, upper in ring:
-            if _fits(one := (left, upper, wide, high), size, taken):
+            if _fits(one := (left, upper, wide, high), grey.size, taken):
                 return one, fonts[-1]
     return (x, y, wide, high), fonts[-1]
 
@@ -157,6 +163,13 @@ def _hidden(box: Box, mark: Mark, boxes: list[Box]) -> int:
     """How much of elements a label would hide; of those that lie around the marked one, nothing that counts."""
     own = mark.box[2] * mark.box[3]
     return sum(_common(box, other) for other in boxes if other == mark.box or other[2] * other[3] <= own * 4)
+
+
+def _drawn(box: Box, grey: Image) -> int:
+    """What of a picture, words for one, a label would hide: nothing where there is one colour."""
+    x, y, width, height = box
+    low, high = grey.crop((x, y, x + width, y + height)).getextrema()
+    return width * height // 2 if float(high) - float(low) > _CONTRAST else 0  # type: ignore[arg-type]
 
 
 def _common(one: Box, other: Box) -> int:
