@@ -264,6 +264,8 @@ class BrowserSettings(BaseModel):
         looks_at_once: snapshots and pictures of pages that are taken at the same time, over all runs of the process;
             waiting for a turn counts towards no time.
         tabs: that a run may have open at the same time; pages that open more of them are closed.
+        screenshots: whether an agent sees a picture of its page, with references, beside its text: `auto` if its model
+            takes pictures, `always`, `never`.
         record: whether agents that work in the browser leave a moving picture, a log and a report of what they did.
         download_mib: of one download.
         download_s: seconds it may take.
@@ -283,6 +285,7 @@ class BrowserSettings(BaseModel):
     call_s: float = Field(default=10.0, gt=0)
     looks_at_once: int = Field(default=3, ge=1)
     tabs: int = Field(default=20, ge=1)
+    screenshots: Literal["auto", "always", "never"] = "auto"
     record: bool = True
     download_mib: float = Field(default=100.0, gt=0)
     download_s: float = Field(default=120.0, gt=0)

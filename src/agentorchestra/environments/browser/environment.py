@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
+from agentorchestra.core.settings import BrowserSettings, WebSettings
 from agentorchestra.environments.browser.actions import Actions
 from agentorchestra.environments.browser.base import agent_of, dialog_sentence
 from agentorchestra.environments.browser.boundary import why_not_shown
+from agentorchestra.environments.browser.differences import difference
 from agentorchestra.environments.browser.installed import check_installed
+from agentorchestra.environments.browser.marks import marked_screenshot, wants_picture
 from agentorchestra.environments.browser.session import DialogOpened
 from agentorchestra.environments.browser.tabs import BLANK, Tab
-from agentorchestra.environments.browser.view import look
+from agentorchestra.environments.browser.view import View, look
 from agentorchestra.environments.folder import rules_text
 from agentorchestra.environments.registry import EnvironmentParts
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
 
 _MOST_DOWNLOADS = 10
 _MOST_ADDRESS = 300
@@ -23,11 +29,19 @@ _LOOKS = 2.5
 """Times `call_s` that a look at a page takes at most: of a large page a second, plainer one is taken."""
 
 
+_NEWS = 3
+"""How many times shorter than the page what changed must be to be told besides."""
+
+
 class Browser(Actions):
     """Pages of the web in a real browser."""
 
     name = "browser"
     version = "1.0.0"
+
+    def __init__(self, settings: BrowserSettings | None = None, web: WebSettings | None = None) -> None:
+        super().__init__(settings, web)
+        self._views: dict[str, View] = {}  # what each agent saw last
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Browser:
@@ -57,11 +71,13 @@ class Browser(Actions):
         """Address, tabs, dialog, downloads, last error, and the page of this agent's current tab."""
         if agent_of(ctx) not in self.session.current and not self.session.current:
             return await self.state()
+        page: list[str] = []
+        picture: tuple[Block, ...] = ()
         try:
             tab = await self.current(ctx)
-            page = await self._page_lines(ctx, tab)
+            page, picture = await self._shown(ctx, tab)
         except DialogOpened:
-            page = []
+            pass
         except (ToolError, TimeoutError) as exc:
             page = [f"the page cannot be shown: {exc}"]
         assert self._tab is not None
@@ -73,7 +89,7 @@ class Browser(Actions):
         if tab.error:
             lines.append(f"last error of a script: {tab.error}")
         source = Source(kind="web", ref=tab.page.url if tab.page is not None else tab.url)
-        return (TextBlock(text="\n".join([*lines, *page]), source=source, trust=Trust.UNTRUSTED),)
+        return (TextBlock(text="\n".join([*lines, *page]), source=source, trust=Trust.UNTRUSTED), *picture)
 
     def _tab_lines(self, mine: int) -> list[str]:
         """A line for each tab."""
@@ -85,19 +101,35 @@ class Browser(Actions):
             lines.append(f"tab {tab.number}{whose}: {address[:_MOST_ADDRESS]}")
         return lines
 
-    async def _page_lines(self, ctx: Any, tab: Tab) -> list[str]:
-        """Title and elements of a tab's page."""
+    async def _shown(self, ctx: Any, tab: Tab) -> tuple[list[str], tuple[Block, ...]]:
+        """Title and elements of a tab's page, what changed since this agent saw it last, and a picture of it."""
         page = await self.tab(ctx)
         refused = why_not_shown(page.url)
         if refused:
-            return [refused]
+            return [refused], ()
         if page.url == BLANK:
-            return ["the tab is empty"]
+            return ["the tab is empty"], ()
         if tab.media_type == "application/pdf":
-            return ["it is a PDF document, which pdf_viewer reads"]
+            return ["it is a PDF document, which pdf_viewer reads"], ()
         async with self.session.shared.look():
             view = await self.within("looking at the page", lambda: look(page), seconds=_LOOKS * self.settings.call_s)
-        return [f"title: {view.title}", *await self.walls(ctx), view.text]
+            picture = await self._picture(ctx, page, view) if wants_picture(self.settings.screenshots, ctx) else ()
+        changed = difference(self._views.get(agent_of(ctx)), view)
+        self._views[agent_of(ctx)] = view
+        news = [changed] if changed is not None and len(changed) * _NEWS < len(view.text) else []
+        return [f"title: {view.title}", *await self.walls(ctx), view.text, *news], picture
+
+    async def _picture(self, ctx: Any, page: Page, view: View) -> tuple[Block, ...]:
+        """The page with the references of its view; nothing if it cannot be taken, the text says what there is."""
+        try:
+            data = await self.within("taking a picture of the page", lambda: marked_screenshot(page, view))
+        except ToolError:
+            return ()
+        kept = await ctx.artifact("browser/page.jpg", data, "image/jpeg")
+        source = Source(kind="web", ref=page.url)
+        return (
+            MediaBlock(media_type="image/jpeg", sha256=kept.sha256, size=kept.size, name="the page", source=source),
+        )
 
     async def leave(self) -> None:
         """Close the pages: what is kept is put back."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.errors import MissingExtraError
 from agentorchestra.environments.browser.snapshot import Box
@@ -27,6 +27,24 @@ _SECRET_FIELDS = (
     'input[type="password"], input[autocomplete*="cc-" i], input[autocomplete*="one-time-code" i], '
     'input[autocomplete*="-password" i]'
 )
+
+
+def wants_picture(setting: str, ctx: Any) -> bool:
+    """Whether an agent is shown a picture of its page.
+
+    Args:
+        setting: `screenshots` of the section `browser`.
+        ctx: the context of its look.
+    """
+    if setting != "auto":
+        return setting == "always"
+    manifest = getattr(ctx, "manifest", None)
+    if manifest is None:
+        return False
+    role = manifest.roles.get(ctx.role)
+    # A model that a delegation chose comes before the role's.
+    model = ctx.model if ctx.model != manifest.model or role is None or not role.model else role.model
+    return model in manifest.media_models.get("image", ())
 
 
 async def clear_screenshot(page: Page, *, seconds: float = 5.0) -> bytes:
@@ -188,4 +206,4 @@ def _label(canvas: ImageDraw, mark: Mark, place: Box, font: FreeTypeFont, colour
     canvas.text((x + 2, y + 1), mark.ref, fill="white", font=font)
 
 
-__all__ = ["clear_screenshot", "draw_marks", "marked_screenshot"]
+__all__ = ["clear_screenshot", "draw_marks", "marked_screenshot", "wants_picture"]
