@@ -254,6 +254,7 @@ class BrowserSettings(BaseModel):
     Attributes:
         executable: the Chromium that is driven, a path or a name on the PATH; "" for any that is found.
         window: whether it has a window on the screen.
+        sandbox: whether pages are kept in Chromium's own sandbox; root never has it, and most containers forbid it.
         width, height: of a page's view in CSS pixels.
         allow: hosts that may be reached, `HOST`, `*.HOST` or `HOST:PORT`; none for all that policy lets through.
         deny: hosts that may not be reached, written like those; they come before `allow`.
@@ -275,6 +276,7 @@ class BrowserSettings(BaseModel):
 
     executable: str = ""
     window: bool = False
+    sandbox: bool = True
     width: int = Field(default=1280, ge=320, le=7680)
     height: int = Field(default=800, ge=240, le=4320)
     allow: tuple[str, ...] = ()

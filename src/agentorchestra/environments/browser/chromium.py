@@ -36,6 +36,8 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 _PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
 """Of this process's environment; keys and tokens in it are nothing for a browser."""
 
+_NO_SANDBOX = ("No usable sandbox", "without --no-sandbox is not supported")
+
 _GUARD = Path(__file__).with_name("guard.sh")
 
 
@@ -86,10 +88,12 @@ def find_chromium(executable: str = "", own: str = "") -> str:
 
 def flags() -> list[str]:
     """What the browser is started with."""
-    given = ["--disable-dev-shm-usage", *FLAGS]
-    if os.geteuid() == 0:  # its own sandbox does not work for root
-        given.append("--no-sandbox")
-    return given
+    return ["--disable-dev-shm-usage", *FLAGS]
+
+
+def has_sandbox(settings: BrowserSettings) -> bool:
+    """Whether Chromium keeps pages in its own sandbox: Playwright does not ask for it, and root cannot have it."""
+    return settings.sandbox and os.geteuid() != 0
 
 
 def environ(home: Path, window: bool) -> dict[str, str | float | bool]:
@@ -180,6 +184,7 @@ class _Launched:
                     executable_path=find_chromium(settings.executable, chromium.executable_path),
                     headless=not settings.window,
                     args=flags(),
+                    chromium_sandbox=has_sandbox(settings),
                     env=environ(self.folder, settings.window),
                     artifacts_dir=self.artifacts,
                     # Who ends it is this process, or the guard.
@@ -193,6 +198,12 @@ class _Launched:
         except TimeoutError:
             raise ToolError(f"Chromium did not start within {settings.launch_s:g} s (browser.launch_s)") from None
         except api.Error as exc:
+            # What Chromium itself said of it is further down in the log.
+            if has_sandbox(settings) and any(words in str(exc) for words in _NO_SANDBOX):
+                raise ToolError(
+                    "Chromium could not be started: its sandbox does not work here (most containers forbid it); allow "
+                    "user namespaces, or set browser.sandbox = false, which leaves pages without it"
+                ) from None
             raise ToolError(f"Chromium could not be started: {first_line(exc)}") from None
         self._learn(next(int(one["id"]) for one in found["processInfo"] if one["type"] == "browser"))
 
