@@ -77,12 +77,19 @@ class Hands(Acting):
                 known = reason(error, ref)
                 if known is not None:
                     raise known from None
+                if DONE[-1] in str(error):
+                    return None  # what it set off is under way: `settled` waits for that
                 if any(words in str(error) for words in DONE):
-                    raise mistake(error, ref) from None
+                    raise  # the page does not answer any more
             except api.Error as error:
                 raise mistake(error, ref) from None
             try:
                 return await act(self.settings.call_s * 800)
+            except api.TimeoutError as error:
+                known = reason(error, ref)
+                if known is not None:
+                    raise known from None
+                raise
             except api.Error as error:
                 raise mistake(error, ref) from None
 

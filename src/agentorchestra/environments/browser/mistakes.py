@@ -23,8 +23,8 @@ _REASONS = (
     ("strict mode violation", "means several elements now; look at the state again"),
     ("has been closed", "cannot be used: its tab was closed; look at the state again"),
 )
-DONE = ("performing click action", "click action done", "performing hover action")
-"""What stands in the log of a call once it has done something: such a call is not made again."""
+DONE = ("performing click action", "performing hover action", "click action done")
+"""What stands in the log of a call once it has done something: such a call is not made again. The last: it did all."""
 
 
 def reason(error: Exception, ref: str) -> ToolError | None:

@@ -56,6 +56,15 @@
     };
   },
 
+  // Whether a field has what was put into it: fields for dates and the like drop what does not fit without a word.
+  holds(e, text) {
+    if (typeof e.value !== "string" || !e.isConnected) return "unknown";
+    const plain = (one) => one.replace(/\r\n?/g, "\n");
+    const value = plain(e.value), given = plain(e.tagName === "INPUT" ? text.replace(/[\r\n]/g, "") : text);
+    if (value === given || value.endsWith(given) || value.toLowerCase() === given.trim().toLowerCase()) return "it";
+    return value === "" ? "nothing" : "other";
+  },
+
   // The caret to the end of a field that is typed into.
   caretToEnd(e) {
     e.focus();
@@ -86,17 +95,22 @@
     return { multiple: e.multiple, options: [...e.options].map((o) => ({ label: o.label.trim(), value: o.value, disabled: o.disabled || (o.parentElement.tagName === "OPTGROUP" && o.parentElement.disabled) })) };
   },
 
-  // The lists of options of one's own making: those that belong to an element, else all that can be seen.
-  listed(e) {
+  // The options of a list of a page's own making that can be seen: of the list that belongs to an element; where none
+  // says that it does, those that were not there before.
+  listed(e, before) {
     const own = [];
     const root = e.getRootNode();
     for (const name of ["aria-controls", "aria-owns"])
       for (const id of (e.getAttribute(name) || "").split(/\s+/)) if (id && root.getElementById(id)) own.push(root.getElementById(id));
     if (["listbox", "menu", "radiogroup", "tree"].includes(e.getAttribute("role"))) own.push(e);
-    const places = own.length ? own : [root];
     const roles = "[role=option],[role=menuitem],[role=menuitemradio],[role=menuitemcheckbox],[role=radio],[role=treeitem]";
-    return places.flatMap((one) => [...one.querySelectorAll(roles)]).filter((o) => o.checkVisibility({ visibilityProperty: true }) && o.getClientRects().length);
+    const seen = (o) => o.checkVisibility({ visibilityProperty: true }) && o.getClientRects().length > 0;
+    const inside = (places) => places.flatMap((one) => [...one.querySelectorAll(roles)]).filter(seen);
+    if (own.length) return inside(own);
+    return before ? inside([root]).filter((o) => !before.includes(o)) : [];
   },
+
+  allListed(e) { return [...e.getRootNode().querySelectorAll("[role]")]; },
 
   words(list) {
     return list.map((o) => (o.getAttribute("aria-label") || o.innerText || o.textContent || "").trim().replace(/\s+/g, " ").slice(0, 200));

@@ -48,6 +48,7 @@ class Tab:
     crashed: bool = False
     error: str = ""
     media_type: str = ""
+    coming: str | None = None  # of a document that was answered and is not shown yet
     loading: bool = False
     notes: list[str] = field(default_factory=list)
     stored: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -149,11 +150,14 @@ class Tab:
         if self.page is not None and frame == self.page.main_frame:
             self.loading = False
             self.dialogs = 0
+            if self.coming is not None:
+                self.media_type, self.coming = self.coming, None
             self.changed.set()
 
     def _answered(self, response: Any) -> None:
         if self._of_the_document(response.request):
-            self.media_type = str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
+            # Of the page only once it is shown: what is downloaded leaves the page as it is.
+            self.coming = str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
             self.error = ""
 
 

@@ -17,7 +17,7 @@ from agentorchestra.environments.browser.shapes import Count, Inside, Ref, Site,
 from agentorchestra.tea.environment import action
 
 if TYPE_CHECKING:
-    from playwright.async_api import ElementHandle, Frame, Locator, Page
+    from playwright.async_api import ElementHandle, Frame, JSHandle, Locator, Page
 
 MOST_TYPED = 20_000
 """Characters of one `input_text`; key by key a tenth of that."""
@@ -74,9 +74,16 @@ class Typing(Hands):
             await self.within(f"typing into {ref}", lambda: page.keyboard.insert_text(text))
         else:
             await self.on(ref, lambda ms: found.fill(text, timeout=ms))
+        holds = await self.within(f"looking at {ref}", lambda: element.evaluate(of_page("holds"), text))
+        if holds == "nothing" and text.strip():
+            raise ToolError(
+                f"{ref} did not take this text: it is empty now; dates are 2024-05-31, times 14:30, months 2024-05, "
+                "colours #ff8800, numbers plain digits"
+            )
+        other = "; it holds something else than was given, look at it" if holds == "other" else ""
         if enter:
             await self.on(ref, lambda ms: found.press("Enter", timeout=ms))
-        return f"{ref} is filled in; {await self.settled(ctx)}"
+        return f"{ref} is filled in{other}; {await self.settled(ctx)}"
 
     async def _by_keys(
         self, ctx: Any, ref: str, found: Locator, element: ElementHandle, text: str, append: bool
@@ -168,44 +175,38 @@ class Typing(Hands):
         self, ctx: Any, ref: str, found: Locator, element: ElementHandle, options: list[str]
     ) -> None:
         """Choose from a list of a page's own making: opened by a click, its options have roles."""
-        words = await self._listed(ref, element)
+        before = await self.within(f"looking at {ref}", lambda: element.evaluate_handle(of_page("allListed")))
+        items, words = await self._listed(ref, element, None)
         if not words:
             await self.on(ref, lambda ms: found.click(timeout=ms))
             until = asyncio.get_running_loop().time() + _OPENS_S
-            while not (words := await self._listed(ref, element)):
+            while not words:
                 if asyncio.get_running_loop().time() > until:
                     raise ToolError(f"{ref} is no list with options; look at the state, and click what is meant")
                 await asyncio.sleep(0.1)
+                items, words = await self._listed(ref, element, before)
         for one in options:
             at = _option(ref, one, [{"label": label, "value": label, "disabled": False} for label in words])
-            item = await self._listed_item(ref, element, at)
+            item = await self.within(f"choosing {one!r}", partial(items.evaluate_handle, of_page("item"), at))
             await self.on(one, partial(_clicked, item))
             if one is not options[-1]:
-                words = await self._listed(ref, element) or words
+                items, words = await self._listed(ref, element, before)
 
-    async def _listed(self, ref: str, element: ElementHandle) -> list[str]:
-        async def look() -> list[str]:
-            items = await element.evaluate_handle(of_page("listed"))
-            try:
-                return list(await items.evaluate(of_page("words")))
-            finally:
-                await items.dispose()
+    async def _listed(self, ref: str, element: ElementHandle, before: Any) -> tuple[JSHandle, list[str]]:
+        """The options that can be seen, and their words."""
+
+        async def look() -> tuple[JSHandle, list[str]]:
+            items = await element.evaluate_handle(of_page("listed"), before)
+            return items, list(await items.evaluate(of_page("words")))
 
         return await self.within(f"looking for the options of {ref}", look)
 
-    async def _listed_item(self, ref: str, element: ElementHandle, at: int) -> Any:
-        async def look() -> Any:
-            items = await element.evaluate_handle(of_page("listed"))
-            return (await items.evaluate_handle(of_page("item"), at)).as_element()
 
-        item = await self.within(f"looking for an option of {ref}", look)
-        if item is None:
-            raise ToolError(f"the list of {ref} changed meanwhile; look at the state and choose again")
-        return item
-
-
-async def _clicked(item: ElementHandle, ms: float) -> None:
-    await item.click(timeout=ms)
+async def _clicked(item: JSHandle, ms: float) -> None:
+    element = item.as_element()
+    if element is None:
+        raise ToolError("the list changed meanwhile; look at the state and choose again")
+    await element.click(timeout=ms)
 
 
 def _refuse(ref: str, field: dict[str, Any]) -> None:
