@@ -111,7 +111,7 @@ def best_result(result: AgentResult, session: Session[Any], environment: str) ->
         return result
     done = actions_of(session, environment)
     extracted = [text_of(outcome.blocks()).strip() for action, outcome in done if action == EXTRACTING and outcome.ok]
-    last = [text_of(outcome.blocks()).strip() for _, outcome in done[-1:]]
+    last = [text_of(outcome.blocks()).strip() for _, outcome in done if outcome.ok][-1:]
     if any(extracted):
         answer, where = "\n\n".join(filter(None, extracted)), "what it extracted from pages"
     elif result.answer:

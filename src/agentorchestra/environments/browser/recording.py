@@ -177,11 +177,6 @@ def moving_picture(folder: Path) -> bytes | None:
             draw.ellipse([x - r, y - r, x + r, y + r], outline=(255, 255, 255), width=6)
             draw.ellipse([x - r, y - r, x + r, y + r], outline=(220, 0, 60), width=3)
         scale = min(1.0, WIDTH / picture.width)
-        if frame.x is not None and frame.y is not None:
-            draw = ImageDraw.Draw(picture)
-            box = [frame.x - _MARK_RADIUS, frame.y - _MARK_RADIUS, frame.x + _MARK_RADIUS, frame.y + _MARK_RADIUS]
-            draw.ellipse(box, outline=(255, 255, 255), width=6)
-            draw.ellipse(box, outline=(220, 0, 60), width=3)
         if scale < 1:
             picture = picture.resize((WIDTH, max(1, round(picture.height * scale))), Image.Resampling.BILINEAR)
         shown.append(picture)

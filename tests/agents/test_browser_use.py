@@ -1,0 +1,225 @@
+"""The browser use agent in runs: one website, a real Chromium; the models decide by the page that they are shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from PIL import Image
+
+from agentorchestra.core.errors import MissingExtraError
+from agentorchestra.core.messages import ModelRequest
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.testing import call, decide
+from tests.agents.browsing import host_of, opened, page_of, ref_of, results_of, signing_in, task_of, team
+from tests.site.browser import PASSWORD, USER, browser_site
+
+
+def clerk(request: ModelRequest) -> Any:
+    """Opens the address of its task, signs in where it is asked to, downloads the statement where the task says so."""
+    page, task, before = page_of(request), task_of(request), results_of(request)
+    if "Welcome, ada" in page:
+        if "download" not in task:
+            return decide(calls=[call("done", answer="1,204 shells")])
+        if not any("statement.csv" in one for one in before):
+            return decide(calls=[call("browser_click", ref=ref_of(page, "link", "Statement"))])
+        saved = next(word for one in before for word in one.split() if word.endswith("statement.csv"))
+        return decide(calls=[call("done", answer=f"It is saved as {saved}.")])
+    if ref_of(page, "textbox", "Password"):
+        if "password" not in task:
+            return decide(calls=[call("done", answer="It asks for a password.", status="blocked")])
+        return signing_in(request, USER, PASSWORD)
+    address = next(word.strip(".,") for word in task.split() if word.startswith("http"))
+    return decide(calls=[call("browser_go_to_url", url=address)])
+
+
+async def test_a_login_is_there_for_the_next_agent_and_the_analyzer_reads_what_was_downloaded(tmp_path: Path) -> None:
+    planned: list[ModelRequest] = []
+
+    def planner(request: ModelRequest) -> Any:
+        planned.append(request)
+        said, site = results_of(request), task_of(request).split("/login")[0].rpartition(" ")[2]
+        steps = [
+            call("browser_use", task=f"Sign in at {site}/login as {USER} with the password {PASSWORD}."),
+            call("browser_use", task=f"Open {site}/account and download the statement."),
+            call("deep_analyzer", task=f"How many shells were there in June? {said[-1] if said else ''}"),
+        ]
+        if len(said) < len(steps):
+            return decide(calls=[steps[len(said)]])
+        sources = json.loads(said[-1].partition("\n")[0] if said[-1].startswith("{") else said[-1])["sources"]
+        return decide(calls=[call("done", answer="794 shells", sources=sources)])
+
+    def analyzer(request: ModelRequest) -> Any:
+        before = [one for one in results_of(request) if "June" in one]
+        if not before:
+            path = next(word.strip('".,') for word in page_of(request).split() if "statement.csv" in word)
+            return decide(calls=[call("files_read", path=path)])
+        # At first it quotes what does not stand there; it is told so.
+        quote = "B3 shells: 794" if "<problem>" in page_of(request) else "B3 shells: 795"
+        path = next(m.tool_calls[0].arguments["path"] for m in request.messages if m.tool_calls)
+        source: Any = {"source": path, "place": "row 3", "quote": quote}
+        return decide(calls=[call("done", answer="794 shells", sources=[source])])
+
+    async with browser_site() as site, opened(tmp_path, team(planner, clerk, analyzer=analyzer), site.host) as ws:
+        task = f"Sign in at {site.address}/login as {USER} with the password {PASSWORD}. How many shells in June?"
+        result = await ws.run(task, environments=["browser"])
+        replayed = await ws.replay(result.run_id)
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "794 shells"), result.error or result.report
+        assert replayed.answer == result.answer
+        assert len(site.sessions) == 1  # it signed in once
+        assert [one.quote for one in result.sources] == ["B3 shells: 794"]
+        (saved,) = ws.run_folder(result.run_id).rglob("statement.csv")
+        assert saved.read_text().startswith("month,shells")
+        first, second = sorted({one.name.split("/")[1] for one in result.artifacts if one.name.endswith("log.jsonl")})
+        for name in (first, second):
+            folder = ws.runs_folder / result.run_id / "browser" / name
+            with Image.open(folder / "steps.gif") as shown:
+                assert shown.width == 640
+                assert shown.n_frames >= 2
+            report = (folder / "report.md").read_text()
+            assert report.startswith("# Browser task")
+            assert f"]({site.address}/account)" in report
+        log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+        assert [one["name"] for one in log if one["type"] == "call"] == ["browser_go_to_url", "browser_click", "done"]
+        assert f"Record: browser/{first}/log.jsonl" in results_of(planned[-1])[0]
+
+
+async def test_a_run_that_does_not_ask_for_the_browser_pays_nothing_for_it(tmp_path: Path) -> None:
+    offered: list[str] = []
+
+    def planner(request: ModelRequest) -> Any:
+        offered.extend(one.name for one in request.tools)
+        return decide(calls=[call("done", answer="seen")])
+
+    async with opened(tmp_path, team(planner, clerk)) as ws:
+        result = await ws.run("Look around.")
+        (record,) = await ws.runs()
+    assert result.answer == "seen"
+    assert "browser_use" not in offered
+    assert "browser" not in record.manifest.tools
+    assert "browser_use" not in record.manifest.agents
+
+
+async def test_a_missing_browser_is_said_before_the_run(tmp_path: Path) -> None:
+    async with opened(tmp_path, team(clerk, clerk), executable="no-such-browser") as ws:
+        with pytest.raises(MissingExtraError, match="'no-such-browser', which is no program here; give the path"):
+            await ws.run("Look around.", environments=["browser"])
+        with pytest.raises(MissingExtraError, match="'no-such-browser'"):  # who names the agent names the browser
+            await ws.run("Look around.", system="browser_use")
+        assert not await ws.runs()
+
+
+@pytest.mark.long
+async def test_two_at_once_have_tabs_and_records_of_their_own(tmp_path: Path) -> None:
+    """Both fill in a form at the same time, each its own."""
+
+    def customer(request: ModelRequest) -> Any:
+        page, task = page_of(request), task_of(request)
+        name = "Ada" if "Ada" in task else "Grace"
+        if "received" in page:
+            number = re.search(r"Order \d+ received", page)
+            return decide(calls=[call("done", answer=f"{name}: {number and number[0]}")])
+        field = ref_of(page, "textbox", "Name")
+        if not field:
+            return decide(calls=[call("browser_go_to_url", url=task.rpartition(" ")[2])])
+        fill = call("browser_input_text", ref=field, text=name, site=host_of(page))
+        return decide(calls=[fill, call("browser_click", ref=ref_of(page, "button", "Send order"))])
+
+    def planner(request: ModelRequest) -> Any:
+        said = results_of(request)
+        if said:
+            assert "Ada: Order" in said[0]
+            assert "Grace: Order" in said[1]
+            return decide(calls=[call("done", answer="both ordered")])
+        address = task_of(request).rpartition(" ")[2]
+        return decide(calls=[call("browser_use", task=f"Order for {name} at {address}") for name in ("Ada", "Grace")])
+
+    async with browser_site() as site, opened(tmp_path, team(planner, customer), site.host) as ws:
+        task = f"Order for Ada and for Grace at {site.address}/form"
+        result = await ws.run(task, environments=["browser"])
+        assert result.answer == "both ordered", result.error
+        assert sorted(one["name"] for one in site.forms) == ["Ada", "Grace"]
+        records = sorted(one.name for one in (ws.runs_folder / result.run_id / "browser").iterdir())
+        assert len(records) == 2
+        for name in records:
+            log = (ws.runs_folder / result.run_id / "browser" / name / "log.jsonl").read_text()
+            assert ('"text": "Ada"' in log) is not ('"text": "Grace"' in log)
+
+
+@pytest.mark.long
+async def test_a_browser_that_is_killed_in_the_middle_of_an_agent_is_no_end_of_its_run(tmp_path: Path) -> None:
+    killed: list[int] = []
+
+    def accident(request: ModelRequest) -> Any:
+        if not killed and ref_of(page_of(request), "textbox", "Password"):
+            for one in psutil.Process().children(recursive=True):
+                if "chrom" in one.name() and not any(word.startswith("--type=") for word in one.cmdline()):
+                    one.kill()
+                    killed.append(one.pid)
+        return clerk(request)
+
+    def planner(request: ModelRequest) -> Any:
+        return decide(calls=[call("browser_use", task=task_of(request))])
+
+    async with browser_site() as site, opened(tmp_path, team(planner, accident), site.host) as ws:
+        task = f"Sign in at {site.address}/login as {USER} with the password {PASSWORD}: which balance?"
+        result = await ws.run(task, environments=["browser"])
+        assert killed
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "1,204 shells")
+        # It named no page, so the one is named on which its words stand.
+        assert [(one.source, one.quote) for one in result.sources] == [(f"{site.address}/account", "1,204 shells")]
+
+
+@pytest.mark.long
+async def test_out_of_steps_it_gives_what_it_found_and_records_nothing_where_nobody_wants_it(tmp_path: Path) -> None:
+    def lost(request: ModelRequest) -> Any:
+        if results_of(request):
+            return decide(calls=[call("browser_scroll_to_text", text="nowhere at all")])
+        return decide(calls=[call("browser_go_to_url", url=task_of(request).rpartition(" ")[2])])
+
+    async with browser_site() as site, opened(tmp_path, team(lost, lost), site.host, record=False) as ws:
+        result = await ws.run(f"What stands at {site.address}/article", system="browser_use", max_steps=4)
+        replayed = await ws.replay(result.run_id)
+        assert result.status is RunStatus.PARTIAL
+        assert f"tab 1 is at {site.address}/article" in result.answer
+        assert "The agent did not finish; the answer is what its last action gave." in result.report
+        assert replayed.answer == result.answer
+        assert result.artifacts == ()
+        assert not (ws.runs_folder / result.run_id / "browser").exists()
+
+
+@pytest.mark.long
+async def test_references_of_a_page_that_is_gone_are_refused_and_sources_that_were_not_seen_are_corrected(
+    tmp_path: Path,
+) -> None:
+    claims: list[str] = []
+
+    def hasty(request: ModelRequest) -> Any:
+        page, said = page_of(request), results_of(request)
+        if "Welcome, ada" in page:
+            claims.append("<problem>" if "<problem>" in page else "")
+            quote = "Your balance is 1,204 shells." if claims[-1] else "Your balance is 1,205 shells."
+            source: Any = {"source": f"http://{host_of(page)}/account", "quote": quote}
+            return decide(calls=[call("done", answer="1,204 shells", sources=[source])])
+        if not said:
+            return decide(calls=[call("browser_go_to_url", url=task_of(request).split()[2])])
+        first = signing_in(request, USER, PASSWORD)
+        # It sends the form and, in the same breath, clicks what was on the page before.
+        again = call("browser_click", ref=ref_of(page, "textbox", "User"))
+        return decide(calls=[*first.tool_calls, again])
+
+    async with browser_site() as site, opened(tmp_path, team(hasty, hasty), site.host) as ws:
+        task = f"Open now {site.address}/login and sign in as {USER} with {PASSWORD}"
+        result = await ws.run(task, system="browser_use")
+        log = next((ws.runs_folder / result.run_id / "browser").glob("*/log.jsonl")).read_text()
+        calls = [one for one in map(json.loads, log.splitlines()) if one["type"] == "call"]
+    assert result.answer == "1,204 shells"
+    assert [one.quote for one in result.sources] == ["Your balance is 1,204 shells."]
+    assert claims == ["", "<problem>"]
+    refused = [one for one in calls if one["status"] != "ok"]
+    assert len(refused) == 1
+    assert "look at the state again" in refused[0]["result"]
