@@ -21,7 +21,16 @@ class Actions(Films, Pdfs, Typing, Pointing, Navigating, Walls):
 _AGAIN = frozenset(
     {
         *("go_to_url", "go_back", "go_forward", "reload", "open_tab", "switch_tab", "close_tab", "wait"),
-        *("scroll", "scroll_to_text", "hover", "read_page", "screenshot", "find_archive_url", "pdf_viewer"),
+        *(
+            "scroll",
+            "scroll_to_text",
+            "hover",
+            "read_page",
+            "screenshot",
+            "find_archive_url",
+            "pdf_viewer",
+            "video_viewer",
+        ),
     }
 )
 """Navigation by GET, looks and waits. A click, a key, a text or a file may have had an effect that is had once."""

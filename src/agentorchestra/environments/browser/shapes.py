@@ -22,6 +22,7 @@ Inside = Annotated[str, Field(json_schema_extra={"format": INSIDE})]
 
 Count = Annotated[int, Field(json_schema_extra={"format": ELEMENT})]
 Number = Annotated[float, Field(json_schema_extra={"format": ELEMENT})]
+Switch = Annotated[bool, Field(json_schema_extra={"format": ELEMENT})]
 
 _POINT = re.compile(r"\s*\(?\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)\s*\)?\s*")
 
@@ -66,4 +67,4 @@ def same_site(given: str, url: str) -> None:
         )
 
 
-__all__ = ["Count", "Inside", "Number", "Point", "Ref", "Site", "host_of", "point_of", "same_site"]
+__all__ = ["Count", "Inside", "Number", "Point", "Ref", "Site", "Switch", "host_of", "point_of", "same_site"]

@@ -13,7 +13,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.hands import Hands, address_of
 from agentorchestra.environments.browser.keys import checked_keys
 from agentorchestra.environments.browser.scripts import of_page
-from agentorchestra.environments.browser.shapes import Count, Inside, Ref, Site, same_site
+from agentorchestra.environments.browser.shapes import Count, Inside, Ref, Site, Switch, same_site
 from agentorchestra.tea.environment import action
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class Typing(Hands):
         ref: Ref,
         text: str,
         site: Site,
-        append: bool = False,
-        keys: bool = False,
-        enter: bool = False,
+        append: Switch = False,
+        keys: Switch = False,
+        enter: Switch = False,
     ) -> str:
         """Fill a field.
 
