@@ -29,7 +29,7 @@ class Clipboard:
         # A window that is never shown: selections belong to windows.
         screen.core.CreateWindow(0, self._window, screen.root, -1, -1, 1, 1, 0, 2, 0, 0, [])
         self._said: Any = None
-        screen.on_event = self._event
+        screen.listeners.append(self._event)
 
     @property
     def held(self) -> bool:

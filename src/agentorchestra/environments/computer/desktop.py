@@ -15,6 +15,7 @@ from agentorchestra.environments.computer.clipboard import Clipboard
 from agentorchestra.environments.computer.display import Display
 from agentorchestra.environments.computer.keyboard import Keyboard
 from agentorchestra.environments.computer.screen import GoneError, Screen, library
+from agentorchestra.environments.computer.windows import Pings
 
 T = TypeVar("T")
 
@@ -23,6 +24,9 @@ CALL_S = 5.0
 
 _CUT_S = 5.0
 _STILL_S, _STILL_MOST_S = 0.12, 1.5
+_CATCH_UP_S = 3.0
+"""How long an action waits for the program with the keyboard."""
+
 _SERVE_S = 0.1
 
 
@@ -39,7 +43,8 @@ class Hands:
 
     def __init__(self, connected: socket.socket, authority: bytes) -> None:
         self.screen = Screen(connected, authority)
-        self.keyboard = Keyboard(self.screen)
+        self.pings = Pings(self.screen)
+        self.keyboard = Keyboard(self.screen, self.pings.caught_up)
         self.clipboard = Clipboard(self.screen)
 
 
@@ -115,7 +120,7 @@ class Desktop:
                 raise
             except Exception as exc:
                 errors = library()
-                if isinstance(exc, errors.ProtocolException):
+                if isinstance(exc, errors.Error):
                     raise ToolError(f"the display refused it ({type(exc).__name__})") from None
                 if isinstance(exc, errors.XcffibException):
                     raise await self._gone(running, str(exc)) from None
@@ -144,15 +149,21 @@ class Desktop:
         if hands is not None and running.done() and self._thread is not None:
             await asyncio.get_running_loop().run_in_executor(self._thread, hands.screen.close)
 
-    async def still(self, *, most: float = _STILL_MOST_S) -> None:
-        """Wait until nothing is drawn for a moment, in seconds at most."""
+    async def still(self) -> bool:
+        """Wait a moment: until the program with the keyboard has caught up, and nothing is drawn any more.
+
+        Returns:
+            Whether that program keeps up, as far as it can be known.
+        """
         loop = asyncio.get_running_loop()
-        end = loop.time() + most
+        keeps_up = await self.do(lambda hands: hands.pings.caught_up(_CATCH_UP_S)) is not False
+        end = loop.time() + _STILL_MOST_S
         await self.do(lambda hands: hands.screen.changed())
         while loop.time() < end:
             await asyncio.sleep(_STILL_S)
             if not await self.do(lambda hands: hands.screen.changed()):
-                return
+                break
+        return keeps_up
 
     def serve(self) -> None:
         """Answer programs that paste what the clipboard holds of ours."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
-from agentorchestra.core.effects import Tag
+from agentorchestra.core.effects import ArtifactRef, Tag
 from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ComputerSettings
@@ -38,6 +38,7 @@ from agentorchestra.environments.computer.windows import (
 from agentorchestra.environments.folder import FILES, rules_text
 from agentorchestra.environments.registry import EnvironmentParts
 from agentorchestra.runtime.live import MAIN, world_folder
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
 from agentorchestra.tea.environment import ActionEnvironment, action
 
@@ -221,13 +222,15 @@ class Computer(ActionEnvironment):
     async def _settled(self, said: str) -> str:
         """What an action did, as soon as nothing is drawn any more."""
         try:
-            await self._open.still()
+            keeps_up = await self._open.still()
         except StuckError as exc:
             raise ToolError(f"{said}; then {await self._stuck(str(exc))}") from None
         except LostError as exc:
             raise ToolError(f"{said}; then {await self._lost(str(exc))}") from None
         _, windows = await self._do(_look)
         lines = [said, *told.what_changed(self._known or Windows(), windows, self._numbers)]
+        if not keeps_up:
+            lines.append("the program with the keyboard is busy and has not taken in everything yet: wait, or stop it")
         self._know(windows)
         jobs = await self._programs.jobs()
         lines += [f"program {told.program_line(one)}" for one in jobs if one.job in self._running and not _runs(one)]
@@ -244,9 +247,7 @@ class Computer(ActionEnvironment):
     # -- looking -----------------------------------------------------------------------------------------------------
 
     @action(mutates=False)
-    async def screenshot(
-        self, ctx: RunContext[Any], x: X = 0, y: Y = 0, width: int = 0, height: int = 0
-    ) -> list[MediaBlock | TextBlock]:
+    async def screenshot(self, ctx: RunContext[Any], x: X = 0, y: Y = 0, width: int = 0, height: int = 0) -> ToolResult:
         """A picture of the screen, or of a part of it; it is kept as an artifact.
 
         Args:
@@ -262,7 +263,9 @@ class Computer(ActionEnvironment):
         height = min(height or self._settings.height, self._settings.height - y)
         picture = await self._do(lambda hands: hands.screen.capture(x, y, width, height))
         where = f"the screen from {x}, {y}: {width} x {height} pixels; add {x}, {y} to a place in the picture to point"
-        return [await self._shown(ctx, picture, "screenshot.png"), self._text(where)]
+        block = await self._shown(ctx, picture, "screenshot.png")
+        kept = ArtifactRef(name=block.name, sha256=block.sha256, size=block.size, media_type=block.media_type)
+        return ToolResult([block, self._text(where)], artifacts=(kept,))
 
     @action(mutates=False)
     async def windows(self) -> str:
@@ -392,7 +395,9 @@ class Computer(ActionEnvironment):
         unknown = unknown_character(text)
         if unknown:
             raise ToolError(f"the character {unknown!a} is on no keyboard; use press for keys such as Escape")
-        await self._do(lambda hands: hands.keyboard.type(text), _TYPE_S)
+        typed = await self._do(lambda hands: hands.keyboard.type(text, _TYPE_S), _TYPE_S + CALL_S)
+        if typed < len(text.replace("\r\n", "\n")):
+            return await self._settled(f"typed the first {typed:,} characters only, its program was too slow for more")
         return await self._settled(f"typed {len(text):,} characters")
 
     @action(tags=_WRITE)

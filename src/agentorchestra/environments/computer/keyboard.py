@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import unicodedata
 from collections import OrderedDict
+from collections.abc import Callable
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.computer.screen import PRESS, RELEASE, Screen, library
@@ -116,10 +117,11 @@ class Keyboard:
 
     Args:
         screen: the connection.
+        caught_up: waits so many seconds at most until the program with the keyboard has taken in what was typed.
     """
 
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
+    def __init__(self, screen: Screen, caught_up: Callable[[float], bool | None]) -> None:
+        self._screen, self._caught_up = screen, caught_up
         self._given: OrderedDict[int, int] = OrderedDict()  # keysym -> keycode, the longest unused first
         self._plain: dict[int, tuple[int, bool]] = {}
         self._free: list[int] = []
@@ -182,8 +184,17 @@ class Keyboard:
             self._screen.send(PRESS if down else RELEASE, self._key(one)[0])
         self._screen.sync()
 
-    def type(self, text: str) -> None:
-        """Type a text, character by character."""
+    def type(self, text: str, seconds: float) -> int:
+        """Type a text, character by character.
+
+        Args:
+            text: what is typed.
+            seconds: for which is waited at most for a program that is slow to take it in.
+
+        Returns:
+            How many characters were typed: fewer if the time was over.
+        """
+        until = time.monotonic() + seconds
         self.look()
         if self._screen.pointer().held & _LOCK:
             self._tap(*self._key(named_key("capslock")))
@@ -201,11 +212,14 @@ class Keyboard:
                     new.popitem()
                     break
                 end += 1
+            if new and begun and self._caught_up(max(0.0, until - time.monotonic())) is False:
+                break
             self._give(list(new))
             for one in symbols[begun:end]:
                 self._tap(*self._key(one))
             self._screen.sync()
             begun = end
+        return begun
 
     def _tap(self, code: int, shifted: bool) -> None:
         shift = self._key(named_key("shift"))[0]
@@ -223,7 +237,7 @@ class Keyboard:
 
     def _give(self, symbols: list[int]) -> None:
         """Put symbols on keys."""
-        changed = False
+        new: dict[int, int] = {}
         for symbol in symbols:
             if symbol in self._given:
                 self._given.move_to_end(symbol)
@@ -236,12 +250,21 @@ class Keyboard:
                 _, code = self._given.popitem(last=False)
             else:
                 raise ToolError("the display's keyboard has no key left that a character could be put on")
-            self._screen.core.ChangeKeyboardMapping(1, code, 2, [symbol, symbol])
             self._given[symbol] = code
-            changed = True
-        if changed:
-            self._screen.sync()
-            time.sleep(_SETTLE_S)
+            new[code] = symbol
+        if new:
+            self._tell(new)
+
+    def _tell(self, new: dict[int, int]) -> None:
+        """Change keys (code to symbol); neighbours together, as every change makes every program look again."""
+        codes = sorted(new)
+        while codes:
+            count = next((one for one in range(1, len(codes)) if codes[one] != codes[0] + one), len(codes))
+            symbols = [symbol for code in codes[:count] for symbol in (new[code], new[code])]
+            self._screen.core.ChangeKeyboardMapping(count, codes[0], 2, symbols)
+            codes = codes[count:]
+        self._screen.sync()
+        time.sleep(_SETTLE_S)
 
 
 __all__ = ["MOST_CHARACTERS", "Keyboard", "chord", "keysym_of", "named_key", "unknown_character"]

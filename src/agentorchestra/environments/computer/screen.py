@@ -72,7 +72,7 @@ class Screen:
         authority: name and cookie, with a colon in between.
 
     Attributes:
-        on_event: told every event that `changed` finds.
+        listeners: told every event that is found.
 
     Raises:
         GoneError: it refused.
@@ -107,7 +107,7 @@ class Screen:
         self._damaged = self.connection.generate_id()
         self._damage.Create(self._damaged, self.root, _DAMAGE_NON_EMPTY)
         self._atoms: dict[str, int] = {}
-        self.on_event: Callable[[Any], None] = lambda event: None
+        self.listeners: list[Callable[[Any], None]] = []
 
     def close(self) -> None:
         """End the connection."""
@@ -124,23 +124,24 @@ class Screen:
     def changed(self) -> bool:
         """Whether anything was drawn since this was asked last."""
         self._damage.Subtract(self._damaged, 0, 0)
-        self.core.GetInputFocus().reply()  # what was drawn until now is known after any answer
-        found = False
+        self.sync()  # what was drawn until now is known after any answer
+        return any(isinstance(one, self.x.damage.NotifyEvent) for one in self.events())
+
+    def events(self) -> list[Any]:
+        """What happened since this was asked last; all listeners are told."""
+        found: list[Any] = []
         for _ in range(_EVENTS_AT_ONCE):
-            event = self.next_event()
+            try:
+                event = self.connection.poll_for_event()
+            except self.x.Error:  # of a request whose window was gone
+                continue
             if event is None:
                 break
-            found = found or isinstance(event, self.x.damage.NotifyEvent)
-            self.on_event(event)
+            found.append(event)
+        for event in found:
+            for listener in self.listeners:
+                listener(event)
         return found
-
-    def next_event(self) -> Any:
-        """An event that is there, None if none is; errors of requests whose windows are gone are none."""
-        while True:
-            try:
-                return self.connection.poll_for_event()
-            except self.x.ProtocolException:
-                continue
 
     def capture(self, x: int = 0, y: int = 0, width: int = 0, height: int = 0) -> Picture:
         """What a part of the screen shows, the mouse with it; all of it by default."""

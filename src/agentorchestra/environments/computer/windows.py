@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from typing import NamedTuple
 
 from agentorchestra.environments.computer.screen import Screen
@@ -15,7 +16,10 @@ _LISTED_BYTES = 1 << 20
 _ANY = 0
 _STRUCTURE = 0x00180000
 """SubstructureRedirect and SubstructureNotify: who hears what the window manager is asked."""
+_SUBSTRUCTURE_NOTIFY = 0x00080000
+_EVENT_MASK = 0x800
 _PAGER = 2
+_LOOK_S = 0.005
 
 
 class Window(NamedTuple):
@@ -64,7 +68,7 @@ def _window(screen: Screen, number: int, focused: bool) -> Window | None:
         place = screen.core.TranslateCoordinates(number, screen.root, 0, 0).reply()
         hidden = screen.atom("_NET_WM_STATE_HIDDEN") in _numbers(screen, number, "_NET_WM_STATE", 32)[0]
         title = _text(screen, number, "_NET_WM_NAME") or _text(screen, number, "WM_NAME", "latin-1")
-    except screen.x.ProtocolException:  # it was closed meanwhile
+    except screen.x.Error:  # it was closed meanwhile
         return None
     return Window(number, title, place.dst_x, place.dst_y, size.width, size.height, focused, hidden)
 
@@ -114,4 +118,59 @@ def close_window(screen: Screen, window: int) -> None:
     ask(screen, window, "_NET_CLOSE_WINDOW", 0, _PAGER)
 
 
-__all__ = ["MOST", "Window", "Windows", "close_window", "place_window", "raise_window", "windows_of"]
+# -- whether a program keeps up ------------------------------------------------------------------------------------
+
+
+class Pings:
+    """Asks programs whether they have taken in what was sent to their windows, as window managers do.
+
+    Args:
+        screen: the connection.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._last = 0
+
+    def caught_up(self, seconds: float) -> bool | None:
+        """Wait until the program with the keyboard has taken in all that was sent to its window.
+
+        Args:
+            seconds: for which is waited at most.
+
+        Returns:
+            False if it has not; None where there is none, or it does not answer such questions.
+        """
+        screen = self._screen
+        found, _ = _numbers(screen, screen.root, "_NET_ACTIVE_WINDOW", 1)
+        protocols, ping = screen.atom("WM_PROTOCOLS"), screen.atom("_NET_WM_PING")
+        if not found or not found[0]:
+            return None
+        try:
+            if ping not in _numbers(screen, found[0], "WM_PROTOCOLS", 32)[0]:
+                return None
+        except screen.x.Error:
+            return None
+        self._last = self._last % 0x7FFFFFFF + 1
+        wanted = [ping, self._last, found[0]]
+        data = struct.pack("=5I", *wanted, 0, 0)
+        # Answers go to the root window; who listens there hears of all windows, so only for that long.
+        self._listen(_SUBSTRUCTURE_NOTIFY)
+        try:
+            screen.core.SendEvent(False, found[0], 0, struct.pack("=BBHII", 33, 32, 0, found[0], protocols) + data)
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                screen.sync()
+                answers = [one for one in screen.events() if isinstance(one, screen.x.xproto.ClientMessageEvent)]
+                if any(one.window == screen.root and list(one.data.data32[:3]) == wanted for one in answers):
+                    return True
+                time.sleep(_LOOK_S)
+        finally:
+            self._listen(0)
+        return False
+
+    def _listen(self, mask: int) -> None:
+        self._screen.core.ChangeWindowAttributes(self._screen.root, _EVENT_MASK, [mask])
+
+
+__all__ = ["MOST", "Pings", "Window", "Windows", "close_window", "place_window", "raise_window", "windows_of"]
