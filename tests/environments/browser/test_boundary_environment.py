@@ -1,0 +1,96 @@
+"""The boundary as an agent meets it: by the environment's actions, in what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+from tests.environments.browser.leading import NAME, Leading, Target, leading, target
+from tests.tools.web.names import name_server
+
+from agentorchestra import AllowAll, Workspace
+from agentorchestra.core.content import text_of
+from agentorchestra.core.settings import BrowserSettings, Settings, WebSettings
+from agentorchestra.runtime.store import MemoryStore
+
+
+@dataclass
+class Place:
+    """A workspace with a browser, a site that leads to a target."""
+
+    ws: Workspace
+    site: Leading
+    target: Target
+
+    async def did(self, action: str, **arguments: JsonValue) -> str:
+        """What an action said."""
+        done = await self.ws.ecp.invoke("browser", action, arguments)
+        return done.error or text_of(done.blocks())
+
+    async def state(self) -> str:
+        """What an agent sees."""
+        return text_of(await self.ws.ecp.state("browser"))
+
+
+@asynccontextmanager
+async def place(folder: Path, **lists: tuple[str, ...]) -> AsyncIterator[Place]:
+    """Every name below `target.test` is here, and only the site is allowed."""
+    async with target() as to, leading(to) as site, name_server({f"a.{NAME}": [["127.0.0.1"]]}) as names:
+        settings = Settings(
+            web=WebSettings(nameservers=(f"127.0.0.1:{names.port}",)),
+            browser=BrowserSettings(private=(f"127.0.0.1:{site.port}",), **lists),  # type: ignore[arg-type]
+        )
+        async with Workspace(folder, settings=settings, store=MemoryStore(), policy=AllowAll()) as ws:
+            yield Place(ws, site, to)
+
+
+async def test_agents_are_told_where_a_page_did_not_lead(tmp_path: Path) -> None:
+    async with place(tmp_path) as here:
+        assert "The allowed page" not in await here.did("go_to_url", url=here.site.page())
+        assert "The allowed page" in await here.state()
+        said = await here.did("go_to_url", url=here.site.page(f"leave?http://a.{NAME}:{here.target.port}/x"))
+        assert f"the host a.{NAME} is at 127.0.0.1" in said + await here.state()
+        said = await here.did("go_to_url", url=f"https://127.0.0.1:{here.target.port}/")
+        assert "not on the public network (loopback)" in said + await here.state()
+        for url in (
+            "file:///etc/passwd",
+            "FILE:/etc/passwd",
+            " file:///etc/passwd",
+            "chrome://version",
+            "data:text/html,<h1>root:x:0:0</h1>",
+            "javascript:document.body.append('root:x:0:0')",
+            "view-source:http://127.0.0.1/",
+            "about:version",
+            "/etc/passwd",
+        ):
+            assert "is no address of the web" in await here.did("go_to_url", url=url), url
+            assert "root:x:0:0" not in await here.state()
+        await here.did("go_to_url", url=here.site.page("all"))
+        assert "not on the public network" in await here.state()
+        assert here.target.untouched
+
+
+@pytest.mark.long
+async def test_a_popup_and_a_download_stay_inside(tmp_path: Path) -> None:
+    async with place(tmp_path) as here:
+        away = f"http://127.0.0.1:{here.target.port}"
+        await here.did("go_to_url", url=here.site.page(f"script?run=window.open('{away}/popup')"))
+        assert "loopback" in await here.state()
+        assert "loopback" in await here.did("download", url=f"{away}/file.bin") + await here.state()
+        assert here.target.untouched
+
+
+@pytest.mark.long
+async def test_lists_of_the_settings(tmp_path: Path) -> None:
+    async with place(tmp_path / "deny", deny=("127.0.0.1",)) as here:
+        await here.did("go_to_url", url=here.site.page())
+        assert "browser.deny names it" in await here.state()
+        assert here.site.asked == []
+    async with place(tmp_path / "allow", allow=("*.example.org",)) as here:
+        await here.did("go_to_url", url=here.site.page())
+        assert "browser.allow does not name it" in await here.state()
+        assert here.site.asked == []
