@@ -370,6 +370,18 @@ async def test_walls_are_named(hand: Hand) -> None:
     assert "1,204 shells" in state and "password" not in state
 
 
+async def test_a_page_that_meddles_with_scripts(hand: Hand) -> None:
+    """What a page says of itself has the types it should have, or the action is one sentence."""
+    await hand.open("meddle")
+    meddles = "the page meddles with the scripts"
+    assert meddles in await hand.fail("input_text", ref=await hand.ref("Field"), text="x", site=hand.site.host)
+    assert meddles in await hand.fail("scroll")
+    assert "1782" not in await hand.do("read_page")  # a page may say what it likes
+    assert meddles in await hand.fail("video_viewer")
+    await hand.do("screenshot")
+    await hand.open("form")
+
+
 # -- files, PDFs, films ------------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from agentorchestra.core.content import TextBlock, Trust
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser.answers import Film, as_told
 from agentorchestra.environments.browser.reading import Reading
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.shapes import Number, Ref
@@ -43,27 +44,27 @@ class Films(Reading):
         film = await self._film(ctx, ref)
         wait = self.settings.call_s + _FILM_S
         await self.within("loading the video", lambda: film.evaluate(of_page("ready"), _FILM_S), seconds=wait)
-        state = await self.ask("looking at the video", film, "filmState")
-        if state["error"] or not state["ready"]:
+        state = as_told(Film, await self.ask("looking at the video", film, "filmState"))
+        if state.error or not state.ready:
             raise ToolError(
-                f"the video does not load ({state['error'] or 'nothing came'}); wait, press its play button, or look "
+                f"the video does not load ({state.error or 'nothing came'}); wait, press its play button, or look "
                 "for another copy"
             )
         if do == "seek" and at is None:
             raise ToolError("say where to go: at=12.5 for a second")
         if at is not None and do in ("seek", "frame"):
-            if state["length"] is not None and at > state["length"]:
-                raise ToolError(f"the video has {state['length']:g} s and no second {at:g}; give a smaller one")
+            if state.length is not None and at > state.length:
+                raise ToolError(f"the video has {state.length:g} s and no second {at:g}; give a smaller one")
             if do == "frame":
                 await self.within("stopping the video", lambda: film.evaluate(of_page("pause")))
             go = lambda: film.evaluate(of_page("seek"), [at, _FILM_S])  # noqa: E731
             await self.within(f"going to {at:g} s", go, seconds=wait)
         elif do in ("play", "pause"):
             await self.within(f"{do} of the video", lambda: film.evaluate(of_page(do)))
-        state = await self.ask("looking at the video", film, "filmState")
+        state = as_told(Film, await self.ask("looking at the video", film, "filmState"))
         if do == "frame":
             data = await self.on("the video", lambda ms: film.screenshot(scale="css", timeout=ms))
-            return await self.picture(ctx, data, f"the video at {state['at']:g} s", f"; {_told(state)}")
+            return await self.picture(ctx, data, f"the video at {state.at or 0:g} s", f"; {_told(state)}")
         return ToolResult(content=[TextBlock(text=_told(state), source=self.here(), trust=Trust.UNTRUSTED)])
 
     async def _film(self, ctx: Any, ref: str) -> ElementHandle:
@@ -83,13 +84,13 @@ class Films(Reading):
         raise ToolError("there is no video on the page; press what loads it, or look at the state")
 
 
-def _told(state: dict[str, Any]) -> str:
-    length = f"of {state['length']:g} s" if state["length"] is not None else "of a live stream"
-    doing = "playing" if state["playing"] else "at its end" if state["ended"] else "paused"
-    said = [f"{doing} at {state['at']:g} s {length}, {state['width']} x {state['height']}"]
-    said.append(f"tracks: {', '.join(state['tracks'])}" if state["tracks"] else "no subtitles")
-    if state["said"]:
-        said.append(f"subtitle now: {state['said']}")
+def _told(state: Film) -> str:
+    length = f"of {state.length:g} s" if state.length is not None else "of a live stream"
+    doing = "playing" if state.playing else "at its end" if state.ended else "paused"
+    said = [f"{doing} at {state.at or 0:g} s {length}, {state.width:g} x {state.height:g}"]
+    said.append(f"tracks: {', '.join(state.tracks)}" if state.tracks else "no subtitles")
+    if state.said:
+        said.append(f"subtitle now: {state.said}")
     return "; ".join(said)
 
 

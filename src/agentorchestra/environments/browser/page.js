@@ -32,7 +32,7 @@
     };
   },
 
-  wordsOfFrame() { return document.body ? document.body.innerText : ""; },
+  wordsOfFrame(most) { return document.body ? document.body.innerText.slice(0, most) : ""; },
 
   asksPassword() {
     return [...document.querySelectorAll("input[type=password]")].some((e) => e.checkVisibility({ visibilityProperty: true }));
@@ -92,7 +92,7 @@
   // The options of a list that one chooses from.
   options(e) {
     if (e.tagName !== "SELECT") return null;
-    return { multiple: e.multiple, options: [...e.options].map((o) => ({ label: o.label.trim(), value: o.value, disabled: o.disabled || (o.parentElement.tagName === "OPTGROUP" && o.parentElement.disabled) })) };
+    return { multiple: e.multiple, options: [...e.options].slice(0, 5000).map((o) => ({ label: o.label.trim().slice(0, 300), value: o.value.slice(0, 300), disabled: o.disabled || (o.parentElement.tagName === "OPTGROUP" && o.parentElement.disabled) })) };
   },
 
   // The options of a list of a page's own making that can be seen: of the list that belongs to an element; where none
@@ -105,7 +105,7 @@
     if (["listbox", "menu", "radiogroup", "tree"].includes(e.getAttribute("role"))) own.push(e);
     const roles = "[role=option],[role=menuitem],[role=menuitemradio],[role=menuitemcheckbox],[role=radio],[role=treeitem]";
     const seen = (o) => o.checkVisibility({ visibilityProperty: true }) && o.getClientRects().length > 0;
-    const inside = (places) => places.flatMap((one) => [...one.querySelectorAll(roles)]).filter(seen);
+    const inside = (places) => places.flatMap((one) => [...one.querySelectorAll(roles)]).slice(0, 5000).filter(seen);
     if (own.length) return inside(own);
     return before ? inside([root]).filter((o) => !before.includes(o)) : [];
   },

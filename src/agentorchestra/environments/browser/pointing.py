@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser.answers import Scrolled, as_told
 from agentorchestra.environments.browser.hands import Hands
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.shapes import Count, Inside, Number, Point, Ref
@@ -171,11 +172,12 @@ class Pointing(Hands):
         given = [direction, pages]
         if ref:
             element = await self.handle(ref, await self.element(ctx, ref))
-            where = await self.within("scrolling", lambda: element.evaluate(of_page("scroll"), given))
+            told = await self.within("scrolling", lambda: element.evaluate(of_page("scroll"), given))
         else:
-            where = await self.within("scrolling", lambda: page.evaluate(of_page("scroll"), given))
+            told = await self.within("scrolling", lambda: page.evaluate(of_page("scroll"), given))
+        where = as_told(Scrolled, told)
         changed = await self.settled(ctx)
-        if not where["moved"]:
+        if not where.moved:
             raise ToolError(f"it does not go further {_WAYS.get(direction, direction)}; {_rest(where)}")
         return f"scrolled; {_rest(where)}; {changed}"
 
@@ -213,10 +215,10 @@ class Pointing(Hands):
 _WAYS = {"bottom": "down", "top": "up"}
 
 
-def _rest(where: dict[str, Any]) -> str:
-    said = [f"{where['above']} px above, {where['below']} px below"]
-    if where["left"] or where["right"]:
-        said.append(f"{where['left']} px to the left, {where['right']} px to the right")
+def _rest(where: Scrolled) -> str:
+    said = [f"{where.above:g} px above, {where.below:g} px below"]
+    if where.left or where.right:
+        said.append(f"{where.left:g} px to the left, {where.right:g} px to the right")
     return ", ".join(said)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError, WebError
 from agentorchestra.core.settings import SearchEngineSettings, SearchSettings
+from agentorchestra.environments.browser.answers import Rendered, Size, as_told
 from agentorchestra.environments.browser.hands import Hands, address_of
 from agentorchestra.environments.browser.scripts import of_page, script
 from agentorchestra.environments.browser.shapes import Inside, Ref
@@ -31,7 +32,7 @@ PIECE_CHARS = 40_000
 
 MOST_PIECES = 5
 
-_TALLEST = 8_000
+_WIDEST, _TALLEST = 4_000, 8_000
 """Pixels of the picture of a whole page."""
 
 PROMPT = "browser_extract"
@@ -72,18 +73,22 @@ class Reading(Hands):
         from agentorchestra.tools.web.http import Answer
         from agentorchestra.tools.web.pages import page_of
 
-        source = await self.within("reading the page", lambda: page.evaluate(script("rendered.js"), MOST_SOURCE))
+        told = await self.within("reading the page", lambda: page.evaluate(script("rendered.js"), MOST_SOURCE))
+        source = as_told(Rendered, told)
         url = page.url if page.url.startswith(("http://", "https://")) else "about:blank"
         headers = {"content-type": "text/html; charset=utf-8"}
-        answer = Answer(url=url, status=200, headers=headers, body=str(source["html"]).encode("utf-8", "replace"))
+        answer = Answer(url=url, status=200, headers=headers, body=source.html[:MOST_SOURCE].encode("utf-8", "replace"))
         try:
-            read = await page_of(replace(answer, cut=bool(source["cut"])), url, "text")
+            read = await page_of(replace(answer, cut=source.cut), url, "text")
         except WebError as error:
             raise ToolError(str(error)) from None
         parts, notes = [str(read.document.get("text", ""))], [*read.notes]
         frames = [one for one in page.frames if one is not page.main_frame and not one.is_detached()]
         for frame in frames[:MOST_FRAMES]:
-            said = await self.within("reading a frame", partial(frame.evaluate, of_page("wordsOfFrame")))
+            said = as_told(
+                str,
+                await self.within("reading a frame", partial(frame.evaluate, of_page("wordsOfFrame"), _FRAME_CHARS)),
+            )
             if said.strip():
                 parts.append(f"## In the frame {address_of(frame)}\n\n{said[:_FRAME_CHARS]}")
         if len(frames) > MOST_FRAMES:
@@ -134,8 +139,9 @@ class Reading(Hands):
             found = await self.element(ctx, ref)
             data = await self.on(ref, lambda ms: found.screenshot(scale="css", timeout=ms))
         elif whole:
-            size = await self.within("measuring the page", lambda: page.evaluate(of_page("size")))
-            clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], _TALLEST)}
+            size = as_told(Size, await self.within("measuring the page", lambda: page.evaluate(of_page("size"))))
+            width, height = max(1, min(size.width, _WIDEST)), max(1, min(size.height, _TALLEST))
+            clip = {"x": 0, "y": 0, "width": width, "height": height}
             take = lambda: page.screenshot(full_page=True, clip=clip, scale="css")  # type: ignore[arg-type] # noqa: E731
             data = await self.within("taking a picture of the page", take)
         else:

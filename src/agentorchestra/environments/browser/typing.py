@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+import pydantic
 
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser.answers import Field, Option, Options, as_told
 from agentorchestra.environments.browser.hands import Hands, address_of
 from agentorchestra.environments.browser.keys import checked_keys
 from agentorchestra.environments.browser.scripts import of_page
@@ -61,11 +62,11 @@ class Typing(Hands):
         found = await self.element(ctx, ref)
         element = await self.handle(ref, found)
         same_site(site, await self.address_of(element))
-        field = await self.ask(f"looking at {ref}", element, "field")
+        field = as_told(Field, await self.ask(f"looking at {ref}", element, "field"))
         _refuse(ref, field)
         if len(text) > (MOST_TYPED // 10 if keys else MOST_TYPED):
             raise ToolError(f"the text has {len(text):,} characters; give at most {MOST_TYPED:,}, a tenth key by key")
-        if keys or (field["suggests"] and len(text) <= MOST_TYPED // 10):
+        if keys or (field.suggests and len(text) <= MOST_TYPED // 10):
             await self._by_keys(ctx, ref, found, element, text, append)
         elif append:
             await self.within(f"going to the end of {ref}", lambda: element.evaluate(of_page("caretToEnd")))
@@ -130,7 +131,7 @@ class Typing(Hands):
         return await self.settled(ctx)
 
     @action(tags=("read", "network"))
-    async def press(self, ctx: Any, keys: Inside, times: Annotated[Count, Field(ge=1, le=100)] = 1) -> str:
+    async def press(self, ctx: Any, keys: Inside, times: Annotated[Count, pydantic.Field(ge=1, le=100)] = 1) -> str:
         """Press a key or several together, in whatever has the focus.
 
         Args:
@@ -150,7 +151,7 @@ class Typing(Hands):
     # -- lists -------------------------------------------------------------------------------------------------------
 
     @action(tags=("read", "network"))
-    async def select(self, ctx: Any, ref: Ref, options: Annotated[list[Inside], Field(min_length=1)]) -> str:
+    async def select(self, ctx: Any, ref: Ref, options: Annotated[list[Inside], pydantic.Field(min_length=1)]) -> str:
         """Choose from a list, also from one that opens when it is clicked.
 
         Args:
@@ -163,11 +164,11 @@ class Typing(Hands):
         if listed is None:
             await self._select_listed(ctx, ref, found, element, options)
         else:
-            if len(options) > 1 and not listed["multiple"]:
-                raise ToolError(
-                    f"{ref} takes one option; give one of: {_named([o['label'] for o in listed['options']])}"
-                )
-            indices = [_option(ref, one, listed["options"]) for one in options]
+            native = as_told(Options, listed)
+            if len(options) > 1 and not native.multiple:
+                labels = [one.label for one in native.options]
+                raise ToolError(f"{ref} takes one option; give one of: {_named(labels)}")
+            indices = [_option(ref, one, native.options) for one in options]
             await self.on(ref, lambda ms: found.select_option(index=indices, timeout=ms))
         return f"chosen; {await self.settled(ctx)}"
 
@@ -186,7 +187,7 @@ class Typing(Hands):
                 await asyncio.sleep(0.1)
                 items, words = await self._listed(ref, element, before)
         for one in options:
-            at = _option(ref, one, [{"label": label, "value": label, "disabled": False} for label in words])
+            at = _option(ref, one, [Option(label=word, value=word) for word in words])
             item = await self.within(f"choosing {one!r}", partial(items.evaluate_handle, of_page("item"), at))
             await self.on(one, partial(_clicked, item))
             if one is not options[-1]:
@@ -197,7 +198,7 @@ class Typing(Hands):
 
         async def look() -> tuple[JSHandle, list[str]]:
             items = await element.evaluate_handle(of_page("listed"), before)
-            return items, list(await items.evaluate(of_page("words")))
+            return items, as_told(list[str], await items.evaluate(of_page("words")))
 
         return await self.within(f"looking for the options of {ref}", look)
 
@@ -209,38 +210,38 @@ async def _clicked(item: JSHandle, ms: float) -> None:
     await element.click(timeout=ms)
 
 
-def _refuse(ref: str, field: dict[str, Any]) -> None:
+def _refuse(ref: str, field: Field) -> None:
     """What is not typed into."""
-    if field["tag"] == "select":
+    if field.tag == "select":
         raise ToolError(f"{ref} is a list; use select")
-    if field["type"] == "file":
+    if field.type == "file":
         raise ToolError(f"{ref} takes files; use upload")
-    if field["type"] in _CLICKED:
-        raise ToolError(f"{ref} is a {field['type']}; use click")
-    if field["disabled"]:
+    if field.type in _CLICKED:
+        raise ToolError(f"{ref} is a {field.type}; use click")
+    if field.disabled:
         raise ToolError(f"{ref} is disabled; do first what it waits for, or use another field")
-    if field["readonly"]:
+    if field.readonly:
         raise ToolError(f"{ref} is read only; click it and look whether something else opens, or use another field")
-    if not field["takes"]:
-        raise ToolError(f"{ref} is a <{field['tag']}>, no field; take the reference of a field, or use type_text")
+    if not field.takes:
+        raise ToolError(f"{ref} is a <{field.tag}>, no field; take the reference of a field, or use type_text")
 
 
-def _option(ref: str, wanted: str, options: Sequence[Mapping[str, Any]]) -> int:
+def _option(ref: str, wanted: str, options: Sequence[Option]) -> int:
     """The place of an option, by its words, its value, or words that only it begins with.
 
     Raises:
         ToolError: it is none of them.
     """
     plain = wanted.strip().casefold()
-    labels = [str(one["label"]).casefold() for one in options]
-    by_value = [at for at, one in enumerate(options) if str(one["value"]).casefold() == plain]
+    labels = [one.label.casefold() for one in options]
+    by_value = [at for at, one in enumerate(options) if one.value.casefold() == plain]
     begun = [at for at, label in enumerate(labels) if plain and label.startswith(plain)]
     for found in ([at for at, label in enumerate(labels) if label == plain], by_value, begun):
         if found and len({labels[at] for at in found}) == 1:
-            if options[found[0]]["disabled"]:
+            if options[found[0]].disabled:
                 raise ToolError(f"the option {wanted!r} of {ref} is disabled; choose another one")
             return found[0]
-    usable = [one["label"] or one["value"] for one in options if not one["disabled"]]
+    usable = [one.label or one.value for one in options if not one.disabled]
     raise ToolError(f"{ref} has no option {wanted!r}; it has: {_named(usable)}")
 
 

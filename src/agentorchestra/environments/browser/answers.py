@@ -1,0 +1,103 @@
+"""What `page.js` and `rendered.js` say of a page, with the types it should have: a page can make them say anything."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from agentorchestra.core.errors import ToolError
+
+T = TypeVar("T")
+
+
+class Scrolled(BaseModel):
+    """Where something that scrolls stands, in CSS pixels; whether it moved."""
+
+    moved: bool
+    above: float
+    below: float
+    left: float
+    right: float
+
+
+class Size(BaseModel):
+    """Of a whole page, in CSS pixels."""
+
+    width: float
+    height: float
+
+
+class Field(BaseModel):
+    """What is to be typed into."""
+
+    tag: str
+    type: str
+    disabled: bool
+    readonly: bool
+    suggests: bool
+    takes: bool
+
+
+class Option(BaseModel):
+    """Of a list."""
+
+    label: str
+    value: str
+    disabled: bool = False
+
+
+class Options(BaseModel):
+    """Of a `<select>`."""
+
+    multiple: bool
+    options: list[Option]
+
+
+class Film(BaseModel):
+    """A video: seconds, pixels, tracks, what its subtitles say now."""
+
+    at: float | None
+    length: float | None
+    playing: bool
+    ended: bool
+    width: float
+    height: float
+    error: str
+    ready: int
+    tracks: list[str]
+    said: str
+
+
+class Rendered(BaseModel):
+    """A page as it is rendered; whether it is only its beginning."""
+
+    html: str
+    cut: bool
+
+
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
+
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def as_told(kind: type[T], value: Any) -> T:
+    """What a script said.
+
+    Raises:
+        ToolError: it is something else: the page has changed what scripts are made of.
+    """
+    try:
+        found: T = _adapter(kind).validate_python(value)
+    except ValidationError:
+        raise ToolError(
+            "the page meddles with the scripts that look at it; use places in pixels on a screenshot, or another page"
+        ) from None
+    return found
+
+
+__all__ = ["Field", "Film", "Option", "Options", "Rendered", "Scrolled", "Size", "as_told"]
