@@ -221,6 +221,7 @@ SCRIPTS = {
 _ELSEWHERE = ("file:", "chrome:", "view-source:", "data:")
 
 
+@pytest.mark.long
 async def test_pages_cannot_lead_to_files_and_pages_of_the_browser(world: World) -> None:
     assert "root:x:0:0" in Path("/etc/passwd").read_text(encoding="utf-8")
     async with world.context() as (context, _):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
-from tests.environments.browser.leading import NAME, Leading, Target, leading, target
+from tests.environments.browser.leading import NAME, WAYS, Leading, Target, leading, target
 from tests.tools.web.names import name_server
 
 from agentorchestra import AllowAll, Workspace
@@ -39,7 +39,8 @@ class Place:
 @asynccontextmanager
 async def place(folder: Path, **lists: tuple[str, ...]) -> AsyncIterator[Place]:
     """Every name below `target.test` is here, and only the site is allowed."""
-    async with target() as to, leading(to) as site, name_server({f"a.{NAME}": [["127.0.0.1"]]}) as names:
+    zone = {f"{way}.{NAME}": [["127.0.0.1"]] for way in ("a", *WAYS)}
+    async with target() as to, leading(to) as site, name_server(zone) as names:
         settings = Settings(
             web=WebSettings(nameservers=(f"127.0.0.1:{names.port}",)),
             browser=BrowserSettings(private=(f"127.0.0.1:{site.port}",), **lists),  # type: ignore[arg-type]
@@ -68,7 +69,7 @@ async def test_agents_are_told_where_a_page_did_not_lead(tmp_path: Path) -> None
             "/etc/passwd",
         ):
             assert "is no address of the web" in await here.did("go_to_url", url=url), url
-            assert "root:x:0:0" not in await here.state()
+        assert "root:x:0:0" not in await here.state()
         await here.did("go_to_url", url=here.site.page("all"))
         assert "not on the public network" in await here.state()
         assert here.target.untouched
