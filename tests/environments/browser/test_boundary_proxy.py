@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agentorchestra.core.errors import SettingsError
+from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
 from agentorchestra.environments.browser import proxy as module
 from agentorchestra.environments.browser.boundary import MOST_VISITS, Boundary, Hosts
 from agentorchestra.environments.browser.proxy import BoundaryProxy
+from agentorchestra.tools.web.addresses import parse_address
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -292,3 +293,20 @@ def test_lists_of_hosts() -> None:
     for bad in ("", "*", "*.", "http://example.org", "a b", "*.10.0.0.1", "example.org:0", "example.org:70000", "a/*"):
         with pytest.raises(SettingsError, match=r"browser\.deny holds .* which is no host; write 'example\.org'"):
             Hosts([bad], setting="browser.deny")
+
+
+async def test_refusals_name_the_setting_that_counts() -> None:
+    for boundary, setting in ((Boundary(), "web.private"), (Boundary(private=()), "browser.private")):
+        with pytest.raises(WebError) as refused:
+            await boundary.judge("127.0.0.1:8080")
+        assert str(refused.value) == boundary.log[0].reason
+        assert str(refused.value) == (
+            "127.0.0.1:8080 is not read: it leads to an address that is not on the public network (loopback); a service "
+            f"of your own is allowed by the setting {setting} = ['127.0.0.1:8080']"
+        )
+        address = parse_address("http://example.org/")
+        boundary.check_peer(address, "93.184.216.34")
+        with pytest.raises(WebError, match=r"the host example\.org is at 10\.0\.0\.1"):
+            boundary.check_peer(address, "10.0.0.1")
+    with pytest.raises(SettingsError, match=r"browser\.private: 'localhost' names no private service"):
+        Boundary(private=("localhost",))

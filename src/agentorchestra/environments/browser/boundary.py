@@ -16,7 +16,7 @@ from typing import Literal
 from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
 from agentorchestra.tools.web.addresses import Address, allowed_places, parse_address, plain_host, shown_address
-from agentorchestra.tools.web.http import WebClient
+from agentorchestra.tools.web.http import WebClient, refuse_private
 from agentorchestra.tools.web.names import Resolver
 
 NOWHERE = "http://127.0.0.1:9"
@@ -188,10 +188,11 @@ class Boundary:
         resolver: Resolver | None = None,
     ) -> None:
         self._client = WebClient(settings, resolver=resolver)
+        self._setting = "web.private" if private is None else "browser.private"
         try:
             self._private = allowed_places(self._client.settings.private if private is None else private)
         except WebError as error:
-            raise SettingsError(f"browser.private: {error}") from None
+            raise SettingsError(f"{self._setting}: {error}") from None
         self._allow = Hosts(allow, setting="browser.allow")
         self._deny = Hosts(deny, setting="browser.deny")
         self._log: deque[Visit] = deque(maxlen=MOST_VISITS)
@@ -220,10 +221,6 @@ class Boundary:
         self._count += 1
         self._log.append(Visit(self._count, host[:255], port, verdict, reason))
 
-    def is_private(self, address: Address) -> bool:
-        """Whether it is a service on a private network that is allowed."""
-        return (address.host, address.port) in self._private
-
     async def judge(self, authority: str) -> tuple[Address, list[str]]:
         """Where `HOST:PORT` may be connected to; what is refused is written down.
 
@@ -242,13 +239,31 @@ class Boundary:
             raise
         try:
             self._listed(address, address.host)
-            found = await self._client.addresses(address, self._private)
+            found = await self._client.addresses(address, self._private, setting=self._setting)
             for one in found:
                 self._listed(address, one)
         except WebError as error:
-            self.note(address.host, address.port, "refused" if error.kind == "refused" else "failed", str(error))
-            raise
+            raise self._noted(address, error) from None
         return address, found
+
+    def check_peer(self, address: Address, ip: str) -> None:
+        """Judge the other end of a connection once more.
+
+        Raises:
+            WebError: of kind `refused`; it is written down.
+        """
+        if (address.host, address.port) in self._private:
+            return
+        try:
+            refuse_private(ip, address, setting=self._setting)
+        except WebError as error:
+            raise self._noted(address, error) from None
+
+    def _noted(self, address: Address, error: WebError) -> WebError:
+        """Write down what is not reached; in the message stands the place, the scheme is not known here."""
+        said = str(error).replace(shown_address(address.url), address.place, 1)
+        self.note(address.host, address.port, "refused" if error.kind == "refused" else "failed", said)
+        return WebError(said, kind=error.kind, url=address.place)
 
     def _listed(self, address: Address, host: str) -> None:
         """Judge by the lists: a name, and of its addresses those that are denied."""

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from agentorchestra.core.errors import MissingExtraError, WebError
 from agentorchestra.environments.browser.boundary import BYPASS, Boundary
 from agentorchestra.tools.web.addresses import Address
-from agentorchestra.tools.web.http import refuse_private
 
 if TYPE_CHECKING:
     import h11
@@ -176,12 +175,9 @@ class BoundaryProxy:
                 why = str(error.strerror or error)
                 continue
             try:
-                peer = str(writer.get_extra_info("peername")[0])
-                if not self.boundary.is_private(address):
-                    refuse_private(peer, address)
-            except WebError as error:
+                self.boundary.check_peer(address, str(writer.get_extra_info("peername")[0]))
+            except WebError:
                 writer.transport.abort()
-                self.boundary.note(address.host, address.port, "refused", str(error))
                 raise
             self.boundary.note(address.host, address.port, "allowed")
             writer.transport.set_write_buffer_limits(high=0)

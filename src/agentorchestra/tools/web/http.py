@@ -240,8 +240,15 @@ class WebClient:
             found = lines[host] = asyncio.Semaphore(self.settings.per_host)
         return found
 
-    async def addresses(self, address: Address, private: frozenset[tuple[str, int]]) -> list[str]:
+    async def addresses(
+        self, address: Address, private: frozenset[tuple[str, int]], *, setting: str = "web.private"
+    ) -> list[str]:
         """The IP addresses of a host, each of them judged.
+
+        Args:
+            address: of which the host is looked up.
+            private: services on private networks that are allowed.
+            setting: that names those, for the message.
 
         Raises:
             WebError: it has none, or one of them is not on the public network and the host is not allowed.
@@ -267,7 +274,7 @@ class WebClient:
             )
         if (address.host, address.port) not in private:
             for one in found:
-                refuse_private(one, address)
+                refuse_private(one, address, setting=setting)
         return found
 
     @cached_property
@@ -302,7 +309,7 @@ class WebClient:
         return seconds if 0 <= seconds <= self.settings.retry_after_s else None
 
 
-def refuse_private(ip: str, address: Address) -> None:
+def refuse_private(ip: str, address: Address, *, setting: str = "web.private") -> None:
     """Refuse an IP address that is not on the public network.
 
     Raises:
@@ -317,7 +324,7 @@ def refuse_private(ip: str, address: Address) -> None:
         where = "" if ip == address.host else f", the host {address.host} is at {ip}"
         raise WebError(
             f"{shown} is not read: it leads to an address that is not on the public network ({why}{where}); a service "
-            f"of your own is allowed by the setting web.private = [{address.place!r}]",
+            f"of your own is allowed by the setting {setting} = [{address.place!r}]",
             kind="refused",
             url=shown,
         )
