@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 import pytest
-from PIL import Image
+from PIL import Image, ImageSequence
 
 from agentorchestra.core.errors import MissingExtraError
 from agentorchestra.core.messages import ModelRequest
@@ -60,8 +60,8 @@ async def test_a_login_is_there_for_the_next_agent_and_the_analyzer_reads_what_w
             return decide(calls=[call("files_read", path=path)])
         # At first it quotes what does not stand there; it is told so.
         quote = "B3 shells: 794" if "<problem>" in page_of(request) else "B3 shells: 795"
-        path = next(m.tool_calls[0].arguments["path"] for m in request.messages if m.tool_calls)
-        source: Any = {"source": path, "place": "row 3", "quote": quote}
+        asked: Any = next(message.tool_calls[0].arguments for message in request.messages if message.tool_calls)
+        source: Any = {"source": asked["path"], "place": "row 3", "quote": quote}
         return decide(calls=[call("done", answer="794 shells", sources=[source])])
 
     async with browser_site() as site, opened(tmp_path, team(planner, clerk, analyzer=analyzer), site.host) as ws:
@@ -79,7 +79,7 @@ async def test_a_login_is_there_for_the_next_agent_and_the_analyzer_reads_what_w
             folder = ws.runs_folder / result.run_id / "browser" / name
             with Image.open(folder / "steps.gif") as shown:
                 assert shown.width == 640
-                assert shown.n_frames >= 2
+                assert len(list(ImageSequence.Iterator(shown))) >= 2
             report = (folder / "report.md").read_text()
             assert report.startswith("# Browser task")
             assert f"]({site.address}/account)" in report

@@ -8,9 +8,10 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -46,8 +47,8 @@ Examples:
 Commands, one a line (help lists all of them with what they take):
   state                         the page as an agent sees it
   click e12                     an action, its arguments in their order
-  input_text e5 "hello" site=example.org
-                                or by name
+  input_text ref=e5 text="hello"
+                                or by name; `site` may be left out
   screenshot page.png           the picture goes to a file
   help click                    what an action takes
   quit
@@ -99,6 +100,7 @@ class Hand:
     def __init__(self, workspace: Any) -> None:
         self._workspace = workspace
         self._actions: Mapping[str, ToolSchema] = {}
+        self._site = ""
         self.failed = False
 
     async def __call__(self, question: Question) -> str | bool | None:
@@ -138,10 +140,12 @@ class Hand:
         if schema is None:
             return self._fail(f"there is no command {name!r}; `help` lists them")
         target = given.pop() if name == "screenshot" and given and _is_file(given[-1]) else ""
-        arguments, problem = arguments_of(schema, given)
+        arguments, problem = arguments_of(schema, given, {"site": self._site})
         if problem:
             return self._fail(problem)
         outcome: Outcome = await self._workspace.ecp.invoke(NAME, name, arguments)
+        pages = [one.source.ref for one in outcome.blocks() if one.source is not None and one.source.kind == "web"]
+        self._site = urlsplit(pages[-1]).netloc if pages else self._site
         if not outcome.ok:
             return self._fail(outcome.error or outcome.status)
         if target:
@@ -198,12 +202,13 @@ class Hand:
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def arguments_of(schema: ToolSchema, given: list[str]) -> tuple[dict[str, Any], str]:
+def arguments_of(schema: ToolSchema, given: Sequence[str], known: Mapping[str, str]) -> tuple[dict[str, Any], str]:
     """The arguments that words stand for, in their order or as `name=value`; and what is wrong with them.
 
     Args:
         schema: of the action.
         given: the words behind its name.
+        known: what may be left out.
     """
     properties = _properties(schema)
     required = list(schema.parameters.get("required", ()))
@@ -217,6 +222,7 @@ def arguments_of(schema: ToolSchema, given: list[str]) -> tuple[dict[str, Any], 
                 return {}, f"{schema.name} takes no {word!r}; {usage_of(schema)}"
             name, value = free[0], word
         found[name] = _typed(value, properties[name])
+    found |= {name: value for name, value in known.items() if name in required and name not in found and value}
     missing = [name for name in required if name not in found]
     if missing:
         return {}, f"{schema.name} needs {', '.join(missing)}; {usage_of(schema)}"

@@ -33,6 +33,7 @@ ROLES = (
     "summariser",
     "judge",
     "worker",
+    "browser",
     "agent",
     "vision",
     "hearing",
@@ -147,7 +148,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     multiple=True,
     metavar="NAME",
     type=WORDS,
-    help="An environment that the top agent works in, such as files, terminal or git; may be repeated.",
+    help="An environment that the top agent works in, such as files, terminal, git or browser; may be repeated.",
 )
 @mcp_option
 @workspace_option
