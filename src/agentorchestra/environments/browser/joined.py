@@ -131,8 +131,7 @@ def _join(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: 
     nodes = list(_of_frame(place))
     for node in nodes:
         about = found.get(node.box, []) if node.box is not None else []
-        if about:
-            _say(node, about)
+        _say(node, about)
         _mask(node, about, secrets)
     for frame in [node for node in nodes if node.role == "iframe"]:
         about = [one for one in found.get(frame.box or (0, 0, 0, 0), []) if one.number in part.inner]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.errors import MissingExtraError
@@ -87,7 +88,7 @@ def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
         marks: what is marked; of more than 400 the largest elements are left out.
     """
     try:
-        from PIL import ImageDraw, ImageFont
+        from PIL import ImageDraw
         from PIL.Image import open as open_image
     except ImportError:
         raise MissingExtraError(
@@ -95,25 +96,48 @@ def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
             "pip install 'agentorchestra[browser]'"
         ) from None
     image = open_image(io.BytesIO(picture)).convert("RGB")
-    grey = image.convert("L")
+    labels = place_labels(marks, image.convert("L"))
     canvas = ImageDraw.Draw(image)
-    fonts = [font for size in (_FONT, _SMALL_FONT) if isinstance(font := ImageFont.load_default(size), _font_type())]
-    shown = sorted(marks, key=lambda mark: mark.box[2] * mark.box[3])[:_MOST_MARKS]
-    taken: list[Box] = []
-    boxes = [mark.box for mark in shown]
-    places = []
-    for index, mark in enumerate(shown):  # small elements first: they have the least room
-        colour = _COLOURS[index % len(_COLOURS)]
-        x, y, width, height = mark.box
-        canvas.rectangle((x, y, x + width - 1, y + height - 1), outline=colour, width=1)
-        place, font = _place(mark, canvas, fonts, taken, boxes, grey)
-        taken.append(place)
-        places.append((mark, place, font, colour))
-    for mark, place, font, colour in places:
-        _label(canvas, mark, place, font, colour)
+    for index, label in enumerate(labels):
+        x, y, width, height = label.mark.box
+        canvas.rectangle((x, y, x + width - 1, y + height - 1), outline=_COLOURS[index % len(_COLOURS)], width=1)
+    for index, label in enumerate(labels):
+        _draw(canvas, label, _COLOURS[index % len(_COLOURS)])
     out = io.BytesIO()
     image.save(out, "JPEG", quality=_JPEG_QUALITY)
     return out.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Where the reference of a marked element stands on a picture, and in which font."""
+
+    mark: Mark
+    box: Box
+    font: FreeTypeFont
+
+
+def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
+    """Where labels go.
+
+    Args:
+        marks: what is marked.
+        grey: the picture without colours.
+    """
+    from PIL import ImageDraw, ImageFont
+
+    canvas = ImageDraw.Draw(grey)
+    fonts = [font for size in (_FONT, _SMALL_FONT) if isinstance(font := ImageFont.load_default(size), _font_type())]
+    # Small elements first: they have the least room.
+    shown = sorted(marks, key=lambda mark: mark.box[2] * mark.box[3])[:_MOST_MARKS]
+    boxes = [mark.box for mark in shown]
+    taken: list[Box] = []
+    labels = []
+    for mark in shown:
+        place, font = _place(mark, canvas, fonts, taken, boxes, grey)
+        taken.append(place)
+        labels.append(Label(mark, place, font))
+    return labels
 
 
 def _font_type() -> type[FreeTypeFont]:
@@ -196,14 +220,13 @@ def _common(one: Box, other: Box) -> int:
     return width * height if width > 0 and height > 0 else 0
 
 
-def _label(canvas: ImageDraw, mark: Mark, place: Box, font: FreeTypeFont, colour: str) -> None:
-    x, y, width, height = place
-    near = (mark.box[0] - 1, mark.box[1] - 1, mark.box[2] + 2, mark.box[3] + 2)
-    if not _common(place, near):
-        middle = (mark.box[0] + mark.box[2] // 2, mark.box[1] + mark.box[3] // 2)
-        canvas.line((x + width // 2, y + height // 2, *middle), fill=colour, width=1)
+def _draw(canvas: ImageDraw, label: Label, colour: str) -> None:
+    x, y, width, height = label.box
+    left, upper, wide, high = label.mark.box
+    if not _common(label.box, (left - 1, upper - 1, wide + 2, high + 2)):
+        canvas.line((x + width // 2, y + height // 2, left + wide // 2, upper + high // 2), fill=colour, width=1)
     canvas.rectangle((x, y, x + width - 1, y + height - 1), fill=colour)
-    canvas.text((x + 2, y + 1), mark.ref, fill="white", font=font)
+    canvas.text((x + 2, y + 1), label.mark.ref, fill="white", font=label.font)
 
 
-__all__ = ["clear_screenshot", "draw_marks", "marked_screenshot", "wants_picture"]
+__all__ = ["Label", "clear_screenshot", "draw_marks", "marked_screenshot", "place_labels", "wants_picture"]

@@ -27,7 +27,7 @@
   const SKIPPED = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "META", "LINK", "BR"]);
   const FIELDS = new Set(["INPUT", "SELECT", "TEXTAREA"]);
   const SECRET = /(^|\s)(cc-\S+|one-time-code|(current|new)-password)(\s|$)/i;
-  const MOST_FOUND = options.found, MOST_NODES = options.nodes, MOST_CHARS = options.chars;
+  const MOST_FOUND = options.found, MOST_NODES = options.nodes, MOST_CHARS = options.chars, MOST_CHILDREN = 300;
   let chars = 0;
 
   const words = (text, most = 200) => String(text ?? "").slice(0, most * 4).replace(/\s+/g, " ").trim().slice(0, most);
@@ -235,6 +235,10 @@
         continue;
       }
       if (SKIPPED.has(thing.tagName)) continue;
+      if (parent.children.length >= MOST_CHILDREN) {
+        parent.below = (parent.below ?? 0) + 1;
+        continue;
+      }
       const box = boxOf(thing);
       const empty = box[2] === 0 || box[3] === 0;
       if (!empty && !options.whole && !inView(box)) {

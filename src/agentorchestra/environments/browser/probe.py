@@ -83,23 +83,25 @@ class Probe:
         stopped: not everything was looked at.
         secrets: values that must not be shown.
         drawn: the plain view, where it was asked for.
+        broken: the page lets no script look into it.
     """
 
-    token: str
-    url: str
-    title: str
-    elements: int
-    weight: int
-    depth: int
-    stopped: bool
-    scroll: Scroll
-    found: tuple[Found, ...]
-    secrets: frozenset[str]
-    drawn: Node
+    token: str = ""
+    url: str = ""
+    title: str = ""
+    elements: int = 0
+    weight: int = 0
+    depth: int = 0
+    stopped: bool = False
+    scroll: Scroll = Scroll()
+    found: tuple[Found, ...] = ()
+    secrets: frozenset[str] = frozenset()
+    drawn: Node = field(default_factory=lambda: Node("page"))
+    broken: bool = False
 
 
 async def probe(frame: Frame, *, whole: bool, drawn: bool, most_elements: int, seconds: float = 1.0) -> Probe | None:
-    """Look into a frame; None if it does not answer in time or is gone.
+    """Look into a frame; None if it does not answer in time or is gone, next to nothing if it lets nobody look.
 
     Args:
         frame: which.
@@ -119,19 +121,26 @@ async def probe(frame: Frame, *, whole: bool, drawn: bool, most_elements: int, s
         "nodes": _MOST_NODES,
         "chars": _MOST_DRAWN_CHARS,
     }
-    for last in (False, False, True):
+    for _ in range(3):
         try:
             async with asyncio.timeout(seconds * 2 + 0.5):
                 said = await frame.evaluate(script("probe.js"), options)
-                break
+            return _read(said) if isinstance(said, dict) else _broken(frame)
         except TimeoutError:
             return None
         except Error:
-            # A page that leads on at once takes the answer with it.
-            if last or frame.is_detached() or frame.page.is_closed():
+            # A page that leads on at once takes the answer with it; one that redefines what scripts use gives none.
+            if frame.is_detached() or frame.page.is_closed():
                 return None
             await asyncio.sleep(0.1)
-    return _read(said) if isinstance(said, dict) else None
+    return _broken(frame)
+
+
+def _broken(frame: Frame) -> Probe:
+    size = frame.page.viewport_size or {"width": 1280, "height": 720}
+    return Probe(
+        url=frame.url, scroll=Scroll(seen_width=size["width"], seen_height=size["height"]), stopped=True, broken=True
+    )
 
 
 def _read(said: dict[str, Any]) -> Probe:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST_ELEMENTS = 6000
+MOST_ELEMENTS = 8000
 """In a frame: a snapshot takes some 100 ms for 1,000 of them, and more than in proportion beyond."""
 _MOST_WEIGHT = 3_000_000
 _MOST_DEPTH = 300
@@ -73,6 +73,8 @@ class View:
     def place(self) -> str:
         """Which part of the page it is, in a few words."""
         above, below = self.scroll.above, self.scroll.below
+        if not self.scroll.height:
+            return "how far the page is scrolled is not known"
         if above < 0.05 and below < 0.05:
             return "the whole page is in view"
         return f"{above:.1f} pages above what is in view, {below:.1f} below"
@@ -182,7 +184,7 @@ async def _inner(parent: Part, frame: Frame, *, whole: bool, drawn: bool) -> Par
     return part if said is not None else None
 
 
-_SILENT = Probe("", "", "", 0, 0, 0, True, Scroll(), (), frozenset(), Node("page", notes=["silent"]))
+_SILENT = Probe(stopped=True)
 
 
 def _too_large(said: Probe) -> bool:
@@ -194,6 +196,8 @@ def _remarks(main: Part, *, drawn: bool) -> tuple[str, ...]:
     remarks = []
     if any(one.probe is _SILENT for one in main.parts()):
         remarks.append("(a frame of the page does not answer and is left out)")
+    elif main.probe.broken:
+        remarks.append("(the page lets no script look into it: this is only what screen readers are told)")
     elif drawn:
         remarks.append(f"(a large page, {main.probe.elements:,} elements: this is a plain view of it)")
     if main.probe.stopped and drawn:
