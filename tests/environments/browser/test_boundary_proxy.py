@@ -301,8 +301,8 @@ async def test_refusals_name_the_setting_that_counts() -> None:
             await boundary.judge("127.0.0.1:8080")
         assert str(refused.value) == boundary.log[0].reason
         assert str(refused.value) == (
-            "127.0.0.1:8080 is not read: it leads to an address that is not on the public network (loopback); a service "
-            f"of your own is allowed by the setting {setting} = ['127.0.0.1:8080']"
+            "127.0.0.1:8080 is not read: it leads to an address that is not on the public network (loopback); a "
+            f"service of your own is allowed by the setting {setting} = ['127.0.0.1:8080']"
         )
         address = parse_address("http://example.org/")
         boundary.check_peer(address, "93.184.216.34")
