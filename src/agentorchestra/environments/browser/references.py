@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from agentorchestra.environments.browser.scripts import script
-from agentorchestra.environments.browser.words import quoted
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, Locator, Page, Playwright
@@ -97,15 +96,4 @@ async def locate(page: Page, ref: str) -> Locator | None:
         return None  # the frame is gone, or was never looked at
 
 
-async def covered(element: Locator, *, seconds: float = 2) -> str | None:
-    """What a click on an element would hit instead of it, in a few words of the page; None if it hits the element.
-
-    Args:
-        element: it is scrolled into view.
-        seconds: how long it is waited for.
-    """
-    hit = await element.evaluate(script("cover.js"), timeout=seconds * 1000)
-    return quoted(hit, 100) if isinstance(hit, str) else None
-
-
-__all__ = ["Numbers", "covered", "listen", "locate", "numbers_of", "teach"]
+__all__ = ["Numbers", "listen", "locate", "numbers_of", "teach"]
