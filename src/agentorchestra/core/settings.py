@@ -259,6 +259,8 @@ class BrowserSettings(BaseModel):
         allow: hosts that may be reached, `HOST`, `*.HOST` or `HOST:PORT`; none for all that policy lets through.
         deny: hosts that may not be reached, written like those; they come before `allow`.
         private: services of one's own that pages may reach, `HOST:PORT` each; None for those of `web.private`.
+        logins: for a host, as it stands in an address, the environment variables whose values agents may fill in there
+            by their names; they never see these.
         launch_s: seconds the browser has to start.
         load_s: seconds a page has to load.
         call_s: seconds any other call on a page has. What takes longer is stopped, closed or killed, in this order.
@@ -282,6 +284,7 @@ class BrowserSettings(BaseModel):
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     private: tuple[str, ...] | None = None
+    logins: dict[str, tuple[str, ...]] = {}
     launch_s: float = Field(default=30.0, gt=0)
     load_s: float = Field(default=30.0, gt=0)
     call_s: float = Field(default=10.0, gt=0)

@@ -1916,6 +1916,7 @@ class Workspace(Generic[Deps]):
 
         given = self.settings
         names = [*given.secrets, *key_variables(given.search), *given.git.tokens.values(), given.github.token_env]
+        names += [name for several in given.browser.logins.values() for name in several]
         named = {name: self._environ[name] for name in names if name in self._environ}
         # A tool that prints its environment would show the database's password.
         return {**self.models.secrets(), **named, **getattr(self.store, "secrets", {}), **self._components.secrets}

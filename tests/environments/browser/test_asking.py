@@ -88,3 +88,40 @@ async def test_a_person_is_asked_for_a_login(tmp_path: Path) -> None:
             assert result.answer == "1,204 shells", result
     assert len(questions) == 1, [str(one) for one in questions]
     assert f"{site.host}/login" in str(questions[0]) and "browser/" in str(questions[0])
+
+
+async def test_a_password_is_filled_in_by_its_name_and_stands_nowhere(tmp_path: Path) -> None:
+    """Only at the site that the settings name; not in the log, the prompts, the record."""
+    shown: list[str] = []
+    async with browser_site() as site:
+
+        def reply(request: ModelRequest) -> Any:
+            shown.append("\n".join(message.text for message in request.messages))
+            page, done = page_of(request), results_of(request)
+            if not done:
+                return decide(calls=[call("browser_go_to_url", url=f"{site.address}/account")])
+            if "1,204 shells" in page:
+                return decide(calls=[call("done", answer="1,204 shells")])
+            field = ref_of(page, "textbox", "Password")
+            if len(done) == 1:
+                assert "by name with fill_secret: SHELL_USER, SHELL_PASSWORD." in page
+                names = {"User": "SHELL_USER", "Password": "SHELL_PASSWORD"}
+                filled = [
+                    call("browser_fill_secret", ref=ref_of(page, "textbox", label), name=name, site=site.host)
+                    for label, name in names.items()
+                ]
+                return decide(calls=[call("browser_fill_secret", ref=field, name="HOME", site=site.host), *filled])
+            return decide(calls=[call("browser_click", ref=ref_of(page, "button", "Sign in"))])
+
+        chosen = settings_for(site.host)
+        logins = {site.host: ("SHELL_USER", "SHELL_PASSWORD")}
+        chosen = chosen.model_copy(update={"browser": chosen.browser.model_copy(update={"logins": logins})})
+        given = {"SHELL_USER": USER, "SHELL_PASSWORD": PASSWORD, "HOME": "/nowhere"}
+        model = {"scripted": ScriptedModel(reply)}
+        async with Workspace(tmp_path, models=model, settings=chosen, environ=given) as ws:
+            result = await ws.run(f"What is my balance at {site.address}/account?", environments=["browser"])
+            assert result.answer == "1,204 shells", result
+            kept = "\n".join([event.model_dump_json() for event in await ws.events(result.run_id)])
+    said = "\n".join(shown)
+    assert "'HOME' is no secret for" in said and "the secrets of" in said
+    assert PASSWORD not in said and PASSWORD not in kept

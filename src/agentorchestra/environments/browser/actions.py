@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from agentorchestra.environments.browser.films import Films
+from agentorchestra.environments.browser.logins import Logins
 from agentorchestra.environments.browser.navigating import Navigating
 from agentorchestra.environments.browser.pdfs import Pdfs
 from agentorchestra.environments.browser.pointing import Pointing
-from agentorchestra.environments.browser.typing import Typing
 from agentorchestra.environments.browser.walls import Walls
 
 
-class Actions(Films, Pdfs, Typing, Pointing, Navigating, Walls):
+class Actions(Films, Pdfs, Logins, Pointing, Navigating, Walls):
     """What can be done with pages."""
 
     def repeatable(self, action: str) -> bool:

@@ -63,7 +63,7 @@ class Typing(Hands):
         element = await self.handle(ref, found)
         same_site(site, await self.address_of(element))
         field = as_told(Field, await self.ask(f"looking at {ref}", element, "field"))
-        _refuse(ref, field)
+        refuse(ref, field)
         if len(text) > (MOST_TYPED // 10 if keys else MOST_TYPED):
             raise ToolError(f"the text has {len(text):,} characters; give at most {MOST_TYPED:,}, a tenth key by key")
         if keys or (field.suggests and len(text) <= MOST_TYPED // 10):
@@ -99,7 +99,7 @@ class Typing(Hands):
                 # Another frame could take the keys for itself meanwhile, and with them what is typed.
                 if not await element.evaluate(of_page("hasKeys")):
                     raise ToolError(f"{ref} lost the keyboard while it was filled in; look at the state and try again")
-                await page.keyboard.press("Enter" if char == "\n" else char)
+                await page.keyboard.type(char)
 
         await self.within(f"typing into {ref}", press, seconds=self.settings.call_s + _KEY_S * len(text))
 
@@ -125,7 +125,7 @@ class Typing(Hands):
             for char in text:
                 if not await frame.evaluate(of_page("hasKeys")):
                     raise ToolError("the keyboard went to another frame while this was typed; look at the state")
-                await page.keyboard.press("Enter" if char == "\n" else char)
+                await page.keyboard.type(char)
 
         await self.within("typing", press, seconds=self.settings.call_s + _KEY_S * len(text))
         return await self.settled(ctx)
@@ -210,7 +210,7 @@ async def _clicked(item: JSHandle, ms: float) -> None:
     await element.click(timeout=ms)
 
 
-def _refuse(ref: str, field: Field) -> None:
+def refuse(ref: str, field: Field) -> None:
     """What is not typed into."""
     if field.tag == "select":
         raise ToolError(f"{ref} is a list; use select")
@@ -261,4 +261,4 @@ async def _focused(page: Page) -> Frame:
         frame = inner
 
 
-__all__ = ["MOST_OPTIONS", "MOST_TYPED", "Typing"]
+__all__ = ["MOST_OPTIONS", "MOST_TYPED", "Typing", "refuse"]
