@@ -15,6 +15,7 @@ from pydantic import Field
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments import disk
 from agentorchestra.environments.beneath import parts_of
+from agentorchestra.environments.browser.base import agent_of
 from agentorchestra.environments.browser.chromium import playwright_api
 from agentorchestra.environments.browser.downloads import Loaded
 from agentorchestra.environments.browser.hands import Hands
@@ -139,11 +140,16 @@ class Files(Hands):
 
     async def _downloaded(self, ctx: Any, what: str, begin: Callable[[], Awaitable[Any]]) -> Loaded:
         """The download that an action begins: whatever document it leads to is one."""
+        tab = await self.current(ctx)
         page = await self.tab(ctx)
         known = {id(one) for one in self.session.downloads.all}
         async with saved_documents(page, self.settings.call_s) as answers:
             await self.within(f"downloading {what}", begin, seconds=self.settings.load_s + self.settings.call_s)
-            new = await self._begun(known, answers)
+            new = await self._begun(ctx, tab.number, known, answers)
+        now = await self.current(ctx)
+        if not new and now.number != tab.number and now.page is not None:
+            # It opened a window, in which it is shown: from there it is downloaded.
+            return await self.fetched(ctx, self.check_address(now.page.url))
         if not new:
             said = f"it answered with status {answers[-1]}" if answers and answers[-1] >= 400 else "no download began"
             raise ToolError(f"nothing was downloaded from {what}: {said}; look at the state")
@@ -158,13 +164,14 @@ class Files(Hands):
             )
         return one
 
-    async def _begun(self, known: set[int], answers: list[int]) -> list[Loaded]:
+    async def _begun(self, ctx: Any, tab: int, known: set[int], answers: list[int]) -> list[Loaded]:
         """The downloads that began since; the browser tells of one a moment after the action."""
         until = asyncio.get_running_loop().time() + self.settings.call_s
         while True:
             new = [one for one in self.session.downloads.all if id(one) not in known]
             over = asyncio.get_running_loop().time() > until
-            if new or over or (answers and answers[-1] >= 400):
+            moved = self.session.current.get(agent_of(ctx)) != tab
+            if new or over or moved or (answers and answers[-1] >= 400):
                 return new
             await asyncio.sleep(_LOOK_AGAIN_S)
 

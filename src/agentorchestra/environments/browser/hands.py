@@ -14,7 +14,7 @@ from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.shapes import Point, point_of
 
 if TYPE_CHECKING:
-    from playwright.async_api import ElementHandle, Frame, Locator
+    from playwright.async_api import ElementHandle, Frame, Locator, Page
 
 _FIRST_MS = 1_500
 """The first try of an action on an element: enough for one that can be used, and the browser's log then says why it
@@ -38,8 +38,9 @@ class Hands(Acting):
         point = point_of(ref)
         if point is None:
             return await self.element(ctx, ref)
-        size = (await self.tab(ctx)).viewport_size
-        if size is not None and not (0 <= point.x < size["width"] and 0 <= point.y < size["height"]):
+        page = await self.tab(ctx)
+        size = page.viewport_size
+        if size is not None and not in_view(page, point):
             raise ToolError(
                 f"the place {point.x:g},{point.y:g} is outside of the view, which is {size['width']} x "
                 f"{size['height']}; scroll, and give a place in the view"
@@ -56,6 +57,17 @@ class Hands(Acting):
         if isinstance(aimed, Point):
             return aimed
         await self.on(ref, lambda ms: aimed.scroll_into_view_if_needed(timeout=ms))
+        return await self.seen_at(ctx, ref)
+
+    async def seen_at(self, ctx: Any, ref: str) -> Point:
+        """The place of a reference as the view is now, which may be outside of it.
+
+        Raises:
+            ToolError: it has none.
+        """
+        aimed = await self.aimed(ctx, ref)
+        if isinstance(aimed, Point):
+            return aimed
         box = await self.within(f"finding the place of {ref}", aimed.bounding_box)
         if box is None:
             raise ToolError(f"{ref} cannot be seen; open what hides it first, or look at the state again")
@@ -120,6 +132,12 @@ class Hands(Acting):
         return address_of(await self.within("finding its frame", element.owner_frame))
 
 
+def in_view(page: Page, place: Point) -> bool:
+    """Whether a place is in the view of a page."""
+    size = page.viewport_size
+    return size is None or (0 <= place.x < size["width"] and 0 <= place.y < size["height"])
+
+
 def address_of(frame: Frame | None) -> str:
     """Of a frame that was written by the page around it (about:blank, srcdoc) the address of that page."""
     while frame is not None and not frame.url.startswith(("http://", "https://")) and frame.parent_frame is not None:
@@ -127,4 +145,4 @@ def address_of(frame: Frame | None) -> str:
     return frame.url if frame is not None else ""
 
 
-__all__ = ["Hands", "address_of"]
+__all__ = ["Hands", "address_of", "in_view"]

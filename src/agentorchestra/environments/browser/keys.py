@@ -44,7 +44,7 @@ def checked_keys(text: str) -> str:
         bad = held[modifiers.index("")]
         raise ToolError(f"{bad!r} is no key to hold; hold Control, Shift, Alt or Meta, as in Control+A")
     named = {one.lower(): one for one in _NAMED} | _OTHERS
-    key = named.get(last.lower() or " ", "")
+    key = named.get(last.lower(), "")
     strong = [one for one in modifiers if one != "Shift"]
     if not key and len(last) == 1 and last.isprintable() and strong:
         if last.lower() in _CLIPBOARD:

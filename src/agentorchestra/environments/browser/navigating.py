@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.base import Acting, agent_of
+from agentorchestra.environments.browser.chromium import playwright_api
 from agentorchestra.environments.browser.shapes import Count, Inside, Site, same_site
 from agentorchestra.environments.browser.tabs import Tab
 from agentorchestra.tea.environment import action
@@ -17,6 +19,7 @@ MOST_WAITED = 60.0
 """Seconds of one `wait`."""
 
 _LOOK_AGAIN_S = 0.2
+_DOWNLOADS = "Download is starting"
 
 
 class Navigating(Acting):
@@ -33,9 +36,16 @@ class Navigating(Acting):
 
     async def _opened(self, ctx: Any, address: str) -> str:
         page = await self.tab(ctx)
-        await self.within(
-            f"opening {address}", lambda: page.goto(address, wait_until="commit"), seconds=self.settings.load_s
-        )
+        api = playwright_api()
+
+        async def go() -> None:
+            try:
+                await page.goto(address, wait_until="commit")
+            except api.Error as error:
+                if "Download is starting" not in str(error):
+                    raise
+
+        await self.within(f"opening {address}", go, seconds=self.settings.load_s)
         return await self.settled(ctx)
 
     @action(tags=("read", "network"))
@@ -199,8 +209,9 @@ async def _moves(page: Any, before: str) -> bool:
 async def _shows(page: Any, text: str) -> bool:
     """Whether a text can be seen in any frame of a page."""
     for frame in page.frames:
-        if await frame.get_by_text(text).filter(visible=True).count():
-            return True
+        with contextlib.suppress(playwright_api().Error):  # frames come and go
+            if await frame.get_by_text(text).filter(visible=True).count():
+                return True
     return False
 
 

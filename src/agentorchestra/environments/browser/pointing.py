@@ -9,7 +9,8 @@ from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.answers import Scrolled, as_told
-from agentorchestra.environments.browser.hands import Hands
+from agentorchestra.environments.browser.chromium import playwright_api
+from agentorchestra.environments.browser.hands import Hands, in_view
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.shapes import Count, Inside, Number, Point, Ref
 from agentorchestra.tea.environment import action
@@ -93,9 +94,12 @@ class Pointing(Hands):
         page = await self.tab(ctx)
         await self.place_of(ctx, start)
         to = await self.place_of(ctx, end)
-        origin = await self.place_of(ctx, start)  # the view may have moved for the end
-        size = page.viewport_size
-        to = await self.place_of(ctx, end) if size is None or origin.y > size["height"] else to
+        origin = await self.seen_at(ctx, start)
+        if not in_view(page, origin):  # the end was scrolled to
+            origin = await self.place_of(ctx, start)
+            to = await self.seen_at(ctx, end)
+        if not (in_view(page, origin) and in_view(page, to)):
+            raise ToolError(f"{start} and {end} are not in view at the same time; scroll so that both are")
         await self._dragged(page, [origin, to])
         return await self.settled(ctx)
 
@@ -195,7 +199,10 @@ class Pointing(Hands):
             seen = 0
             for frame in page.frames:
                 there = frame.get_by_text(text).filter(visible=True)
-                count = await there.count()
+                try:
+                    count = await there.count()
+                except playwright_api().Error:  # frames come and go
+                    continue
                 if seen + count >= nth:
                     return seen + count, there.nth(nth - 1 - seen)
                 seen += count

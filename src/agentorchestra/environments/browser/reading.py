@@ -58,6 +58,9 @@ class Reading(Hands):
         from agentorchestra.tools.files.read import document_blocks
         from agentorchestra.tools.web.pages import artifact_name
 
+        tab = await self.current(ctx)
+        if tab.media_type == "application/pdf":
+            raise ToolError("the page is a PDF; read it with pdf_viewer")
         page = await self.tab(ctx)
         url = page.url
         text, notes = await self._text(page)
@@ -175,7 +178,7 @@ class Reading(Hands):
     # -- the past ----------------------------------------------------------------------------------------------------
 
     @action(mutates=False, tags=("read", "network"))
-    async def find_archive_url(self, ctx: Any, url: str, date: Inside) -> str:
+    async def find_archive_url(self, ctx: Any, url: str, date: Inside) -> TextBlock:
         """The address of a copy that an archive made of a page on a day or last before it; open it with go_to_url.
 
         Args:
@@ -201,7 +204,8 @@ class Reading(Hands):
             raise ToolError("the archive has no copy of this page; try a shorter address of the same site")
         later = found.date is not None and found.date > wanted.until.isoformat()
         note = f" (there is none of {wanted.until} or before)" if later else ""
-        return f"{found.address} is from {found.date}{note}"
+        said = f"{found.address} is from {found.date}{note}"
+        return TextBlock(text=said, source=Source(kind="web", ref=found.address), trust=Trust.UNTRUSTED)
 
 
 def _pieces(text: str) -> list[tuple[int, int, str]]:
