@@ -42,6 +42,7 @@ async def test_addresses_back_forward_and_again(hand: Hand) -> None:
 
 
 async def test_an_error_page_is_a_page(hand: Hand) -> None:
+    assert "no address" in await hand.do("go_to_url", url="http://nowhere.invalid/")
     await hand.open("status/503")
     assert "Error 503" in await hand.state()
     await hand.open("form")
@@ -108,6 +109,12 @@ async def test_a_form_with_every_kind_of_field(hand: Hand) -> None:
         "size": "large", "card": "Dear Ines", "fixed": "as it is",
     }  # fmt: skip
     assert {name: sent[name] for name in wanted} == wanted
+
+
+async def test_letters_of_any_alphabet_key_by_key(hand: Hand) -> None:
+    await hand.open("form")
+    await hand.fill("Name", "Zoë 🐚 灯塔", keys=True, enter=True)
+    assert hand.site.forms[-1]["name"] == "Zoë 🐚 灯塔"
 
 
 async def test_append_and_enter(hand: Hand) -> None:
@@ -234,6 +241,13 @@ async def test_drag_and_drop_and_a_slider(hand: Hand) -> None:
     await hand.do("hover", ref=knob)
     await hand.do("drag", start=knob, end="250,241")
     assert 150 < (await hand.site.heard("level"))["at"] < 250
+    await hand.open("article")
+    await hand.do("scroll", direction="bottom")
+    end = await hand.ref("miller's daughter")
+    await hand.do("scroll", direction="top")
+    start = await hand.ref("The tide mill of Skerrow", "heading")
+    # References hold for the latest view only; both are Playwright's, of the same document.
+    assert "not in view at the same time" in await hand.fail("drag", start=start, end=end)
 
 
 async def test_a_menu_that_opens_under_the_mouse(hand: Hand) -> None:
@@ -425,6 +439,11 @@ async def test_downloads_are_on_disk(hand: Hand) -> None:
     assert "nothing was downloaded" in await hand.fail("download", url=f"{hand.site.address}/status/404")
     assert "status 404" in hand.said
     assert "not both" in await hand.fail("download")
+    await hand.open("downloads")
+    said = await hand.do("download", ref=await hand.ref("Paper in a window"))
+    assert "paper (2).pdf (1,579 bytes, application/pdf)" in said
+    assert "pdf_viewer" in await hand.state()
+    await hand.do("close_tab")
     await hand.open("downloads")
     assert "try it again later" in await hand.fail("download", ref=await hand.ref("Broken off"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.content import Source
@@ -28,6 +29,14 @@ class Hands(Acting):
         """The page of the tab in use, as a source."""
         page = self._tab.page if self._tab is not None else None
         return Source(kind="web", ref=page.url if page is not None else "")
+
+    async def is_pdf(self, ctx: Any) -> bool:
+        """Whether the page is a PDF, of which Chromium shows a picture and no text."""
+        tab = await self.current(ctx)
+        if not tab.media_type and tab.page is not None:  # a window whose answer came before anybody listened
+            told = await self.within("looking at the page", partial(tab.page.evaluate, "document.contentType"))
+            tab.media_type = str(told)[:100]
+        return tab.media_type == "application/pdf"
 
     async def aimed(self, ctx: Any, ref: str) -> Locator | Point:
         """The element with a reference, or a place in the view.
@@ -89,10 +98,8 @@ class Hands(Acting):
                 known = reason(error, ref)
                 if known is not None:
                     raise known from None
-                if DONE[-1] in str(error):
-                    return None  # what it set off is under way: `settled` waits for that
                 if any(words in str(error) for words in DONE):
-                    raise  # the page does not answer any more
+                    return None  # what it set off is under way: `settled` waits, and helps a page that hangs
             except api.Error as error:
                 raise mistake(error, ref) from None
             try:

@@ -58,8 +58,7 @@ class Reading(Hands):
         from agentorchestra.tools.files.read import document_blocks
         from agentorchestra.tools.web.pages import artifact_name
 
-        tab = await self.current(ctx)
-        if tab.media_type == "application/pdf":
+        if await self.is_pdf(ctx):
             raise ToolError("the page is a PDF; read it with pdf_viewer")
         page = await self.tab(ctx)
         url = page.url
