@@ -64,6 +64,7 @@ class Acting(FolderEnvironment):
         self._session: BrowserSession | None = None
         self._tab: Tab | None = None
         self._seen = 0  # visits that were told
+        self._told: list[str] = []  # by this action, if it says anything
 
     @property
     def confined(self) -> bool:
@@ -134,7 +135,8 @@ class Acting(FolderEnvironment):
             with contextlib.suppress(playwright_api().Error, TimeoutError):
                 await within(page.wait_for_load_state("load", timeout=_WHOLE_S * 1000), _WHOLE_S + 1)
         await self.session.downloads.settle(self.settings.call_s / 2)
-        return "; ".join([self._where(tab), *self.news(tab)])
+        self._told = self.news(tab)
+        return "; ".join([self._where(tab), *self._told])
 
     def _where(self, tab: Tab) -> str:
         if tab.dialog is not None:
@@ -176,6 +178,11 @@ class Acting(FolderEnvironment):
             return value if self.composes(action) else self._sourced(value)
         except DialogOpened:
             return self._sourced(dialog_sentence(self._tab))
+        except ToolError:
+            for one in self._told:  # the mistake is all that is said: the next look tells this
+                if self._tab is not None:
+                    self._tab.note(one)
+            raise
         finally:
             if self.mutates(action) and self._session is not None:
                 await self._session.save()
@@ -184,6 +191,7 @@ class Acting(FolderEnvironment):
 
     def _begin(self, ctx: Any) -> None:
         """An action that answers no dialog is a new beginning for pages that open one after the other."""
+        self._told = []
         session = self._session
         tab = session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
         if tab is not None and tab.dialog is None:

@@ -109,10 +109,11 @@ class Browser(Actions):
             return [refused], ()
         if page.url == BLANK:
             return ["the tab is empty"], ()
-        if tab.media_type == "application/pdf":
+        if await self.is_pdf(ctx):
             return ["it is a PDF document, which pdf_viewer reads"], ()
         async with self.session.shared.look():
-            view = await self.within("looking at the page", lambda: look(page), seconds=_LOOKS * self.settings.call_s)
+            limit = self.settings.call_s
+            view = await self.within("looking at the page", lambda: look(page, seconds=limit), seconds=_LOOKS * limit)
             picture = await self._picture(ctx, page, view) if wants_picture(self.settings.screenshots, ctx) else ()
         changed = difference(self._views.get(agent_of(ctx)), view)
         self._views[agent_of(ctx)] = view

@@ -24,7 +24,7 @@ _REASONS = (
     ("has been closed", "cannot be used: its tab was closed; look at the state again"),
 )
 DONE = ("performing click action", "performing hover action", "click action done")
-"""What stands in the log of a call once it has done something: such a call is not made again. The last: it did all."""
+"""What stands in the log of a call once it has done something: such a call is not made again."""
 
 
 def reason(error: Exception, ref: str) -> ToolError | None:

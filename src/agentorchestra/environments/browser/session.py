@@ -225,10 +225,11 @@ class BrowserSession:
         self.tabs[tab.number] = tab
         self._watch(tab, page)
         self._later(self._attach(tab, page))
-        for agent, number in self.current.items():
-            if number == opener.number:
-                self.current[agent] = tab.number
-        tab.note(f"tab {opener.number} opened this tab, {tab.number}, which is the current one now")
+        users = [agent for agent, number in self.current.items() if number == opener.number]
+        for agent in users:
+            self.current[agent] = tab.number
+        if users:
+            tab.note(f"tab {opener.number} opened this tab, {tab.number}, which is the current one now")
 
     async def _tidy(self) -> None:
         """Forget tabs whose pages closed themselves; not those of a browser that is gone."""
@@ -272,7 +273,7 @@ class BrowserSession:
         if dialog is None:
             return
         if tab.dialogs >= MOST_DIALOGS:
-            await self._replace(tab, f"opened {tab.dialogs} dialogs one after the other")
+            tab.note(await self._replace(tab, f"opened {tab.dialogs} dialogs one after the other"))
             return
         tab.stirred.clear()
         with contextlib.suppress(playwright_api().Error, TimeoutError):
