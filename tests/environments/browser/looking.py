@@ -60,7 +60,11 @@ async def eyes() -> AsyncIterator[Eyes]:
         await teach(playwright)
         chromium = playwright.chromium
         browser = await chromium.launch(
-            executable_path=find_chromium("", chromium.executable_path), args=flags(), headless=True
+            executable_path=find_chromium("", chromium.executable_path),
+            args=[
+                flag for flag in flags() if "proxy" not in flag and "resolver" not in flag
+            ],  # there is no boundary here
+            headless=True,
         )
         context = await browser.new_context(viewport={"width": 1000, "height": 700})
         context.set_default_timeout(5000)

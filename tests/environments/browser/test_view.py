@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import random
 import re
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
 import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from PIL import Image
 from tests.environments.browser.looking import Eyes, eyes
 
@@ -293,6 +296,36 @@ async def test_a_page_that_hangs_the_look_is_told_from_others(eye: Eyes) -> None
         )
     await mine.page.close()
     assert "Fine" in await eye.show("<button>Fine</button>")
+
+
+@pytest.mark.long
+async def test_a_frame_that_hangs_is_left_out(eye: Eyes) -> None:
+    """Frames of another site have a process of their own: theirs hangs, the page does not."""
+
+    async def served(request: web.Request) -> web.Response:
+        where = str(request.url.with_host("localhost").with_path("/hang"))
+        pages = {"/hang": "<p>in the frame</p><script>onload = () => setTimeout(() => { for (;;); }, 300)</script>"}
+        text = pages.get(request.path, f"<button>Fine</button><iframe src={where!r}></iframe>")
+        return web.Response(text=f"<!doctype html>{text}", content_type="text/html")
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", served)
+    server = TestServer(app, host="127.0.0.1")
+    await server.start_server()
+    page = await eye.context.new_page()
+    try:
+        await page.goto(str(server.make_url("/")))
+        await page.wait_for_timeout(1500)
+        mine = Eyes(eye.context, page)
+        start = time.monotonic()
+        text = await mine.see()
+        assert time.monotonic() - start < 30
+        assert 'button "Fine"' in text and "a frame of the page does not answer" in text, text
+        found = await mine.at('button "Fine"')
+        await found.click()
+    finally:
+        await page.close()
+        await server.close()
 
 
 @pytest.mark.parametrize(

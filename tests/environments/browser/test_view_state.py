@@ -1,0 +1,75 @@
+"""What the state of the browser gives the models of runs: pictures to those that see, and what changed to all."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from tests.environments.browser.hand import at_work
+from tests.site.browser import browser_site
+
+from agentorchestra import Workspace
+from agentorchestra.core.settings import BrowserSettings, ModelProfile, Settings, WebSettings
+from agentorchestra.testing import LoopbackModelServer, call, decide
+
+pytestmark = pytest.mark.long
+
+
+def pictures(request: dict[str, Any]) -> list[bytes]:
+    """What is sent as pictures."""
+    return [
+        base64.b64decode(piece["image_url"]["url"].partition(",")[2])
+        for message in request["messages"]
+        for piece in (message["content"] if isinstance(message["content"], list) else ())
+        if piece.get("type") == "image_url"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("vision", "setting", "seen"),
+    [(True, "auto", True), (False, "auto", False), (True, "never", False)],
+)
+async def test_models_that_see_get_the_page_as_a_picture(
+    tmp_path: Path, vision: bool, setting: Any, seen: bool
+) -> None:
+    async with browser_site() as site:
+        replies = [
+            decide(calls=[call("browser_go_to_url", url=f"{site.address}/form")]),
+            decide(calls=[call("done", answer="seen")]),
+        ]
+        async with LoopbackModelServer(replies) as server:
+            settings = Settings(
+                models={"m": ModelProfile(model="openai:gpt-5", base_url=server.base_url, vision=vision)},
+                model="m",
+                system="react",
+                web=WebSettings(private=(site.host,)),
+                browser=BrowserSettings(screenshots=setting),
+            )
+            async with Workspace(tmp_path / "ws", settings=settings) as ws:
+                result = await ws.run(f"Look at {site.address}/form", environments=["browser"])
+        assert result.answer == "seen", result.error
+    before, after = (json.loads(json.dumps(one)) for one in server.requests)
+    assert not pictures(before)
+    assert "Order oysters" in json.dumps(after)
+    found = pictures(after)
+    assert len(found) == (1 if seen else 0)
+    for data in found:
+        assert Image.open(io.BytesIO(data)).size == (1280, 800)
+
+
+async def test_the_state_says_what_changed_since_it_was_looked_at(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as hand:
+        await hand.open("form")
+        assert "changed since" not in await hand.state()
+        assert "nothing changed since view 1" in await hand.state()
+        await hand.fill("Name", "Ada")
+        state = await hand.state()
+        told = state[state.index("changed since view") :]
+        assert '"Ada"' in told and "Colour" not in told and "Colour" in state
+        await hand.open("hover")
+        assert "changed since" not in await hand.state()
