@@ -30,7 +30,8 @@ _PAGES = {
     "/confirm": "<title>Confirm</title><h1 id=h>Undecided</h1><button onclick=\"h.textContent = confirm('Sure?') ? "
     "'You said yes' : 'You said no'\">Decide</button>",
     "/popup": "<title>Popup</title><h1>The popup</h1><button onclick='window.close()'>Close me</button>",
-    "/many": "<title>Many</title><button onclick=\"for (let n = 0; n < 9; n++) window.open('/popup?' + n)\">Open</button>",
+    "/many": "<title>Many</title><button onclick=\"for (let n = 0; n < 9; n++) window.open('/popup?' + n)\">Open"
+    "</button>",
     "/tab": "<title>Tab</title><h1 id=h></h1><button onclick=\"sessionStorage.setItem('mark', 'kept for this tab');"
     "localStorage.setItem('note', 'kept for the site')\">Store</button><script>h.textContent = "
     "`tab: ${sessionStorage.getItem('mark')}, site: ${localStorage.getItem('note')}, cookie: ${document.cookie}`"
@@ -64,7 +65,7 @@ class Troubles:
         if request.path == "/hang":
             self.waiting.set()
             await self.over.wait()
-            return web.Response(text="over")
+            return web.Response(text="<title>At last</title>", content_type="text/html")
         if request.path == "/file":
             return web.Response(body=b"a,b\n1,2\n", headers=_attached('"../../.data file.csv"'))
         if request.path == "/endless":

@@ -134,6 +134,16 @@ class _Guard:
         self._process.wait()
 
 
+_LONGEST = 40
+"""Characters of the folder for temporary files: below it Chromium makes a socket, whose path must be under 108."""
+
+
+def _folder() -> Path:
+    """A new folder for what a browser has on disk. Blocks for a moment."""
+    short = len(tempfile.gettempdir()) <= _LONGEST or not os.access("/tmp", os.W_OK)
+    return Path(tempfile.mkdtemp(prefix="agentorchestra-browser-", dir=None if short else "/tmp"))
+
+
 class _Launched:
     """A browser that was started, by the driver that was started for it.
 
@@ -145,7 +155,7 @@ class _Launched:
 
     def __init__(self, guard: _Guard) -> None:
         self.guard = guard
-        self.folder = Path(tempfile.mkdtemp(prefix="agentorchestra-browser-"))
+        self.folder = _folder()
         self.artifacts = self.folder / "artifacts"
         self.artifacts.mkdir()
         self.profile: Path | None = None
