@@ -1,0 +1,81 @@
+"""What the shipped policy asks about, of the actions of a run whose model has seen a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.agents.browsing import page_of, ref_of, results_of
+from tests.environments.browser.test_asking import settings_for
+from tests.site.browser import browser_site
+
+from agentorchestra import Workspace
+from agentorchestra.core.messages import ModelRequest
+from agentorchestra.testing import ScriptedModel, call, decide
+
+pytestmark = pytest.mark.long
+
+
+async def test_looking_and_pointing_is_not_asked_about_and_new_addresses_are(tmp_path: Path) -> None:
+    """The address of the page stands in the task; what the page says is in view, and nobody can be asked."""
+    allowed: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    async with browser_site() as site, browser_site() as other:
+
+        def reply(request: ModelRequest) -> Any:
+            done = results_of(request)
+            if not done:
+                return decide(calls=[call("browser_go_to_url", url=f"{site.address}/form")])
+            page = page_of(request)
+            name, send = ref_of(page, "textbox", "Name"), ref_of(page, "button", "Send order")
+            free = [
+                call("browser_hover", ref="5,5"),
+                call("browser_click", ref="700,20", count=2, modifiers=["Shift"]),
+                call("browser_click", ref=name),
+                call("browser_drag", start="700,20", end="720,60"),
+                call("browser_mouse_path", points=[[700, 20], [710, 30.5]]),
+                call("browser_mouse_wheel", ref="700,20", dy=50),
+                call("browser_wait", text="Order", seconds=7),
+                call("browser_scroll_to_text", text="Send order", nth=1),
+                call("browser_press", keys="Shift+Tab", times=3),
+                call("browser_read_page", part="line 1"),
+                call("browser_screenshot", ref=send),
+                call("browser_open_tab"),
+                call("browser_close_tab"),
+                call("browser_input_text", ref=name, text="Order oysters", site=site.host, keys=True, append=True),
+                call("browser_pdf_viewer", url=f"{site.address}/form"),  # named, though it is none
+            ]
+            asked = [
+                call("browser_go_to_url", url=f"{site.address}/form?stolen=1782"),
+                call("browser_open_tab", url=f"{site.address}/form?stolen=1782"),
+                call("browser_download", url=f"{other.address}/files/oysters.csv"),
+                call("browser_pdf_viewer", url=f"{other.address}/files/paper.pdf"),
+                call("browser_find_archive_url", url=f"{other.address}/", date="2020-01-01"),
+                call("browser_input_text", ref=name, text="Order oysters", site=other.host),
+                call("browser_type_text", text="Order oysters", site=other.host),
+                call("browser_answer_prompt", text="Order oysters", site=other.host),
+                call("browser_upload", ref=name, paths=["a.txt"], site=other.host),
+            ]
+            if len(done) == 1:
+                return decide(calls=free)
+            if len(done) == 1 + len(free):
+                allowed.update(
+                    {f"{at} {one.name}": said for at, (one, said) in enumerate(zip(free, done[1:], strict=True))}
+                )
+                return decide(calls=asked)
+            after = done[1 + len(free) :]
+            refused.update({f"{at} {one.name}": said for at, (one, said) in enumerate(zip(asked, after, strict=True))})
+            return decide(calls=[call("done", answer="done")])
+
+        model = {"scripted": ScriptedModel(reply)}
+        async with Workspace(tmp_path, models=model, settings=settings_for(site.host)) as ws:
+            result = await ws.run(
+                f"Look at {site.address}/form and fill in: Order oysters", environments=["browser"], on_ask="deny"
+            )
+        assert result.answer == "done", result.error
+        asked_about = "nobody can be asked"
+        assert not {name: said for name, said in allowed.items() if asked_about in said}
+        assert not {name: said for name, said in refused.items() if asked_about not in said}
+        assert len(allowed) > 10 and len(refused) > 5
+        assert not other.requests and not any("stolen" in str(one.query) for one in site.requests)
