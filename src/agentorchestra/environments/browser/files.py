@@ -18,7 +18,7 @@ from agentorchestra.environments.beneath import parts_of
 from agentorchestra.environments.browser.base import agent_of
 from agentorchestra.environments.browser.chromium import playwright_api
 from agentorchestra.environments.browser.downloads import Loaded
-from agentorchestra.environments.browser.hands import Hands
+from agentorchestra.environments.browser.hands import Hands, address_of
 from agentorchestra.environments.browser.shapes import Point, Ref, Site, same_site
 from agentorchestra.environments.disk import Place
 from agentorchestra.environments.folder import FILES
@@ -56,7 +56,7 @@ class Files(Hands):
         if await self.ask(f"looking at {ref}", element, "isFileField"):
             await self.on(ref, lambda ms: found.set_input_files(payloads, timeout=ms))
         else:
-            await self._by_chooser(ctx, ref, found, payloads)
+            await self._by_chooser(ctx, ref, found, payloads, site)
         return f"{', '.join(paths)} given to {ref}; {await self.settled(ctx)}"
 
     async def _payloads(self, paths: list[str]) -> list[FilePayload]:
@@ -74,7 +74,7 @@ class Files(Hands):
             found.append({"name": place.parts[-1], "mimeType": kind, "buffer": data})
         return found
 
-    async def _by_chooser(self, ctx: Any, ref: str, found: Locator, payloads: list[FilePayload]) -> None:
+    async def _by_chooser(self, ctx: Any, ref: str, found: Locator, payloads: list[FilePayload], site: str) -> None:
         """Files for a button that asks for them."""
         page = await self.tab(ctx)
 
@@ -91,6 +91,7 @@ class Files(Hands):
                 chooser = await asyncio.wait_for(asked, _CHOOSER_S)
             finally:
                 page.remove_listener("filechooser", listen)
+            same_site(site, address_of(await chooser.element.owner_frame()))
             if len(payloads) > 1 and not chooser.is_multiple():
                 raise ToolError(f"{ref} takes one file only; give one path")
             await chooser.set_files(payloads)
@@ -229,10 +230,15 @@ async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]
     tasks: set[asyncio.Task[None]] = set()
     async with asyncio.timeout(seconds):
         cdp = await page.context.new_cdp_session(page)
+        main = (await cdp.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
 
     async def answer(paused: dict[str, Any]) -> None:
         status = int(paused.get("responseStatusCode") or 0)
         request = {"requestId": paused["requestId"]}
+        if paused.get("frameId") != main:  # of a frame in the page
+            with contextlib.suppress(playwright_api().Error):
+                await cdp.send("Fetch.continueRequest", request)
+            return
         with contextlib.suppress(playwright_api().Error):  # the page went on without it
             if not 200 <= status < 300:
                 statuses.append(status)

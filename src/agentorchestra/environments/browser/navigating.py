@@ -101,6 +101,8 @@ class Navigating(Acting):
             tab: its number in the state.
         """
         await self._tab_numbered(ctx, tab)
+        if self._users(ctx, tab):
+            raise ToolError(f"tab {tab} is the current one of another agent; open its address in a tab of your own")
         self.session.current[agent_of(ctx)] = tab
         return await self.settled(ctx)
 
@@ -114,11 +116,14 @@ class Navigating(Acting):
         mine = (await self.current(ctx)).number
         wanted = tab or mine
         closed = await self._tab_numbered(ctx, wanted)
-        users = [name for name, number in self.session.current.items() if number == wanted and name != agent_of(ctx)]
-        if users:
+        if self._users(ctx, wanted):
             raise ToolError(f"tab {wanted} is the current one of another agent; leave it open")
         await self.session.close_tab(closed)
         return f"tab {wanted} is closed; {await self.settled(ctx)}"
+
+    def _users(self, ctx: Any, tab: int) -> list[str]:
+        """The other agents whose current tab it is."""
+        return [name for name, number in self.session.current.items() if number == tab and name != agent_of(ctx)]
 
     async def _tab_numbered(self, ctx: Any, number: int) -> Tab:
         await self.current(ctx)
