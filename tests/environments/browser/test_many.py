@@ -1,0 +1,97 @@
+"""Many runs at once in one browser: each with its own logins, and each comes to its own answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import html
+import re
+from pathlib import Path
+
+import psutil
+import pytest
+from aiohttp import web
+from tests.browser import find_chromium
+
+from agentorchestra import Workspace
+from agentorchestra.core.messages import ModelRequest, ToolCall
+from agentorchestra.core.settings import BrowserSettings, Settings, WebSettings
+from agentorchestra.runtime.policy import AllowAll
+from agentorchestra.testing import ScriptedModel, call
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+RUNS = 20
+
+
+def word(name: str) -> str:
+    """What the site tells this user only."""
+    return hashlib.sha256(name.encode()).hexdigest()[:8]
+
+
+async def serve(request: web.Request) -> web.Response:
+    """A login and an account, in a page with many elements."""
+    rest = "".join(f"<li><a href=/{n}>Entry {n}</a></li>" for n in range(200))
+    if request.path == "/enter":
+        answer = web.Response(status=302, headers={"Location": "/account"})
+        answer.set_cookie("who", str((await request.post())["name"]))
+        return answer
+    if request.path == "/account":
+        who = request.cookies.get("who", "nobody")
+        body = (
+            f"<title>Account</title><h1>Account of {html.escape(who)}</h1><p>The word is {word(who)}</p><ul>{rest}</ul>"
+        )
+    else:
+        body = (
+            "<title>Enter</title><form method=post action=/enter><label>Name <input name=name></label>"
+            f"<button>Enter</button></form><ul>{rest}</ul>"
+        )
+    return web.Response(text=f"<!doctype html>{body}", content_type="text/html")
+
+
+def decide(request: ModelRequest) -> ToolCall:
+    """Log in under the name in the task, and say which word the account shows."""
+    shown = "\n".join(one.text for one in request.messages)
+    (address, name), *_ = re.findall(r"log in at (\S+) as (\w+)", shown)
+    found = re.findall(rf'Account of {name}"?(?:.|\n)*?The word is (\w+)', shown)
+    field = re.findall(r'\[(\w+)\] textbox "Name"(.*)', shown)
+    button = re.findall(r'\[(\w+)\] button "Enter"', shown)
+    if found:
+        return call("done", answer=f"the word is {found[-1]}")
+    if not field:
+        return call("browser_go_to_url", url=address)
+    ref, value = field[-1]
+    if name not in value:
+        return call("browser_input_text", ref=ref, text=name, site=address.removeprefix("http://"))
+    return call("browser_click", ref=button[-1])
+
+
+async def test_twenty_runs_at_once(tmp_path: Path) -> None:
+    find_chromium()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", serve)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host = f"127.0.0.1:{runner.addresses[0][1]}"
+    settings = Settings(
+        prompt_tool_chars=0,
+        web=WebSettings(private=(host,)),
+        browser=BrowserSettings(looks_at_once=2),
+    )
+    before = {one.pid for one in psutil.Process().children(recursive=True)}
+    async with Workspace(tmp_path, settings=settings, policy=AllowAll()) as ws:
+        results = await asyncio.gather(
+            *(
+                ws.run(
+                    f"log in at http://{host} as user{n}",
+                    model=ScriptedModel(decide),
+                    system="react",
+                    environments=["browser"],
+                )
+                for n in range(RUNS)
+            )
+        )
+        assert [one.answer for one in results] == [f"the word is {word(f'user{n}')}" for n in range(RUNS)]
+        # It ended with the last run.
+        assert {one.pid for one in psutil.Process().children(recursive=True)} <= before
+    await runner.cleanup()
