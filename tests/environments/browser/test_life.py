@@ -1,0 +1,149 @@
+"""Contexts, tabs and logins: whose they are, what is kept of them, and what that costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from tests.browser import find_chromium
+from tests.environments.browser.troubles import Hand, Troubles, hand, settings, troubles
+
+from agentorchestra.core.errors import MissingExtraError, ToolError
+from agentorchestra.environments.browser import chromium
+from agentorchestra.environments.browser.downloads import harmless
+from agentorchestra.environments.browser.environment import Browser
+from agentorchestra.environments.browser.session import BrowserSession
+from agentorchestra.environments.folder import FolderGround
+
+on_one_loop = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site() -> AsyncIterator[Troubles]:
+    find_chromium()
+    async with troubles() as site:
+        yield site
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser(site: Troubles, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Hand]:
+    """One workspace, and one Chromium, for all tests here."""
+    async with hand(tmp_path_factory.mktemp("ws"), settings(site.host)) as browser:
+        await browser.do("go_to_url", url=f"{site.address}/login")
+        yield browser
+
+
+async def shown(session: BrowserSession, agent: str, address: str = "") -> str:
+    """What the page of an agent's tab says."""
+    page = (await session.tab(agent)).page
+    assert page is not None
+    if address:
+        await page.goto(address)
+    return await page.locator("h1").inner_text()
+
+
+@on_one_loop
+async def test_each_agent_has_a_tab_and_all_share_the_logins(browser: Hand, site: Troubles) -> None:
+    session = browser.session
+    assert "cookie: who=ada" in await shown(session, "/1.first", f"{site.address}/tab")
+    assert "cookie: who=ada" in await shown(session, "/2.second", f"{site.address}/tab")
+    first, second = await session.tab("/1.first"), await session.tab("/2.second")
+    assert first.number != second.number and first.page is not second.page
+    assert "The second page" in await shown(session, "/2.second", f"{site.address}/second")
+    assert "cookie" in await shown(session, "/1.first")  # it is where it was
+    for tab in (first, second):
+        await session.close_tab(tab)
+
+
+@on_one_loop
+async def test_what_sites_stored_is_kept_once_and_not_in_the_snapshot(browser: Hand, site: Troubles) -> None:
+    await browser.do("go_to_url", url=f"{site.address}/tab")
+    page = (await browser.session.tab("/")).page
+    assert page is not None
+    await page.evaluate("localStorage.setItem('much', 'x'.repeat(300000))")
+    first = await browser.outcome("go_to_url", url=f"{site.address}/second")
+    kept = browser.session.kept
+    stored = kept["stored"]
+    again = await browser.outcome("go_to_url", url=f"{site.address}/second")
+    assert again.writes == first.writes  # nothing changed: it is the same snapshot
+    other = await browser.outcome("go_to_url", url=f"{site.address}/")
+    assert other.writes != first.writes and kept["stored"] == stored
+    ground = ground_of(browser)
+    snapshot = await ground.snapshot()
+    assert len(snapshot) < 2000 and str(stored).encode() in snapshot and b"who" not in snapshot
+    data = await ground.hidden(str(stored))
+    assert data is not None and len(data) > 300_000
+    assert any(one["value"] == "ada" for one in json.loads(data)["state"]["cookies"])
+
+
+@on_one_loop
+async def test_a_rival_world_begins_with_the_logins_and_has_its_own(
+    browser: Hand, site: Troubles, tmp_path: Path
+) -> None:
+    await browser.do("go_to_url", url=f"{site.address}/tab")
+    await browser.click("Store")
+    ground = ground_of(browser)
+    world = FolderGround(tmp_path / "world", ground._ctx, keep=False)
+    await world.open()
+    await world.restore(await ground.snapshot())
+    rival = Browser(browser.made[-1].settings, browser.made[-1].web)
+    rival.stand_on(world)
+    try:
+        # The tab of the same agent, at its address, with what belongs to the tab alone.
+        assert "tab: kept for this tab, site: kept for the site, cookie: who=ada" in await shown(rival.session, "/")
+        page = (await rival.session.tab("/")).page
+        assert page is not None
+        await page.evaluate("document.cookie = 'who=eve'; localStorage.setItem('note', 'changed')")
+        assert "site: changed, cookie: who=eve" in await shown(rival.session, "/", f"{site.address}/tab")
+        await browser.do("reload")
+        assert "site: kept for the site, cookie: who=ada" in await shown(browser.session, "/")
+        assert rival.session.shared is browser.session.shared  # one Chromium for both
+    finally:
+        await rival.close()
+        await world.close()
+    assert browser.session.shared.alive
+
+
+def ground_of(browser: Hand) -> FolderGround:
+    return next(one._stands_on for one in reversed(browser.made) if one._ground is not None)
+
+
+@pytest.mark.parametrize(
+    ("suggested", "name"),
+    [
+        ("report.pdf", "report.pdf"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\Windows\\system.ini", "system.ini"),
+        (".bashrc", "bashrc"),
+        ("-rf", "rf"),
+        ("a\nb\x1b[31m.txt", "a_b_[31m.txt"),
+        ("$(reboot).sh", "_(reboot).sh"),
+        ("photo\u202egpj.exe", "photo_gpj.exe"),
+        ("nul.txt", "_nul.txt"),
+        ("", "download"),
+        ("...", "download"),
+        ("ä" * 300 + ".pdf", "ä" * 58 + ".pdf"),
+    ],
+)
+def test_names_of_downloads_are_harmless(suggested: str, name: str) -> None:
+    assert harmless(suggested) == name
+
+
+def test_a_chromium_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match=r"browser.executable is '/no/such', .* give the path of a Chromium"):
+        chromium.find_chromium("/no/such")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolError, match=r"no Chromium was found; install one \(Debian: `apt install chromium`"):
+        chromium.find_chromium()
+    own = tmp_path / "chrome"
+    own.touch()
+    assert chromium.find_chromium("", str(own)) == str(own)
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "playwright.async_api", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'agentorchestra\[browser\]'"):
+        chromium.playwright_api()
