@@ -57,6 +57,8 @@ def team(planner: Script, browser: Script, **others: Script) -> ScriptedModel:
             return browser(request)
         if "You analyse files" in said:
             return others["analyzer"](request)
+        if "reader" in others and not request.tools:
+            return others["reader"](request)
         return say("KEEP") if not request.tools else decide(calls=[call("done", answer="nothing", status="blocked")])
 
     return ScriptedModel(reply)

@@ -14,7 +14,8 @@ from PIL import Image, ImageSequence
 from agentorchestra.core.errors import MissingExtraError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.testing import call, decide
+from agentorchestra.models.render import render_message
+from agentorchestra.testing import call, decide, say
 from tests.agents.browsing import host_of, opened, page_of, ref_of, results_of, signing_in, task_of, team
 from tests.site.browser import PASSWORD, USER, browser_site
 
@@ -175,20 +176,38 @@ async def test_a_browser_that_is_killed_in_the_middle_of_an_agent_is_no_end_of_i
 
 
 @pytest.mark.long
-async def test_out_of_steps_it_gives_what_it_found_and_records_nothing_where_nobody_wants_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("goal", "answer", "where"),
+    [
+        ("", "tab 1 is at {site}/article", "what its last action gave"),
+        ("the power of the wheel", "7.2 kilowatts on average", "what it extracted from pages"),
+    ],
+)
+async def test_out_of_steps_it_gives_what_it_found_and_records_nothing_where_nobody_wants_it(
+    tmp_path: Path, goal: str, answer: str, where: str
+) -> None:
     def lost(request: ModelRequest) -> Any:
-        if results_of(request):
-            return decide(calls=[call("browser_scroll_to_text", text="nowhere at all")])
-        return decide(calls=[call("browser_go_to_url", url=task_of(request).rpartition(" ")[2])])
+        done = results_of(request)
+        if not done:
+            return decide(calls=[call("browser_go_to_url", url=task_of(request).rpartition(" ")[2])])
+        if goal and len(done) == 1:
+            return decide(calls=[call("browser_extract_content", goal=goal)])
+        return decide(calls=[call("browser_scroll_to_text", text="nowhere at all")])
 
-    async with browser_site() as site, opened(tmp_path, team(lost, lost), site.host, record=False) as ws:
-        result = await ws.run(f"What stands at {site.address}/article", system="browser_use", max_steps=4)
+    def reader(request: ModelRequest) -> Any:
+        """Gives the sentence of the page that holds a word of the goal."""
+        text = render_message(request.messages[-1])
+        return say(next(line for line in text.splitlines() if "wheel gives" in line))
+
+    model = team(lost, lost, reader=reader)
+    async with browser_site() as site, opened(tmp_path, model, site.host, record=False) as ws:
+        result = await ws.run(f"What stands at {site.address}/article", system="browser_use", max_steps=5)
         replayed = await ws.replay(result.run_id)
         assert result.status is RunStatus.PARTIAL
-        assert f"tab 1 is at {site.address}/article" in result.answer
-        assert "The agent did not finish; the answer is what its last action gave." in result.report
+        assert answer.format(site=site.address) in result.answer
+        assert f"The agent did not finish; the answer is {where}." in result.report
         assert replayed.answer == result.answer
-        assert result.artifacts == ()
+        assert not [one for one in result.artifacts if one.name.endswith(("log.jsonl", "report.md", "steps.gif"))]
         assert not (ws.runs_folder / result.run_id / "browser").exists()
 
 

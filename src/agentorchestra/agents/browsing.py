@@ -211,7 +211,7 @@ def conversation(session: Session[Any], task: str) -> Iterator[dict[str, JsonVal
     """The conversation, an entry for each decision and each call, as the log has them: redacted.
 
     Version 1: `task`; `decision` with the four fields of the reasoning and the calls; `state` with the address of the
-    page that was shown; `call` with arguments, status and result.
+    page that was shown; `call` with arguments, status and result; `asked` with what a model said to an action of it.
     """
     yield {"v": 1, "type": "task", "branch": session.branch, "task": task[:LOGGED_CHARS]}
     for key, record in records_of(session):
@@ -220,7 +220,11 @@ def conversation(session: Session[Any], task: str) -> Iterator[dict[str, JsonVal
             continue
         at: dict[str, JsonValue] = {"key": str(key), "ended_at": str(outcome.ended_at or "")}
         if about.get("kind") == EffectKind.REQUEST_MODEL:
-            yield {"type": "decision", **at, **_decided(outcome)}
+            if about.get("purpose") in _DECIDING:
+                yield {"type": "decision", **at, **_decided(outcome)}
+            else:
+                said = outcome.response.text if outcome.ok else outcome.error or outcome.status
+                yield {"type": "asked", **at, "text": said[:LOGGED_CHARS]}
             continue
         given = about.get("arguments")
         arguments = dict(given) if isinstance(given, dict) else {}
@@ -250,6 +254,7 @@ def _decided(outcome: Outcome) -> dict[str, JsonValue]:
     return said
 
 
+_DECIDING = ("decision", "final")
 _REASONING = ("thinking", "evaluation_previous_goal", "memory", "next_goal")
 
 
