@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from agentorchestra.environments.browser.joined import INTERACTIVE
 from agentorchestra.environments.browser.snapshot import Box, Node
 from agentorchestra.environments.browser.words import address, plain, quoted
 
 _NAMED_BY_CONTENT = INTERACTIVE | frozenset(("heading", "row", "cell", "columnheader", "rowheader", "listitem", "img"))
-_HOLDERS = frozenset(("cell", "gridcell", "listitem", "paragraph", "row", "rowgroup"))
+_CELLS = frozenset(("cell", "gridcell", "columnheader", "rowheader"))
+_HOLDERS = _CELLS | frozenset(("listitem", "row"))
 _MOST_HELD = 3
 _MOST_INDENT = 12
 _NAME_CHARS = 200
@@ -148,7 +150,9 @@ def _says_nothing(node: Node) -> bool:
     if node.role == "generic" and (node.children or node.above or node.below):
         texts = any(isinstance(child, str) for child in node.children)
         return not texts or (not node.ref and len(node.children) == 1)
-    return node.role in ("generic", "paragraph", "rowgroup") and not node.children
+    if node.role in ("rowgroup", "paragraph") and not any(isinstance(child, str) for child in node.children):
+        return node.role == "rowgroup" or len(node.children) < 2
+    return node.role == "generic" and not node.children
 
 
 def _tell_options(node: Node) -> None:
@@ -230,6 +234,10 @@ def _lines(page: Node, most: int, chars: int, enough: int) -> list[str]:
                 break
             start += f"{one.role} > "
             one = inner
+        if (row := _row(one, most, chars)) is not None:
+            lines.append(start + row)
+            size += len(lines[-1]) + 1
+            continue
         first = next((n for n, child in enumerate(one.children) if not isinstance(child, str)), len(one.children))
         lines.append(start + _line(one, " ".join(map(str, one.children[:first])), chars))
         size += len(lines[-1]) + 1
@@ -245,6 +253,29 @@ def _only(node: Node) -> Node | None:
         return None
     only = node.children[0] if len(node.children) == 1 else None
     return only if isinstance(only, Node) else None
+
+
+def _row(node: Node, most: int, chars: int) -> str | None:
+    """A row of a table on one line; None if its cells hold more than a text or one element each."""
+    if node.role != "row" or not node.children or len(node.children) > most:
+        return None
+    cells = []
+    for cell in node.children:
+        if isinstance(cell, str) or cell.role not in _CELLS:
+            return None
+        inner = _only(cell) or cell
+        if any(isinstance(child, Node) for child in inner.children) or inner.above or inner.below or inner.beside:
+            return None
+        cells.append(_cell(inner, " ".join(map(str, inner.children)), chars))
+    head = Node("row", node.name, node.ref, states=node.states, notes=node.notes)
+    return f"{_line(head, '', chars)}: {' | '.join(cells)}"
+
+
+def _cell(node: Node, text: str, chars: int) -> str:
+    if node.role not in ("cell", "gridcell"):
+        return _line(node, text, chars)
+    empty = not (text.strip() or node.name)
+    return _line(replace(node, role="(empty)" if empty else "generic"), text, chars)
 
 
 def _more(count: int, where: str) -> str:
@@ -265,7 +296,9 @@ def _line(node: Node, text: str, chars: int) -> str:
     if node.url:
         parts.append("-> " + address(node.url))
     line = " ".join(parts)
-    return f"{line}: {quoted(text, chars)}" if text.strip() else line
+    if not text.strip():
+        return line
+    return line + (": " if line not in ("", f"[{node.ref}]") else " " * bool(line)) + quoted(text, chars)
 
 
 __all__ = ["keep_seen", "lines_of", "tidy"]
