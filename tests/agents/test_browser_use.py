@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -242,3 +245,23 @@ async def test_references_of_a_page_that_is_gone_are_refused_and_sources_that_we
     refused = [one for one in calls if one["status"] != "ok"]
     assert len(refused) == 1
     assert "look at the state again" in refused[0]["result"]
+
+
+@pytest.mark.long
+async def test_a_process_that_dies_leaves_a_run_that_goes_on_signed_in(tmp_path: Path) -> None:
+    async with browser_site() as site:
+        task = f"Sign in at {site.address}/login as {USER} with the password {PASSWORD}: which balance?"
+        words = ("-m", "tests.agents.browsing_program", str(tmp_path), site.host, task)
+        process = await asyncio.create_subprocess_exec(sys.executable, *words, cwd=Path(__file__).parents[2])
+        assert await process.wait() == -signal.SIGKILL
+        pictures = sorted(tmp_path.rglob("frames/*.jpg"))
+        assert pictures
+        async with opened(tmp_path, team(clerk, clerk), site.host) as ws:
+            (record,) = await ws.runs()
+            result = await ws.resume(record.id)
+            replayed = await ws.replay(record.id)
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "1,204 shells"), result.error
+        assert replayed.answer == result.answer
+        assert len(site.sessions) == 1  # it was not signed in a second time
+        (gif,) = tmp_path.rglob("steps.gif")
+        assert gif.parent == pictures[0].parent.parent  # the record goes on where it was
