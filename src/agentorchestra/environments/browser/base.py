@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
+from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.settings import BrowserSettings, WebSettings
 from agentorchestra.environments.browser.chromium import playwright_api, within
 from agentorchestra.environments.browser.recording import pointed_at, take_frame
@@ -46,6 +47,22 @@ def agent_of(ctx: Any) -> str:
     while getattr(one, "parent", None) is not None and one.node is one.parent.node:
         one = one.parent
     return str(getattr(one, "branch", "/"))
+
+
+def has_ended(ctx: Any, agent: str) -> bool:
+    """Whether an agent of the run has finished.
+
+    Args:
+        ctx: the context of an effect of the run.
+        agent: what names it, see `agent_of`.
+    """
+    above, _, last = agent.rpartition("/")
+    number = last.partition(".")[0]
+    ledger = getattr(getattr(ctx, "run", None), "ledger", None)
+    record = (
+        ledger.records.get(EffectKey(above or "/", int(number))) if ledger is not None and number.isdigit() else None
+    )
+    return record is not None and record.outcome is not None
 
 
 class Acting(FolderEnvironment):
@@ -192,8 +209,9 @@ class Acting(FolderEnvironment):
     def _begin(self, ctx: Any) -> None:
         """An action that answers no dialog is a new beginning for pages that open one after the other."""
         self._told = []
-        session = self._session
-        tab = session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
+        session = self.session
+        session.release([one for one in session.current if one != agent_of(ctx) and has_ended(ctx, one)])
+        tab = session.tabs.get(session.current.get(agent_of(ctx), 0))
         if tab is not None and tab.dialog is None:
             tab.dialogs = 0
 

@@ -370,6 +370,10 @@ class SharedBrowser:
         if self._now is not None and generation == self.generation:
             self._now.kill()
 
+    def serves_others(self, user: object) -> bool:
+        """Whether anybody else uses a browser that is there."""
+        return self.alive and bool(self._users - {user})
+
     async def release(self, user: object) -> None:
         """Whoever used it does not any more; the last one closes it."""
         async with self._lock:

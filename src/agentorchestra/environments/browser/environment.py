@@ -69,7 +69,7 @@ class Browser(Actions):
 
     async def state_for(self, ctx: Any) -> tuple[Block, ...]:
         """Address, tabs, dialog, downloads, last error, and the page of this agent's current tab."""
-        if agent_of(ctx) not in self.session.current and not self.session.current:
+        if agent_of(ctx) not in self.session.current:  # nothing is opened for one who only looks
             return await self.state()
         page: list[str] = []
         picture: tuple[Block, ...] = ()

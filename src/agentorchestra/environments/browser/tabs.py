@@ -30,6 +30,7 @@ class Tab:
         url: its address, as it was last kept; what is opened again.
         dialog: that waits for an answer; until then the page does nothing else.
         dialogs: that opened since anything else was done.
+        used: when it was used last, by counting uses.
         crashed: whether its renderer died.
         error: the last error of its scripts.
         media_type: of the document, as its server calls it.
@@ -45,6 +46,7 @@ class Tab:
     url: str = BLANK
     dialog: Dialog | None = None
     dialogs: int = 0
+    used: int = 0
     crashed: bool = False
     error: str = ""
     media_type: str = ""
