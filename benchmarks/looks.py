@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,8 +77,8 @@ async def _timed(call: Callable[[], Awaitable[Any]], repeats: int) -> tuple[floa
     return statistics.median(times), value
 
 
-async def main() -> None:
-    """Print the table."""
+async def table(sizes: Sequence[int] = SIZES, repeats: int = 3) -> None:
+    """Print the table, a line for each size."""
     async with async_playwright() as playwright:
         await teach(playwright)
         chromium = playwright.chromium
@@ -89,14 +89,15 @@ async def main() -> None:
         await listen(context)
         page = await context.new_page()
         print(f"{'elements':>9} {'snapshot':>21} {'look':>18} {'whole page':>18}")
-        for size in SIZES:
-            one = await measure_looks(page, size)
+        for size in sizes:
+            one = await measure_looks(page, size, repeats=repeats)
             print(
                 f"{one.elements:9,} {one.snapshot_ms:7,.0f} ms {one.snapshot_chars:9,} ch {one.look_ms:6,.0f} ms "
-                f"{one.look_chars:6,} ch {one.whole_ms:6,.0f} ms {one.whole_chars:6,} ch{'  (drawn)' * one.drawn}"
+                f"{one.look_chars:6,} ch {one.whole_ms:6,.0f} ms {one.whole_chars:6,} ch{'  (drawn)' * one.drawn}",
+                flush=True,
             )
         await browser.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(table())
