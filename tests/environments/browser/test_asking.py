@@ -125,3 +125,34 @@ async def test_a_password_is_filled_in_by_its_name_and_stands_nowhere(tmp_path: 
     said = "\n".join(shown)
     assert "'HOME' is no secret for" in said and "the secrets of" in said
     assert PASSWORD not in said and PASSWORD not in kept
+
+
+async def test_a_person_is_asked_also_while_a_dialog_is_open(tmp_path: Path) -> None:
+    """Of a page that waits for an answer no picture can be taken."""
+    asked: list[str] = []
+
+    async def asker(question: Any) -> str:
+        asked.append(str(question))
+        return "Sell it."
+
+    async with browser_site() as site:
+
+        def reply(request: ModelRequest) -> Any:
+            page, done = page_of(request), results_of(request)
+            if not done:
+                return decide(calls=[call("browser_go_to_url", url=f"{site.address}/dialogs")])
+            if len(done) == 1:
+                return decide(calls=[call("browser_click", ref=ref_of(page, "button", "Confirm"))])
+            if len(done) == 2:
+                assert "Sell the boat?" in page
+                return decide(calls=[call("browser_ask_human", question="May I sell the boat?")])
+            if len(done) == 3:
+                return decide(calls=[call("browser_answer_dialog", accept="Sell it" in done[2])])
+            return decide(calls=[call("done", answer="sold")])
+
+        model = {"scripted": ScriptedModel(reply)}
+        async with Workspace(tmp_path, models=model, settings=settings_for(site.host), asker=asker) as ws:
+            result = await ws.run(f"Sell the boat at {site.address}/dialogs", environments=["browser"])
+        assert result.answer == "sold", result.error
+        assert (await site.heard("confirmed"))["yes"] is True
+    assert len(asked) == 1

@@ -187,12 +187,13 @@ class Acting(FolderEnvironment):
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
         """Do it, and keep what has to be there after a crash, and a picture of it for whoever records."""
+        if self.composes(action):  # it acts by effects; this instance is not open
+            return await super().act(action, arguments, ctx)
         self._begin(ctx)
         records = self.settings.record and self.mutates(action)
         point = await pointed_at(self._at_hand(ctx), ctx, arguments) if records else None
         try:
-            value = await super().act(action, arguments, ctx)
-            return value if self.composes(action) else self._sourced(value)
+            return self._sourced(await super().act(action, arguments, ctx))
         except DialogOpened:
             return self._sourced(dialog_sentence(self._tab))
         except ToolError:

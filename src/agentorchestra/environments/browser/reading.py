@@ -108,7 +108,7 @@ class Reading(Hands):
         if not read.artifacts:
             raise ToolError("the page could not be read; look at the state")
         text = (await ctx.read_artifact(read.artifacts[0])).decode("utf-8", "replace")
-        source = read.sources[0].ref if read.sources else read.artifacts[0].name
+        source = _source_of(read) or read.artifacts[0].name
         pieces = list(_pieces(text))
         found: list[Block] = []
         for first, last, piece in pieces[:MOST_PIECES]:
@@ -168,9 +168,13 @@ class Reading(Hands):
         Args:
             question: what you need and why; the address and a picture of the page go along.
         """
-        seen = await self.call("screenshot", {}, ctx)
-        picture = seen.artifacts[0].name if seen.artifacts else ""
-        address = next((block.source.ref for block in seen.content or () if block.source is not None), "")
+        picture = address = ""
+        try:
+            seen = await self.call("screenshot", {}, ctx)
+        except ToolError:  # the page hangs: a person may know more
+            seen = ToolResult()
+        if seen.artifacts:
+            picture, address = seen.artifacts[0].name, _source_of(seen)
         said: str = await ctx.ask(question, page=address, picture=picture)
         return said
 
@@ -205,6 +209,12 @@ class Reading(Hands):
         note = f" (there is none of {wanted.until} or before)" if later else ""
         said = f"{found.address} is from {found.date}{note}"
         return TextBlock(text=said, source=Source(kind="web", ref=found.address), trust=Trust.UNTRUSTED)
+
+
+def _source_of(result: ToolResult) -> str:
+    """The address of the page that something was taken of."""
+    blocks = result.content if isinstance(result.content, list) else [result.content]
+    return next((one.source.ref for one in blocks if getattr(one, "source", None) is not None), "")
 
 
 def _pieces(text: str) -> list[tuple[int, int, str]]:
