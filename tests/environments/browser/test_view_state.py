@@ -73,3 +73,15 @@ async def test_the_state_says_what_changed_since_it_was_looked_at(tmp_path: Path
         assert '"Ada"' in told and "Colour" not in told and "Colour" in state
         await hand.open("hover")
         assert "changed since" not in await hand.state()
+
+
+async def test_elements_out_of_view_are_found_and_used(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as hand:
+        await hand.open("article")
+        found = await hand.do("find_elements", text="MILLER'S daughter")
+        assert "kilowatts" not in found
+        ref = found[: found.index('] link "miller')].rpartition("[")[2]
+        assert f"[{ref}]" not in await hand.state(), "it lies below the view"
+        assert "/form" in await hand.do("click", ref=ref)
+        assert '"Order oysters"' in await hand.do("find_elements")
+        assert "no element of the page holds 'kiwi'" in await hand.fail("find_elements", text="kiwi")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from agentorchestra.environments.browser.films import Films
 from agentorchestra.environments.browser.logins import Logins
+from agentorchestra.environments.browser.looking import Looking
 from agentorchestra.environments.browser.navigating import Navigating
 from agentorchestra.environments.browser.pdfs import Pdfs
 from agentorchestra.environments.browser.pointing import Pointing
 from agentorchestra.environments.browser.walls import Walls
 
 
-class Actions(Films, Pdfs, Logins, Pointing, Navigating, Walls):
+class Actions(Looking, Films, Pdfs, Logins, Pointing, Navigating, Walls):
     """What can be done with pages."""
 
     def repeatable(self, action: str) -> bool:
@@ -28,6 +29,7 @@ _AGAIN = frozenset(
             "read_page",
             "screenshot",
             "find_archive_url",
+            "find_elements",
             "pdf_viewer",
             "video_viewer",
         ),

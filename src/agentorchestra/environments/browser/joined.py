@@ -101,6 +101,7 @@ def join_drawn(page: Node, part: Part, give: Give) -> None:
 
 
 def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: tuple[int, int]) -> None:
+    _mask(place, [], secrets)
     found: dict[str, list[Found]] = defaultdict(list)
     for one in part.probe.found:
         found[str(one.number)].append(one)
@@ -125,6 +126,7 @@ def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], or
 
 
 def _join(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: tuple[int, int]) -> None:
+    _mask(place, [], secrets)
     found: dict[Box, list[Found]] = defaultdict(list)
     for one in part.probe.found:
         found[one.box].append(one)

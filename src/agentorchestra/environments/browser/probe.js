@@ -296,6 +296,9 @@
   };
 
   if (options.drawn) {
+    // Also of fields that are not looked at: the page may repeat their values.
+    for (const field of [...document.querySelectorAll("input[type=password], input[autocomplete]")].slice(0, 500))
+      if (secret(field) && field.value) out.secrets.push(String(field.value).slice(0, 1000));
     draw(document.body ?? document.documentElement);
   }
   else if (out.elements <= options.elements) walk(document.documentElement, 0, 0, false);

@@ -121,7 +121,7 @@ async def probe(frame: Frame, *, whole: bool, drawn: bool, most_elements: int, s
         "nodes": _MOST_NODES,
         "chars": _MOST_DRAWN_CHARS,
     }
-    for _ in range(3):
+    for waited in (0.1, 0.2, 0.4, 0.8, 0.0):
         try:
             async with asyncio.timeout(seconds * 2 + 0.5):
                 said = await frame.evaluate(script("probe.js"), options)
@@ -132,7 +132,7 @@ async def probe(frame: Frame, *, whole: bool, drawn: bool, most_elements: int, s
             # A page that leads on at once takes the answer with it; one that redefines what scripts use gives none.
             if frame.is_detached() or frame.page.is_closed():
                 return None
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(waited)
     return _broken(frame)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agentorchestra.environments.browser.joined import INTERACTIVE
@@ -205,6 +205,37 @@ def lines_of(page: Node, budget: int) -> tuple[str, ...]:
     return (*kept, f"- ... {len(lines) - len(kept):,} more lines below")
 
 
+def lines_with(lines: Sequence[str], words: str, budget: int) -> tuple[str, ...]:
+    """The lines that hold some words, capitals or not, with those of the places they are in; the first that fit.
+
+    Args:
+        lines: of a page.
+        words: what is looked for.
+        budget: in characters, line ends counted.
+    """
+    wanted = " ".join(words.lower().split())
+    places: list[int] = []
+    kept: list[int] = []
+    matches = shown = size = 0
+    for number, line in enumerate(lines):
+        while places and _level(lines[places[-1]]) >= _level(line):
+            places.pop()
+        if wanted in line.lower():
+            matches += 1
+            new = [one for one in (*places, number) if not kept or one > kept[-1]]
+            size += sum(len(lines[one]) + 1 for one in new)
+            if size <= budget:
+                kept += new
+                shown += 1
+        places.append(number)
+    more = (f"- ... {matches - shown:,} more lines with these words",) if matches > shown else ()
+    return (*(lines[one] for one in kept), *more)
+
+
+def _level(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
 def _lines(page: Node, most: int, chars: int, enough: int) -> list[str]:
     """All lines, or more than enough of them."""
     lines: list[str] = []
@@ -301,4 +332,4 @@ def _line(node: Node, text: str, chars: int) -> str:
     return line + (": " if line not in ("", f"[{node.ref}]") else " " * bool(line)) + quoted(text, chars)
 
 
-__all__ = ["keep_seen", "lines_of", "tidy"]
+__all__ = ["keep_seen", "lines_of", "lines_with", "tidy"]
