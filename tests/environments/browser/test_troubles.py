@@ -128,15 +128,17 @@ async def test_a_browser_that_is_killed(browser: Hand, site: Troubles) -> None:
     await works(browser, site)
 
 
-@pytest.mark.parametrize("what", ["browser", "driver"])
-async def test_a_process_that_is_stopped_or_killed_in_the_middle_of_a_call(
-    browser: Hand, site: Troubles, what: str
+@pytest.mark.parametrize(
+    ("which", "how"), [("pid", signal.SIGSTOP), ("driver", signal.SIGSTOP), ("driver", signal.SIGKILL)]
+)
+async def test_browser_or_driver_stopped_or_killed_in_the_middle_of_a_call(
+    browser: Hand, site: Troubles, which: str, how: signal.Signals
 ) -> None:
     await browser.do("go_to_url", url=f"{site.address}/login")
     ref = await browser.ref("Store")
     now = browser.session.shared._now
     assert now is not None
-    os.kill(*((now.pid, signal.SIGSTOP) if what == "browser" else (now.driver, signal.SIGKILL)))
+    os.kill(getattr(now, which), how)
     said = await bounded(browser, "click", ref=ref)
     state = await browser.see()
     assert "started" in said + state
