@@ -14,11 +14,12 @@ import psutil
 import pytest
 from PIL import Image, ImageSequence
 
+from agentorchestra import RunContext, Workspace, tool
 from agentorchestra.core.errors import MissingExtraError
 from agentorchestra.core.messages import ModelRequest
-from agentorchestra.core.spec import RunStatus
+from agentorchestra.core.spec import AgentSpec, RunStatus
 from agentorchestra.models.render import render_message
-from agentorchestra.testing import call, decide, say
+from agentorchestra.testing import ScriptedModel, call, decide, say
 from tests.agents.browsing import host_of, opened, page_of, ref_of, results_of, signing_in, task_of, team
 from tests.site.browser import PASSWORD, USER, browser_site
 
@@ -176,6 +177,36 @@ async def test_a_browser_that_is_killed_in_the_middle_of_an_agent_is_no_end_of_i
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "1,204 shells")
         # It named no page, so the one is named on which its words stand.
         assert [(one.source, one.quote) for one in result.sources] == [(f"{site.address}/account", "1,204 shells")]
+
+
+@pytest.mark.long
+async def test_a_record_that_cannot_be_written_fails_nothing(tmp_path: Path) -> None:
+    async with browser_site() as site, opened(tmp_path, team(clerk, clerk), site.host) as ws:
+        task = f"Sign in at {site.address}/login as {USER} with the password {PASSWORD}: which balance?"
+        run_id = await ws.create(task, system="browser_use")
+        ws.runs_folder.joinpath(run_id).mkdir(parents=True, exist_ok=True)
+        (ws.runs_folder / run_id / "browser").write_text("in the way")
+        result = await ws.resume(run_id)
+    assert (result.status, result.answer) == (RunStatus.COMPLETED, "1,204 shells"), result.error
+    assert "Record" not in result.report
+
+
+async def test_an_agent_that_is_in_other_runs_only_is_named_as_such(tmp_path: Path) -> None:
+    @tool(effect="composite")
+    async def send_out(ctx: RunContext[Any]) -> str:
+        """Send the browser use agent out."""
+        result = await ctx.call_agent(AgentSpec(instruction="Look around.", system="browser_use"))
+        return result.report
+
+    def model(request: ModelRequest) -> Any:
+        said = results_of(request)
+        return decide(calls=[call("done", answer=said[-1]) if said else call("send_out")])
+
+    with_tool = Workspace(tmp_path / "ws", tools=[send_out], models={"scripted": ScriptedModel(model)})
+    async with with_tool as ws:
+        result = await ws.run("Look around.", system="react", model="scripted")
+    assert "the agent 'browser_use' is not in this run" in f"{result.answer} {result.error}"
+    assert "environments=['browser']" in f"{result.answer} {result.error}"
 
 
 @pytest.mark.long

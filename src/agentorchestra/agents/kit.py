@@ -7,6 +7,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal
 
 from agentorchestra.agents.agent import Agent, Delegate
@@ -75,6 +76,7 @@ class Kit:
         behind: names of agents that stand behind a tool or an environment: nobody delegates to them.
         memories: makers of memory systems by name.
         apart: names of the packaged environments that only the agents have whose makers named them.
+        absent: names of the agents that are in other runs only, with the environments that those name.
     """
 
     tools: Mapping[str, Tool[..., Any]]
@@ -90,6 +92,7 @@ class Kit:
     behind: frozenset[str] = frozenset()
     memories: Mapping[str, MemoryFactory] = field(default_factory=dict)
     apart: frozenset[str] = frozenset()
+    absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def delegates(self, session: Session[Any], *, but: tuple[str, ...] = ()) -> list[Delegate]:
         """The agents a caller may delegate to, with the tools each gets: never more than the caller has itself.
@@ -519,7 +522,7 @@ class AgentHandler:
     async def _drive(self, spec: AgentSpec, ctx: Session[Any], kit: Kit) -> AgentResult:
         agent = kit.agents.get(spec.system)
         if agent is None:
-            return await find_system(spec.system, kit.systems)(spec, ctx, kit)
+            return await find_system(spec.system, kit.systems, kit.absent)(spec, ctx, kit)
         drive: System = agent.drive or partial(run_agent, prompt=agent.prompt)
         instance = spec.instance or (agent.name if agent.remembers else "")
         if not instance:
@@ -529,12 +532,24 @@ class AgentHandler:
         return await remembering(spec, ctx, kit, drive, agent=agent.name, instance=instance)
 
 
-def find_system(name: str, systems: Mapping[str, System]) -> System:
+def find_system(
+    name: str, systems: Mapping[str, System], absent: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> System:
     """A system by name.
+
+    Args:
+        name: of the system.
+        systems: those there are.
+        absent: agents that a run does not have, with the environments that it would have to name for them.
 
     Raises:
         UnknownSystemError: with the names there are.
     """
+    if name in absent:
+        raise UnknownSystemError(
+            f"the agent {name!r} is not in this run: it is there in runs that name its environments, "
+            f"environments={[*absent[name]]!r}"
+        )
     try:
         return systems[name]
     except KeyError:

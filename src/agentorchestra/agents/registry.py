@@ -45,7 +45,8 @@ def team(agents: Mapping[str, Agent], named: Collection[str], packaged: Collecti
         named: the packaged environments that the run names.
         packaged: all of these.
     """
-    found = {name: one for name, one in agents.items() if not one.on_request or {*one.environments} <= {*named}}
+    missing = {*packaged} - {*named}
+    found = {name: one for name, one in agents.items() if not one.on_request or not missing & {*one.environments}}
     analyzer = found.get(DEEP_ANALYZER.name)
     if analyzer is not None and analyzer.drive is DEEP_ANALYZER.drive and FOLDER_FILES in packaged and BROWSER in named:
         found[DEEP_ANALYZER.name] = replace(analyzer, environments=(*analyzer.environments, FOLDER_FILES))

@@ -1847,6 +1847,7 @@ class Workspace(Generic[Deps]):
             behind=self._agents_behind,
             memories=self.memories,
             apart=hidden,
+            absent={name: one.environments for name, one in self.agents.items() if name not in known_agents},
         )
         agents = AgentHandler(lambda: kit)
         handlers: dict[EffectKind, Handler] = {

@@ -116,12 +116,17 @@ async def take_frame(
             taken = await page.screenshot(
                 type="jpeg", quality=_JPEG_QUALITY, scale="css", animations="allow", timeout=_SHOT_S * 1000
             )
-        x, y = point if point is not None else (None, None)
-        folder = record_folder(ctx.folder, name)
-        await asyncio.to_thread(_add, folder, taken, action, page.url, x, y)
+        await asyncio.to_thread(add_frame, record_folder(ctx.folder, name), taken, action, page.url, point)
 
 
-def _add(folder: Path, taken: bytes, action: str, address: str, x: float | None, y: float | None) -> None:
+def add_frame(folder: Path, taken: bytes, action: str, address: str, point: tuple[float, float] | None) -> None:
+    """Add a picture to a record. Of a long work every second one goes now and then. Blocks.
+
+    Args:
+        folder: of the record.
+        taken: a JPEG.
+        action, address, point: see `take_frame`.
+    """
     frames = folder / FRAMES
     frames.mkdir(parents=True, exist_ok=True)
     there = sorted(frames.glob("*.jpg"))
@@ -129,10 +134,10 @@ def _add(folder: Path, taken: bytes, action: str, address: str, x: float | None,
     if len(there) >= 2 * MOST_FRAMES:
         for one in there[1::2]:  # every second one: the whole of a long work, not its beginning
             one.unlink(missing_ok=True)
-    frame = Frame(f"{number:06d}.jpg", action, address, x, y)
+    frame = Frame(f"{number:06d}.jpg", action, address, *(point or (None, None)))
     (frames / frame.file).write_bytes(taken)
     with (folder / STEPS).open("a", encoding="utf-8") as steps:
-        steps.write(json.dumps(asdict(frame)) + "\n")
+        steps.write("\n" + json.dumps(asdict(frame)))  # a line that a dead process left half written ends here
 
 
 def frames_of(folder: Path) -> list[Frame]:
@@ -194,9 +199,11 @@ def moving_picture(folder: Path) -> bytes | None:
 
 __all__ = [
     "FRAMES",
+    "MOST_FRAMES",
     "PLACE",
     "RECORD",
     "Frame",
+    "add_frame",
     "frames_of",
     "moving_picture",
     "pointed_at",
