@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,19 @@ async def test_a_pdf(browser: Hand, site: Troubles) -> None:
     assert "PDF" in state and f"{site.address}/paper" in said + state
     assert "7.2 kilowatts" in await browser.do("pdf_viewer", pages="2")
     await works(browser, site)
+
+
+async def test_waiting_for_a_turn_to_look_counts_towards_no_time(browser: Hand, site: Troubles) -> None:
+    await browser.do("go_to_url", url=f"{site.address}/")
+    shared = browser.session.shared
+    async with AsyncExitStack() as turns:
+        for _ in range(browser.session.settings.looks_at_once):
+            await turns.enter_async_context(shared.look())
+        looking = asyncio.ensure_future(browser.see())
+        await asyncio.sleep(3 * CALL_S)  # longer than a look may take
+        assert not looking.done()
+    state = await looking
+    assert "cannot be shown" not in state and 'heading "Home"' in state
 
 
 async def test_popups_are_tabs_and_not_without_end(browser: Hand, site: Troubles) -> None:

@@ -137,17 +137,20 @@ class Reading(Hands):
             whole: all of the page, not only what is in view.
         """
         page = await self.tab(ctx)
-        if ref:
-            found = await self.element(ctx, ref)
-            data = await self.on(ref, lambda ms: found.screenshot(scale="css", timeout=ms))
-        elif whole:
-            size = as_told(Size, await self.within("measuring the page", lambda: page.evaluate(of_page("size"))))
-            width, height = max(1, min(size.width, _WIDEST)), max(1, min(size.height, _TALLEST))
-            clip = {"x": 0, "y": 0, "width": width, "height": height}
-            take = lambda: page.screenshot(full_page=True, clip=clip, scale="css")  # type: ignore[arg-type] # noqa: E731
-            data = await self.within("taking a picture of the page", take)
-        else:
-            data = await self.within("taking a picture of the page", lambda: page.screenshot(scale="css"))
+        async with self.session.shared.look():
+            if ref:
+                found = await self.element(ctx, ref)
+                data = await self.on(ref, lambda ms: found.screenshot(scale="css", timeout=ms))
+            elif whole:
+                size = as_told(Size, await self.within("measuring the page", lambda: page.evaluate(of_page("size"))))
+                width, height = max(1, min(size.width, _WIDEST)), max(1, min(size.height, _TALLEST))
+                clip = {"x": 0, "y": 0, "width": width, "height": height}
+                data = await self.within(
+                    "taking a picture of the page",
+                    lambda: page.screenshot(full_page=True, clip=clip, scale="css"),  # type: ignore[arg-type]
+                )
+            else:
+                data = await self.within("taking a picture of the page", lambda: page.screenshot(scale="css"))
         return await self.picture(ctx, data, f"screenshot of {ref or page.url}")
 
     async def picture(self, ctx: Any, data: bytes, about: str, more: str = "") -> ToolResult:
