@@ -639,7 +639,12 @@ def environment_state(component: str, instance: str | None = None) -> Perceive:
                 role=session.role,
             )
         )
-        return Seen(blocks=outcome.blocks(Source(kind="environment", ref=name)))
+        source = Source(kind="environment", ref=name)
+        if outcome.status == "ok":
+            return Seen(blocks=outcome.blocks(source))
+        # Said once by whoever hears it first, so it has to stay in view.
+        said = TextBlock(text=f"{name}: {outcome.error}", source=source, trust=outcome.trust)
+        return Seen(blocks=(said,), keep=outcome.status == "environment_lost")
 
     return part
 

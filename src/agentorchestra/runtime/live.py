@@ -37,6 +37,9 @@ MAIN = "main"
 WORLDS = "environments"
 """Where environments keep what they have on disk, below a run's folder; a folder for each world."""
 
+_OF_A_PROCESS = ("temporary", "display")
+"""What lies in a world's folder only while a process works in it."""
+
 _OF_AN_INSTANCE = frozenset({EffectKind.INVOKE_ACTION, EffectKind.SNAPSHOT, EffectKind.RESTORE})
 
 
@@ -109,8 +112,8 @@ def left_behind(run_folder: Path) -> list[Path]:
         worlds = [*(run_folder / WORLDS).iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    half = world_folder(run_folder, MAIN) / "temporary"
-    return [*(one for one in worlds if one.name != MAIN), *([half] if half.exists() else [])]
+    half = [world_folder(run_folder, MAIN) / name for name in _OF_A_PROCESS]
+    return [*(one for one in worlds if one.name != MAIN), *(one for one in half if one.exists())]
 
 
 def clear_up(run_folder: Path) -> None:

@@ -20,14 +20,17 @@ class Clipboard:
 
     Args:
         screen: the connection; its events have to be looked at for as long as a text is held here.
+
+    Attributes:
+        window: our own, which is never shown.
     """
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._text: bytes | None = None
-        self._window = screen.connection.generate_id()
+        self.window = screen.connection.generate_id()
         # A window that is never shown: selections belong to windows.
-        screen.core.CreateWindow(0, self._window, screen.root, -1, -1, 1, 1, 0, 2, 0, 0, [])
+        screen.core.CreateWindow(0, self.window, screen.root, -1, -1, 1, 1, 0, 2, 0, 0, [])
         self._said: Any = None
         screen.listeners.append(self._event)
 
@@ -39,7 +42,7 @@ class Clipboard:
     def write(self, text: str) -> None:
         """Hold a text."""
         self._text = text.encode()
-        self._screen.core.SetSelectionOwner(self._window, self._screen.atom("CLIPBOARD"), 0)
+        self._screen.core.SetSelectionOwner(self.window, self._screen.atom("CLIPBOARD"), 0)
         self._screen.sync()
 
     def read(self) -> str | None:
@@ -52,11 +55,11 @@ class Clipboard:
         owner = screen.core.GetSelectionOwner(screen.atom("CLIPBOARD")).reply().owner
         if not owner:
             return None
-        if owner == self._window and self._text is not None:
+        if owner == self.window and self._text is not None:
             return self._text.decode()
         self._said = None
         place = screen.atom("AGENTORCHESTRA")
-        screen.core.ConvertSelection(self._window, screen.atom("CLIPBOARD"), screen.atom("UTF8_STRING"), place, 0)
+        screen.core.ConvertSelection(self.window, screen.atom("CLIPBOARD"), screen.atom("UTF8_STRING"), place, 0)
         end = time.monotonic() + _WAIT_S
         while self._said is None and time.monotonic() < end:
             screen.changed()
@@ -66,9 +69,9 @@ class Clipboard:
             raise ToolError(f"the program that has the clipboard did not answer within {_WAIT_S:g} s")
         if not self._said.property:
             raise ToolError("what is in the clipboard is no text")
-        reply = screen.core.GetProperty(True, self._window, place, _ANY, 0, MOST_BYTES // 4).reply()
+        reply = screen.core.GetProperty(True, self.window, place, _ANY, 0, MOST_BYTES // 4).reply()
         if reply.bytes_after or reply.type == screen.atom("INCR"):
-            screen.core.DeleteProperty(self._window, place)
+            screen.core.DeleteProperty(self.window, place)
             raise ToolError(f"the clipboard holds more than {MOST_BYTES:,} bytes")
         return reply.value.buf().decode("utf-8", "replace") if reply.format == 8 else ""
 

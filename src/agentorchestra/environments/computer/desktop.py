@@ -15,7 +15,7 @@ from agentorchestra.environments.computer.clipboard import Clipboard
 from agentorchestra.environments.computer.display import Display
 from agentorchestra.environments.computer.keyboard import Keyboard
 from agentorchestra.environments.computer.screen import GoneError, Screen, library
-from agentorchestra.environments.computer.windows import Pings
+from agentorchestra.environments.computer.windows import Pings, manager_keeps_up
 
 T = TypeVar("T")
 
@@ -28,6 +28,8 @@ _CATCH_UP_S = 3.0
 """How long an action waits for the program with the keyboard."""
 
 _SERVE_S = 0.1
+_MANAGER_S = 5.0
+"""How long the window manager has to begin."""
 
 
 class StuckError(Exception):
@@ -102,11 +104,12 @@ class Desktop:
                     connected = display.connect()
                     self._line = connected.dup()  # the connection's own descriptor belongs to the C library
                     self._hands = Hands(connected, display.authority)
+                    manager_keeps_up(self._hands.screen, self._hands.clipboard.window, _MANAGER_S)
                 return work(self._hands)
 
             running = asyncio.get_running_loop().run_in_executor(self._thread, begin)
             try:
-                async with asyncio.timeout(seconds):
+                async with asyncio.timeout(seconds if self._hands is not None else seconds + _MANAGER_S):
                     return await asyncio.shield(running)
             except TimeoutError:
                 await self._cut(running)
@@ -164,6 +167,15 @@ class Desktop:
             if not await self.do(lambda hands: hands.screen.changed()):
                 break
         return keeps_up
+
+    async def manage(self) -> bool:
+        """Whether the window manager keeps up; one that does not is started anew."""
+        if await self.do(lambda hands: manager_keeps_up(hands.screen, hands.clipboard.window, _CATCH_UP_S)):
+            return True
+        if self.display is not None:
+            await self.display.manage_again()
+            await self.do(lambda hands: manager_keeps_up(hands.screen, hands.clipboard.window, _CATCH_UP_S))
+        return False
 
     def serve(self) -> None:
         """Answer programs that paste what the clipboard holds of ours."""

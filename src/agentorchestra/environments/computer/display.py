@@ -61,7 +61,7 @@ class Display:
     def __init__(self, place: Path, width: int, height: int) -> None:
         self._place, self._width, self._height = place, width, height
         self._shell: Shell | None = None
-        self._server = 0
+        self._server = self._manager = 0
         # Without a colon, which the client library reads as the end of the cookie's name.
         self._cookie = secrets.token_urlsafe(12).encode("ascii")
 
@@ -104,11 +104,7 @@ class Display:
             )
             self._server = job.job
             await self._answering()
-            # Whoever ends the window manager (any client can) has it back.
-            await self._shell.start(
-                f"export DISPLAY=:0 XAUTHORITY={COOKIE}; "
-                f"while true; do openbox --sm-disable --config-file /work/{_CONFIGURATION}; sleep 0.5; done"
-            )
+            await self._manage()
         except SandboxUnavailableError as exc:
             await self.close()
             raise ToolError(
@@ -119,6 +115,21 @@ class Display:
         except BaseException:
             await self.close()
             raise
+
+    async def _manage(self) -> None:
+        """Start the window manager; whoever ends it (any client can) has it back."""
+        assert self._shell is not None
+        job = await self._shell.start(
+            f"export DISPLAY=:0 XAUTHORITY={COOKIE}; "
+            f"while true; do openbox --sm-disable --config-file /work/{_CONFIGURATION}; sleep 0.5; done"
+        )
+        self._manager = job.job
+
+    async def manage_again(self) -> None:
+        """End the window manager and start it anew: the windows stay."""
+        if self._shell is not None:
+            await self._shell.stop(self._manager, 9)
+            await self._manage()
 
     def _prepare(self) -> None:
         shutil.rmtree(self._place, ignore_errors=True)  # of a process that was killed

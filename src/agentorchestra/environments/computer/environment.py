@@ -506,7 +506,17 @@ class Computer(ActionEnvironment):
         """End a program: it is asked to, and killed if it has not ended after a second."""
         job = await self._programs.stop(program)
         self._running.discard(program)
-        return await self._settled(f"program {told.program_line(job)}")
+        said = f"program {told.program_line(job)}"
+        if self._open.display is None:
+            return said
+        try:
+            if not await self._open.manage():  # it may have had so many windows that it is still busy with them
+                said += "\nthe window manager did not keep up and was started anew"
+        except StuckError as exc:
+            raise ToolError(f"{said}; but {await self._stuck(str(exc))}") from None
+        except LostError as exc:
+            raise ToolError(f"{said}; but {await self._lost(str(exc))}") from None
+        return await self._settled(said)
 
     # -- clipboard ---------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,9 @@ _MEDIA_KEYS = range(0x10080000, 0x11000000)
 _UNICODE = 0x01000000
 _SETTLE_S = 0.1
 """How long programs get to notice new keys before they are pressed."""
+_PAUSE_S = 0.4
+"""How long a program that cannot be asked gets to take in what was typed, before other characters get its keys."""
+
 _NEW_AT_ONCE = 0.4
 """Of the keys that can be given away: so many are given away before programs get time again."""
 
@@ -212,8 +215,12 @@ class Keyboard:
                     new.popitem()
                     break
                 end += 1
-            if new and begun and self._caught_up(max(0.0, until - time.monotonic())) is False:
-                break
+            if new and begun:
+                caught_up = self._caught_up(max(0.0, until - time.monotonic()))
+                if caught_up is False or time.monotonic() > until:
+                    break
+                if caught_up is None:  # it cannot be asked
+                    time.sleep(_PAUSE_S)
             self._give(list(new))
             for one in symbols[begun:end]:
                 self._tap(*self._key(one))

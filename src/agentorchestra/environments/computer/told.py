@@ -10,6 +10,7 @@ from agentorchestra.runtime.sandbox import Job
 MOST_PROGRAMS = 12
 _COMMAND_CHARS = 120
 _PRINTED_CHARS = 400
+_CHANGES = 10
 _RESULT_CHARS = 16_000
 
 
@@ -80,7 +81,7 @@ def what_changed(before: Windows | None, after: Windows, numbers: Numbers) -> li
     has = next((one for one in after.shown if one.focused), None)
     if has is not None and has.window in old and (had is None or had.window != has.window):
         lines.append(f"window {numbers.of(has.window)} has the keyboard now")
-    return lines
+    return lines if len(lines) <= _CHANGES else [*lines[:_CHANGES], f"and {len(lines) - _CHANGES} more changes"]
 
 
 def quoted(text: str) -> str:

@@ -20,6 +20,7 @@ _SUBSTRUCTURE_NOTIFY = 0x00080000
 _EVENT_MASK = 0x800
 _PAGER = 2
 _LOOK_S = 0.005
+_ASK_AGAIN_S = 0.1
 
 
 class Window(NamedTuple):
@@ -121,6 +122,27 @@ def close_window(screen: Screen, window: int) -> None:
 # -- whether a program keeps up ------------------------------------------------------------------------------------
 
 
+def manager_keeps_up(screen: Screen, window: int, seconds: float) -> bool:
+    """Whether the window manager answers within so many seconds.
+
+    Args:
+        screen: the connection.
+        window: one of our own, about which it is asked.
+        seconds: for which is waited at most.
+    """
+    screen.core.DeleteProperty(window, screen.atom("_NET_FRAME_EXTENTS"))
+    begun = time.monotonic()
+    asked = 0
+    while time.monotonic() < begun + seconds:
+        if time.monotonic() >= begun + asked * _ASK_AGAIN_S:  # one that only now begins hears nothing for a while
+            ask(screen, window, "_NET_REQUEST_FRAME_EXTENTS")
+            asked += 1
+        if _numbers(screen, window, "_NET_FRAME_EXTENTS", 4)[0]:
+            return True
+        time.sleep(_LOOK_S)
+    return False
+
+
 class Pings:
     """Asks programs whether they have taken in what was sent to their windows, as window managers do.
 
@@ -173,4 +195,14 @@ class Pings:
         self._screen.core.ChangeWindowAttributes(self._screen.root, _EVENT_MASK, [mask])
 
 
-__all__ = ["MOST", "Pings", "Window", "Windows", "close_window", "place_window", "raise_window", "windows_of"]
+__all__ = [
+    "MOST",
+    "Pings",
+    "Window",
+    "Windows",
+    "close_window",
+    "manager_keeps_up",
+    "place_window",
+    "raise_window",
+    "windows_of",
+]
