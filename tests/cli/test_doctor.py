@@ -19,6 +19,7 @@ NAMES = [
     "disk",
     "Monty",
     "sandbox",
+    "browser",
     "pypdf",
     "model offline (default)",
     "prompts",

@@ -68,9 +68,9 @@ def doctor(as_json: bool, folder: Path) -> int:
     """Check this installation and the workspace, one line each, with what to do about what is wrong.
 
     Looks at Python, SQLite, the workspace's folder, database and format, the settings, your application, disk space,
-    the interpreter for snippets, the sandbox, the PDF reader, the models and whether their keys are set, names in the
-    policy that nothing has, the prompts, and the search engines. Nothing is
-    written, no server but that of `database` is contacted, and no key or password is printed.
+    the interpreter for snippets, the sandbox, the browser, the PDF reader, the models and whether their keys are set,
+    names in the policy that nothing has, the prompts, and the search engines. Nothing is written, no server but that
+    of `database` is contacted, and no key or password is printed.
     """
     checks = list(examine(folder))
     failed = any(one.status == "fail" for one in checks)
@@ -101,6 +101,7 @@ def examine(folder: Path) -> list[Check]:
         lambda: _disk(folder),
         _monty,
         lambda: _sandbox(settings),
+        lambda: _browser(settings),
         _pypdf,
         lambda: _models(settings, workspace),
         lambda: _policy(folder, settings, workspace),
@@ -330,6 +331,20 @@ def _sandbox(settings: Settings | None) -> list[Check]:
     if not chosen.safe:
         return [Check("sandbox", "warn", chosen.name, "programs that models write may do what you may")]
     return [Check("sandbox", "ok", f"{chosen.name} runs programs")]
+
+
+def _browser(settings: Settings | None) -> list[Check]:
+    """Whether the environment `browser` can be used; nothing is started."""
+    from agentorchestra.core.settings import BrowserSettings
+    from agentorchestra.environments.browser.installed import check_installed
+
+    given = settings.browser if settings is not None else BrowserSettings()
+    try:
+        found = check_installed(given.executable)
+    except AgentOrchestraError as exc:
+        # Nobody has to have one; who names one wants it.
+        return [Check("browser", "warn" if given.executable else "ok", one_line(str(exc), 500))]
+    return [Check("browser", "ok", f"the environment browser drives {found}")]
 
 
 def _pypdf() -> list[Check]:

@@ -13,11 +13,14 @@ _MODULES = ("playwright", "PIL", "psutil")
 _OWN_BROWSERS = "PLAYWRIGHT_BROWSERS_PATH"
 
 
-def check_installed(executable: str = "") -> None:
+def check_installed(executable: str = "") -> str:
     """Refuse to work without the extra or without a Chromium.
 
     Args:
         executable: of the settings, see `find_chromium`.
+
+    Returns:
+        The Chromium, or the folder in which playwright keeps its own.
 
     Raises:
         MissingExtraError: with what has to be installed.
@@ -29,7 +32,7 @@ def check_installed(executable: str = "") -> None:
             "`pip install 'agentorchestra[browser]'`, and a Chromium"
         )
     try:
-        find_chromium(executable, _own_chromium())
+        return find_chromium(executable, _own_chromium())
     except ToolError as exc:
         raise MissingExtraError(f"the environment browser has no browser: {exc}") from None
 
