@@ -93,6 +93,12 @@ async def test_a_list_of_choices_made_of_plain_elements(eye: Eyes) -> None:
     assert "chose Blue" in await eye.see()
 
 
+async def test_links_that_lead_nowhere_but_listen(eye: Eyes) -> None:
+    text = await eye.show("<p>Call <a id=a>555-0199</a> or <a>nobody</a></p><script>a.onclick = () => 0</script>")
+    assert re.search(r'\[\w+\] (clickable )?"555-0199"( \(clickable\))?|\(clickable\): "555-0199"', text), text
+    assert text.count("clickable") == 1
+
+
 async def test_a_canvas_says_where_it_is(eye: Eyes) -> None:
     text = await eye.show(
         """<canvas id=c width=200 height=100 style="margin:30px"></canvas>

@@ -191,7 +191,7 @@ def _say(node: Node, about: list[Found]) -> None:
         elif one.kind in _CLICKS and not node.interactive:
             node.interactive = True
             node.notes.append("draggable" if one.kind == "drags" else "clickable")
-        elif one.kind == "canvas":
+        elif one.kind == "canvas" and not any(isinstance(child, Node) for child in node.children):
             node.interactive = True
             if node.role == "generic":
                 node.role = "canvas"

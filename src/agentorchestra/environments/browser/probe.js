@@ -77,7 +77,8 @@
     if (FIELDS.has(tag)) return "field";
     if (tag === "IFRAME" || tag === "FRAME") return "frame";
     if (tag === "CANVAS") return "canvas";
-    if (NATIVE.has(tag)) return tag === "LABEL" && !listens(element) ? "" : "native";
+    if (tag === "LABEL") return listens(element) ? "native" : "";
+    if (NATIVE.has(tag) && (element.hasAttribute("href") || (tag !== "A" && tag !== "AREA"))) return "native";
     if (element.isContentEditable && !element.parentElement?.isContentEditable) return "field";
     if (element === document.documentElement || element === document.body) return "";
     if (listens(element)) return "listens";
