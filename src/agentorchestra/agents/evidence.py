@@ -110,8 +110,10 @@ async def _misquoted_in_folder(quoted: Sequence[Citation], session: Session[Any]
     held, make = session.capabilities, session.run.services.environments.get(FOLDER_FILES)
     if make is None or (held is not None and FOLDER_FILES not in held):
         return []
-    named = {*session.manifest.tools, *session.manifest.agents}  # workers name the tools that said it
-    asked = [one for one in quoted if one.source not in named]
+    # Workers name the tools and actions that said it: these are no files.
+    named = {*session.manifest.tools, *session.manifest.agents}
+    actions = tuple(f"{name}_" for name in session.run.services.environments)
+    asked = [one for one in quoted if one.source not in named and not one.source.startswith(actions)]
     files = make()
     outcomes = await session.perform_all(
         [action_effect(files, "read", {"path": one.source, "part": one.place}, role=session.role) for one in asked]
