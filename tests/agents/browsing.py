@@ -64,20 +64,25 @@ def team(planner: Script, browser: Script, **others: Script) -> ScriptedModel:
     return ScriptedModel(reply)
 
 
-def opened(folder: Path, model: ScriptedModel, *hosts: str, **browser: Any) -> Workspace[Any]:
+def opened(
+    folder: Path, model: ScriptedModel, *hosts: str, environ: dict[str, str] | None = None, **browser: Any
+) -> Workspace[Any]:
     """A workspace whose pages may be those of some hosts of this machine."""
     settings = Settings(model="scripted", web=WebSettings(private=hosts), browser=BrowserSettings(**browser))
-    return Workspace(folder / "ws", models={"scripted": model}, settings=settings)
+    return Workspace(folder / "ws", models={"scripted": model}, settings=settings, environ=environ)
 
 
 def signing_in(request: ModelRequest, user: str, password: str) -> ModelResponse:
     """Fill in the form that is seen and send it, in one decision."""
     page = page_of(request)
-    site = host_of(page)
+    site, field = host_of(page), ref_of(page, "textbox", "Password")
+    secret = re.search(r"Secrets for this site, by name with fill_secret: (\w+)", page)
     return decide(
         calls=[
             call("browser_input_text", ref=ref_of(page, "textbox", "User"), text=user, site=site),
-            call("browser_input_text", ref=ref_of(page, "textbox", "Password"), text=password, site=site),
+            call("browser_fill_secret", ref=field, name=secret[1], site=site)
+            if secret
+            else call("browser_input_text", ref=field, text=password, site=site),
             call("browser_click", ref=ref_of(page, "button", "Sign in")),
         ],
         next_goal="be signed in",

@@ -35,7 +35,7 @@ def clerk(request: ModelRequest) -> Any:
         saved = next(word for one in before for word in one.split() if word.endswith("statement.csv"))
         return decide(calls=[call("done", answer=f"It is saved as {saved}.")])
     if ref_of(page, "textbox", "Password"):
-        if "password" not in task:
+        if "password" not in task and "fill_secret" not in page:
             return decide(calls=[call("done", answer="It asks for a password.", status="blocked")])
         return signing_in(request, USER, PASSWORD)
     address = next(word.strip(".,") for word in task.split() if word.startswith("http"))
@@ -170,11 +170,24 @@ async def test_a_browser_that_is_killed_in_the_middle_of_an_agent_is_no_end_of_i
     def planner(request: ModelRequest) -> Any:
         return decide(calls=[call("browser_use", task=task_of(request))])
 
-    async with browser_site() as site, opened(tmp_path, team(planner, accident), site.host) as ws:
-        task = f"Sign in at {site.address}/login as {USER} with the password {PASSWORD}: which balance?"
+    async with (
+        browser_site() as site,
+        opened(
+            tmp_path,
+            team(planner, accident),
+            site.host,
+            environ={"SITE_PASSWORD": PASSWORD},
+            logins={site.host: ["SITE_PASSWORD"]},
+        ) as ws,
+    ):
+        task = f"Sign in at {site.address}/login as {USER}: which balance?"
         result = await ws.run(task, environments=["browser"])
         assert killed
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "1,204 shells")
+        # The password is in no log, no report and nothing else that was kept.
+        kept = [one for one in tmp_path.rglob("*") if one.is_file()]
+        assert {"log.jsonl", "report.md", "workspace.db"} <= {one.name for one in kept}
+        assert not [one for one in kept if PASSWORD.encode() in one.read_bytes()]
         # It named no page, so the one is named on which its words stand.
         assert [(one.source, one.quote) for one in result.sources] == [(f"{site.address}/account", "1,204 shells")]
 
