@@ -69,13 +69,14 @@ async def test_icons_without_words_have_references_that_stay_with_them(eye: Eyes
 async def test_a_list_of_choices_made_of_plain_elements(eye: Eyes) -> None:
     await eye.show(
         """<div style="overflow:hidden;height:30px;position:static"><div id=open style="width:200px">Colour</div>
-        <div id=menu hidden style="position:absolute;top:60px"><div>Red</div><div>Blue</div></div></div><p id=out></p>
+        <div id=menu hidden style="position:absolute;top:60px"><div>Red</div><div>Blue</div></div>
+        <p style="height:200px">cut off</p></div><p id=out></p>
         <script>open_ = document.getElementById('open'); open_.addEventListener('click', () => menu.hidden = false);
         for (const one of menu.children) one.onmouseup = () => out.textContent = 'chose ' + one.textContent
         </script>"""
     )
     before = eye.view
-    assert before is not None and "Blue" not in before.text
+    assert before is not None and "Blue" not in before.text and "cut off" not in before.text
     opener = re.search(r'\[(\w+)\][^\n]*clickable[^\n]*"Colour"', before.text)
     assert opener is not None, before.text
     found = await locate(eye.page, opener[1])
@@ -197,6 +198,13 @@ async def test_secret_values_are_nowhere(eye: Eyes) -> None:
         assert secret not in text and secret not in repr(eye.view), secret
     assert text.count("(the value is hidden)") == 8  # once where the page repeats it
     assert '"Open": "visible"' in text and re.search(r'"Empty" \(password\)$', text, re.MULTILINE)
+    # A value that changes between the two looks.
+    await eye.show(
+        """<label>Password <input type=password id=p></label>
+        <script>let n = 0; setInterval(() => p.value = 'ticking-' + n++, 1)</script>"""
+    )
+    for _ in range(5):
+        assert "ticking-" not in await eye.see()
     # A page that moves its fields between the two looks: nothing fits together, and nothing is shown.
     await eye.show(
         """<div id=d style="position:relative"><label>Password <input type=password value=correct-horse></label>
