@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import html
+import os
 import re
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -16,6 +21,7 @@ from tests.browser import find_chromium
 from agentorchestra import Workspace
 from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.core.settings import BrowserSettings, Settings, WebSettings
+from agentorchestra.environments.browser.chromium import shared_browser
 from agentorchestra.runtime.policy import AllowAll
 from agentorchestra.testing import ScriptedModel, call
 
@@ -65,33 +71,63 @@ def decide(request: ModelRequest) -> ToolCall:
     return call("browser_click", ref=button[-1])
 
 
-async def test_twenty_runs_at_once(tmp_path: Path) -> None:
-    find_chromium()
+@asynccontextmanager
+async def site() -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """Its host, and what is set when somebody logs in."""
+    entered = asyncio.Event()
+
+    async def handle(request: web.Request) -> web.Response:
+        if request.path == "/enter":
+            entered.set()
+        return await serve(request)
+
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", serve)
+    app.router.add_route("*", "/{path:.*}", handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host = f"127.0.0.1:{runner.addresses[0][1]}"
-    settings = Settings(
-        prompt_tool_chars=0,
-        web=WebSettings(private=(host,)),
-        browser=BrowserSettings(looks_at_once=2),
+    try:
+        yield f"127.0.0.1:{runner.addresses[0][1]}", entered
+    finally:
+        await runner.cleanup()
+
+
+async def answers(ws: Workspace, host: str, runs: int) -> list[str | None]:
+    """What so many runs at once say."""
+    tasks = [f"log in at http://{host} as user{n}" for n in range(runs)]
+    given: dict[str, Any] = {"system": "react", "environments": ["browser"]}
+    results = await asyncio.gather(*(ws.run(task, model=ScriptedModel(decide), **given) for task in tasks))
+    return [one.answer for one in results]
+
+
+def workspace(folder: Path, host: str) -> Workspace:
+    web_settings, browser = WebSettings(private=(host,)), BrowserSettings(looks_at_once=2)
+    return Workspace(
+        folder, settings=Settings(prompt_tool_chars=0, web=web_settings, browser=browser), policy=AllowAll()
     )
+
+
+def expected(runs: int) -> list[str]:
+    return [f"the word is {word(f'user{n}')}" for n in range(runs)]
+
+
+async def test_twenty_runs_at_once(tmp_path: Path) -> None:
+    find_chromium()
     before = {one.pid for one in psutil.Process().children(recursive=True)}
-    async with Workspace(tmp_path, settings=settings, policy=AllowAll()) as ws:
-        results = await asyncio.gather(
-            *(
-                ws.run(
-                    f"log in at http://{host} as user{n}",
-                    model=ScriptedModel(decide),
-                    system="react",
-                    environments=["browser"],
-                )
-                for n in range(RUNS)
-            )
-        )
-        assert [one.answer for one in results] == [f"the word is {word(f'user{n}')}" for n in range(RUNS)]
+    async with site() as (host, _), workspace(tmp_path, host) as ws:
+        assert await answers(ws, host, RUNS) == expected(RUNS)
         # It ended with the last run.
         assert {one.pid for one in psutil.Process().children(recursive=True)} <= before
-    await runner.cleanup()
+
+
+async def test_the_browser_is_killed_under_several_runs(tmp_path: Path) -> None:
+    find_chromium()
+    async with site() as (host, entered), workspace(tmp_path, host) as ws:
+        working = asyncio.ensure_future(answers(ws, host, 4))
+        await entered.wait()
+        shared = shared_browser(BrowserSettings())
+        pid = shared.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        assert await working == expected(4)
+        assert shared.generation >= 2

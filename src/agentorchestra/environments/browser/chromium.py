@@ -11,7 +11,6 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
@@ -23,6 +22,7 @@ import psutil
 from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.core.settings import BrowserSettings
 from agentorchestra.environments.browser.boundary import FLAGS
+from agentorchestra.environments.browser.guard import Guard
 from agentorchestra.environments.browser.references import teach
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ _PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "DISPLAY",
 """Of this process's environment; keys and tokens in it are nothing for a browser."""
 
 _NO_SANDBOX = ("No usable sandbox", "without --no-sandbox is not supported")
-
-_GUARD = Path(__file__).with_name("guard.sh")
 
 
 def playwright_api() -> Any:
@@ -105,35 +103,6 @@ def environ(home: Path, window: bool) -> dict[str, str | float | bool]:
     return given | {"HOME": str(home), "TMPDIR": str(home)}
 
 
-class _Guard:
-    """The process that ends the browser when this one is gone."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            ["/bin/sh", str(_GUARD)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            start_new_session=True,  # Ctrl-C at the terminal is not for it
-        )
-
-    def tell(self, *lines: str) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # somebody ended it: then there is none
-            self._process.stdin.write("".join(f"{line}\n" for line in lines).encode())
-            self._process.stdin.flush()
-
-    def end(self) -> None:
-        """It has nothing to do any more. Blocks for a moment."""
-        self.tell("nothing")
-        self._process.kill()
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        self._process.wait()
-
-
 _LONGEST = 40
 """Characters of the folder for temporary files: below it Chromium makes a socket, whose path must be under 108."""
 
@@ -153,7 +122,7 @@ class _Launched:
         driver: of the driver's process.
     """
 
-    def __init__(self, guard: _Guard) -> None:
+    def __init__(self, guard: Guard) -> None:
         self.guard = guard
         self.folder = _folder()
         self.artifacts = self.folder / "artifacts"
@@ -231,6 +200,13 @@ class _Launched:
                 self.profile = Path(word.partition("=")[2])
                 lines.append(f"folder {self.profile}")
         self.guard.tell(*lines)
+        assert self.browser is not None
+        self.browser.on("disconnected", lambda *_: self._disconnected())
+
+    def _disconnected(self) -> None:
+        """It ended by itself: its numbers may be those of other processes soon."""
+        if not self._killed:
+            self.guard.tell("gone", f"process {self.driver}")
 
     def kill(self) -> None:
         """End the browser with all its processes, also one that is stopped."""
@@ -292,7 +268,7 @@ class SharedBrowser:
     def __init__(self, settings: BrowserSettings) -> None:
         self._settings = settings
         self._lock = asyncio.Lock()
-        self._guard: _Guard | None = None
+        self._guard: Guard | None = None
         self._now: _Launched | None = None
         self._users: set[object] = set()
         self._looks = asyncio.Semaphore(settings.looks_at_once)
@@ -334,7 +310,7 @@ class SharedBrowser:
         playwright_api()
         await self._end()
         if self._guard is None:
-            self._guard = _Guard()
+            self._guard = Guard()
         self.generation += 1
         self._now = _Launched(self._guard)
         try:

@@ -1,6 +1,6 @@
 # Ends a browser whose parent is gone, however it went, and removes what it left on disk.
-# The parent holds the input open and writes what there is: "group N", "process N", "folder PATH"; "nothing" when it
-# ended the browser itself.
+# The parent holds the input open and writes what there is: "group N", "process N", "folder PATH"; "gone" when these
+# processes ended (their numbers may be others' soon), "nothing" when it cleaned up itself.
 trap '' INT TERM HUP
 groups= processes=
 set --
@@ -9,6 +9,7 @@ while IFS=' ' read -r what which; do
     group) groups="$groups $which" ;;
     process) processes="$processes $which" ;;
     folder) set -- "$@" "$which" ;;
+    gone) groups= processes= ;;
     nothing) groups= processes=; set -- ;;
   esac
 done
