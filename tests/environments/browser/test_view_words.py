@@ -128,7 +128,7 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(trees, st.integers(300, 3000))
 def test_lines_keep_to_their_budget_and_hold_only_true_references(tree: Node, budget: int) -> None:
     page = Node("page", children=[tree])
