@@ -95,3 +95,26 @@ async def test_lists_of_the_settings(tmp_path: Path) -> None:
         await here.did("go_to_url", url=here.site.page())
         assert "browser.allow does not name it" in await here.state()
         assert here.site.asked == []
+
+
+async def sites_of(here: Place, action: str = "", **arguments: JsonValue) -> list[str]:
+    """Where what is said by an action, or by the state, comes from."""
+    if action:
+        done = await here.ws.ecp.invoke("browser", action, arguments)
+        assert done.ok, done.error
+        blocks = done.blocks()
+    else:
+        blocks = await here.ws.ecp.state("browser")
+    return [one.source.ref for one in blocks if one.source is not None and one.source.kind == "web"]
+
+
+@pytest.mark.long
+async def test_all_sites_of_a_page_are_named_as_sources(tmp_path: Path) -> None:
+    """Policy lets a page's words be typed into that page's site: what a frame shows is not the page's."""
+    async with place(tmp_path) as here:
+        framed = f"a.{NAME}:{here.target.port}"  # it is refused, and what is shown instead is at its address
+        frame = f"document.write('<iframe src=http://{framed}/></iframe>')"
+        assert framed in await sites_of(here, "go_to_url", url=here.site.page(f"script?run={frame}"))
+        for action in ("read_page", "screenshot", "", ""):
+            assert framed in await sites_of(here, action)
+        assert await sites_of(here, "go_to_url", url=here.site.page()) == [here.site.page()]

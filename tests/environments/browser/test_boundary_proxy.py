@@ -13,6 +13,7 @@ from agentorchestra.core.settings import WebSettings
 from agentorchestra.environments.browser import proxy as module
 from agentorchestra.environments.browser.boundary import MOST_VISITS, Boundary, Hosts
 from agentorchestra.environments.browser.proxy import BoundaryProxy
+from agentorchestra.environments.browser.tabs import Tab
 from agentorchestra.tools.web.addresses import parse_address
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -310,3 +311,29 @@ async def test_refusals_name_the_setting_that_counts() -> None:
             boundary.check_peer(address, "10.0.0.1")
     with pytest.raises(SettingsError, match=r"browser\.private: 'localhost' names no private service"):
         Boundary(private=("localhost",))
+
+
+class _Frame:
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+
+class _Page(_Frame):
+    frames: tuple[_Frame, ...] = ()
+    main_frame = None
+
+
+def test_what_was_in_a_tab_a_moment_ago_is_a_source_once_more() -> None:
+    """A page may go to another site and back while somebody looks."""
+    page = _Page("http://news.test/page")
+    page.frames = (page, _Frame("about:srcdoc"), _Frame("https://frame.test:8443/x"))
+    tab = Tab(1, page=page)  # type: ignore[arg-type]
+    for url in ("http://bank.test/account", "http://news.test/page", "about:blank", "data:text/html,x"):
+        tab._moved(_Frame(url))
+    assert tab.sources() == ["http://news.test/page", "bank.test", "frame.test:8443"]
+    assert tab.sources() == ["http://news.test/page", "frame.test:8443"]
+    for number in range(1_000):
+        tab._moved(_Frame(f"http://{number}.test/"))
+    assert len(tab.sources()) < 110
+    tab._moved(_Frame("http://bank.test/account"))
+    assert "bank.test" in tab.sources()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import JsonValue
@@ -19,6 +20,7 @@ from agentorchestra.environments.browser.references import locate
 from agentorchestra.environments.browser.session import BrowserSession, DialogOpened
 from agentorchestra.environments.browser.tabs import BLANK, Tab
 from agentorchestra.environments.folder import FolderEnvironment
+from agentorchestra.runtime.results import ToolResult
 
 if TYPE_CHECKING:
     from playwright.async_api import Locator, Page
@@ -223,11 +225,14 @@ class Acting(FolderEnvironment):
         return tab.page if tab is not None and tab.dialog is None and not tab.crashed else None
 
     def _sourced(self, value: Any) -> Any:
-        """What an action says, with the page as its source: policy asks where everything in view came from."""
-        if not isinstance(value, str):
-            return value
-        url = self._tab.page.url if self._tab is not None and self._tab.page is not None else ""
-        return TextBlock(text=value, source=Source(kind="web", ref=url), trust=Trust.UNTRUSTED)
+        """What an action says, with the page as its source, and all that was shown in it: policy asks where everything
+        in view came from."""
+        url, *others = self._tab.sources() if self._tab is not None else [""]
+        also = tuple(Source(kind="web", ref=one) for one in others)
+        if isinstance(value, str):
+            value = TextBlock(text=value, source=Source(kind="web", ref=url), trust=Trust.UNTRUSTED)
+            return ToolResult(content=value, sources=also) if also else value
+        return replace(value, sources=(*value.sources, *also)) if isinstance(value, ToolResult) else value
 
 
 def dialog_sentence(tab: Tab | None) -> str:

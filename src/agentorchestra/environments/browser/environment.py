@@ -88,8 +88,15 @@ class Browser(Actions):
         lines += [f"download: {one.sentence}" for one in self.session.downloads.all[-_MOST_DOWNLOADS:]]
         if tab.error:
             lines.append(f"last error of a script: {tab.error}")
-        source = Source(kind="web", ref=tab.page.url if tab.page is not None else tab.url)
-        return (TextBlock(text="\n".join([*lines, *page]), source=source, trust=Trust.UNTRUSTED), *picture)
+        for one in self.session.tabs.values():  # their addresses stand in the lines
+            tab.note_site(one.page.url if one.page is not None else one.url)
+        url, *others = tab.sources()
+        source = Source(kind="web", ref=url)
+        also = (
+            TextBlock(text=f"shown there too: {one}", source=Source(kind="web", ref=one), trust=Trust.UNTRUSTED)
+            for one in others
+        )
+        return (TextBlock(text="\n".join([*lines, *page]), source=source, trust=Trust.UNTRUSTED), *picture, *also)
 
     def _tab_lines(self, mine: int) -> list[str]:
         """A line for each tab."""

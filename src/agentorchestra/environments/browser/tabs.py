@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from agentorchestra.runtime.addresses import site_of
+
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Dialog, Page
 
@@ -17,6 +19,8 @@ MOST_DIALOGS = 10
 """One after the other, without anything else done: a page that opens more of them is closed."""
 
 _MOST_NOTES = 20
+_MOST_VISITED = 100
+_MANY = "(many sites)"
 _NOTE_CHARS = 300
 
 
@@ -37,6 +41,7 @@ class Tab:
         loading: whether a new document was asked for and is not there yet.
         notes: what happened and nobody was told yet, one sentence each.
         stored: what its sites keep in `sessionStorage`, by their origins.
+        visited: sites whose documents came since anybody was told, in frames too.
         stirred: set by whatever an action must not wait beyond: a dialog, a crash, the end of the page.
         changed: set by that, and by a document that was asked for, came, or did not come.
     """
@@ -55,6 +60,7 @@ class Tab:
     notes: list[str] = field(default_factory=list)
     stored: dict[str, dict[str, str]] = field(default_factory=dict)
     cdp: CDPSession | None = None
+    visited: set[str] = field(default_factory=set)
     stirred: asyncio.Event = field(default_factory=asyncio.Event)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     begun: list[tuple[str, str]] = field(default_factory=list)  # downloads that the browser told of: address, its id
@@ -148,7 +154,25 @@ class Tab:
             self.loading = False
             self.changed.set()
 
+    def sources(self) -> list[str]:
+        """The page's address, and the other sites whose words may have been seen in this tab since this was asked last.
+
+        What a page shows in its frames, and what was there a moment ago, is not its own: whoever asks where words come
+        from is told of all of them.
+        """
+        found, self.visited = self.visited, set()
+        page = self.page
+        first = page.url if page is not None else self.url
+        for frame in page.frames if page is not None else ():
+            _add_site(found, frame.url)
+        return [first, *sorted(found - {site_of(first)})]
+
+    def note_site(self, url: str) -> None:
+        """Keep that words of another document are told with those of this tab."""
+        _add_site(self.visited, url)
+
     def _moved(self, frame: Any) -> None:
+        self.note_site(frame.url)
         if self.page is not None and frame == self.page.main_frame:
             self.loading = False
             self.dialogs = 0
@@ -161,6 +185,13 @@ class Tab:
             # Of the page only once it is shown: what is downloaded leaves the page as it is.
             self.coming = str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
             self.error = ""
+
+
+def _add_site(sites: set[str], url: str) -> None:
+    """Add the site of a document; what has no address of the web was made by the document that shows it."""
+    site = site_of(url) if url.startswith(("http://", "https://")) else None
+    if site is not None:
+        sites.add(site if len(sites) < _MOST_VISITED else _MANY)
 
 
 _UNDER_WAY: set[asyncio.Task[Any]] = set()
