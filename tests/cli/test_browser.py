@@ -74,10 +74,9 @@ async def test_commands_from_a_pipe_act_and_what_is_wrong_with_them_is_said(fold
         commands = (
             f"# a person signs in\ninput_text e6 {USER}\nbrowser_input_text e9 text={PASSWORD}\nclick e10\nstate\n"
             "screenshot page.png\nhelp\nhelp click\nfly away\nclick\nclick e99\n'\n"
-            f"download url={site.address}/account/statement.csv\nquit\nnever done\n"
+            f"download url={site.address}/account/statement.csv\ngo_to_url http://127.0.0.1:9/\nquit\nnever done\n"
         )
         said = await asyncio.to_thread(scripted, folder, commands, f"{site.address}/login")
-        nowhere = await asyncio.to_thread(scripted, folder, "state", "http://127.0.0.1:9/")
         assert len(site.sessions) == 1
     assert said.code == 1  # some of the commands did not work
     assert 'textbox "Password"' in said.out
@@ -87,6 +86,7 @@ async def test_commands_from_a_pipe_act_and_what_is_wrong_with_them_is_said(fold
     for wrong in (
         "error: there is no command 'fly'; `help` lists them",
         "error: click needs ref; click REF",
+        "127.0.0.1:9",  # a service of this machine that the settings do not name
         "error: there is no element 'e99' on the page now",
         'error: "\'" cannot be read: No closing quotation',
     ):
@@ -94,18 +94,16 @@ async def test_commands_from_a_pipe_act_and_what_is_wrong_with_them_is_said(fold
     assert "never" not in said.out
     (made,) = [line.removeprefix("files in ") for line in said.err.splitlines() if line.startswith("files in ")]
     assert [one.name for one in (folder.path / made).rglob("*.csv")] == ["statement.csv"]
-    assert nowhere.code == 1
-    assert nowhere.out.startswith("error: ")
 
 
 @pytest.mark.long
 async def test_at_a_terminal_commands_are_asked_for(folder: Folder) -> None:
     """Ctrl-D ends it, and so does Ctrl-C."""
 
-    def work(address: str, last: str) -> int:
+    def work(last: str, *address: str) -> int:
         screen = ProcessScreen()
         env = {**clean_environment(), "TERM": "xterm"}
-        words = [sys.executable, "-m", "agentorchestra", "browser", address]
+        words = [sys.executable, "-m", "agentorchestra", "browser", *address]
         with screen.start(words, cwd=folder.path, env=env) as process:
             screen.wait(lambda: "browser>" in screen.text)
             screen.type("fly\n")
@@ -119,5 +117,5 @@ async def test_at_a_terminal_commands_are_asked_for(folder: Folder) -> None:
 
     async with browser_site() as site:
         folder.write("agentorchestra.toml", f'[web]\nprivate = ["{site.host}"]\n')
-        assert await asyncio.to_thread(work, f"{site.address}/article", "\x04") == 0
-        assert await asyncio.to_thread(work, f"{site.address}/article", "\x03") == 130
+        assert await asyncio.to_thread(work, "\x04", f"{site.address}/article") == 0
+        assert await asyncio.to_thread(work, "\x03") == 130
