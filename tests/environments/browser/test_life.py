@@ -6,12 +6,14 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
 from tests.browser import find_chromium
 from tests.environments.browser.troubles import Hand, Troubles, hand, settings, troubles
 
 from agentorchestra.core.errors import MissingExtraError, ToolError
+from agentorchestra.core.settings import BrowserSettings
 from agentorchestra.environments.browser import chromium
 from agentorchestra.environments.browser.downloads import harmless
 from agentorchestra.environments.browser.environment import Browser
@@ -79,11 +81,32 @@ async def test_what_sites_stored_is_kept_once_and_not_in_the_snapshot(browser: H
     assert any(one["value"] == "ada" for one in json.loads(data)["state"]["cookies"])
 
 
+_PUT = """() => new Promise((done) => {
+  const open = indexedDB.open("db", 1);
+  open.onupgradeneeded = () => open.result.createObjectStore("s");
+  open.onsuccess = () => {
+    const change = open.result.transaction("s", "readwrite");
+    change.objectStore("s").put("deep", "k");
+    change.oncomplete = () => { open.result.close(); done(); };
+  };
+})"""
+_GET = """() => new Promise((done) => {
+  const open = indexedDB.open("db", 1);
+  open.onsuccess = () => {
+    const found = open.result.transaction("s").objectStore("s").get("k");
+    found.onsuccess = () => done(found.result);
+  };
+})"""
+
+
 @on_one_loop
 async def test_a_rival_world_begins_with_the_logins_and_has_its_own(
     browser: Hand, site: Troubles, tmp_path: Path
 ) -> None:
     await browser.do("go_to_url", url=f"{site.address}/tab")
+    page = (await browser.session.tab("/")).page
+    assert page is not None
+    await page.evaluate(_PUT)
     await browser.click("Store")
     ground = ground_of(browser)
     world = FolderGround(tmp_path / "world", ground._ctx, keep=False)
@@ -96,6 +119,7 @@ async def test_a_rival_world_begins_with_the_logins_and_has_its_own(
         assert "tab: kept for this tab, site: kept for the site, cookie: who=ada" in await shown(rival.session, "/")
         page = (await rival.session.tab("/")).page
         assert page is not None
+        assert await page.evaluate(_GET) == "deep"
         await page.evaluate("document.cookie = 'who=eve'; localStorage.setItem('note', 'changed')")
         assert "site: changed, cookie: who=eve" in await shown(rival.session, "/", f"{site.address}/tab")
         await browser.do("reload")
@@ -141,6 +165,18 @@ def test_a_chromium_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path:
     own = tmp_path / "chrome"
     own.touch()
     assert chromium.find_chromium("", str(own)) == str(own)
+
+
+@on_one_loop
+async def test_a_chromium_that_does_not_start(site: Troubles, tmp_path: Path) -> None:
+    program = tmp_path / "chromium"
+    program.write_text(f"#!/bin/sh\necho $$ >{tmp_path}/pid\nexec sleep 1000\n")
+    program.chmod(0o755)
+    shared = chromium.SharedBrowser(BrowserSettings(executable=str(program), launch_s=3))
+    with pytest.raises(ToolError, match=r"Chromium (could not be started: .*imeout|did not start within 3 s)"):
+        await shared.browser(object())
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+    assert not shared.alive and shared.pid is None
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

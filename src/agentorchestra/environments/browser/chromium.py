@@ -103,6 +103,16 @@ def environ(home: Path, window: bool) -> dict[str, str | float | bool]:
     return given | {"HOME": str(home), "TMPDIR": str(home)}
 
 
+def _drivers() -> set[int]:
+    """Playwright's drivers that this process has started."""
+    found = set()
+    for one in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if "run-driver" in one.cmdline():
+                found.add(one.pid)
+    return found
+
+
 _LONGEST = 40
 """Characters of the folder for temporary files: below it Chromium makes a socket, whose path must be under 108."""
 
@@ -142,7 +152,7 @@ class _Launched:
         if self._killed or self.browser is None or not self.browser.is_connected():
             return False
         try:
-            os.kill(self.driver, 0)
+            os.kill(self.driver or os.getpid(), 0)
         except ProcessLookupError:
             return False
         return True
@@ -156,7 +166,10 @@ class _Launched:
         api = playwright_api()
         try:
             async with asyncio.timeout(settings.launch_s):
+                before = _drivers()
                 self.playwright = await api.async_playwright().start()
+                self.driver = max(_drivers() - before, default=0)
+                self.guard.tell(f"process {self.driver}" if self.driver else "")
                 await teach(self.playwright)
                 chromium = self.playwright.chromium
                 self.browser = await chromium.launch(
@@ -170,7 +183,7 @@ class _Launched:
                     handle_sigint=False,
                     handle_sigterm=False,
                     handle_sighup=False,
-                    timeout=settings.launch_s * 1000,
+                    timeout=settings.launch_s * 900,
                 )
                 self.cdp = await self.browser.new_browser_cdp_session()
                 found = await self.cdp.send("SystemInfo.getProcessInfo")
@@ -189,12 +202,9 @@ class _Launched:
     def _learn(self, pid: int) -> None:
         """What has to be ended, and removed, if this process cannot."""
         process = psutil.Process(pid)
-        self.pid, self.driver = pid, process.ppid()
-        for one in process.parents():
-            if one.ppid() == os.getpid():
-                self.driver = one.pid
+        self.pid = pid
         self._group = os.getpgid(pid) if os.getpgid(pid) != os.getpgrp() else 0
-        lines = [f"process {pid}", f"process {self.driver}", *([f"group {self._group}"] if self._group else [])]
+        lines = [f"process {pid}", *([f"group {self._group}"] if self._group else [])]
         for word in process.cmdline():
             if word.startswith("--user-data-dir="):
                 self.profile = Path(word.partition("=")[2])
@@ -206,7 +216,7 @@ class _Launched:
     def _disconnected(self) -> None:
         """It ended by itself: its numbers may be those of other processes soon."""
         if not self._killed:
-            self.guard.tell("gone", f"process {self.driver}")
+            self.guard.tell("gone", f"process {self.driver}" if self.driver else "")
 
     def kill(self) -> None:
         """End the browser with all its processes, also one that is stopped."""
