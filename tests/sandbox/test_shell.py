@@ -14,6 +14,7 @@ import pytest
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits, Shell, ShellRan, ShellSandbox, ShellState
 from agentorchestra.runtime.sandbox.base import MIB
+from agentorchestra.runtime.sandbox.shell import Mount
 
 LIMITS = SandboxLimits(seconds=20)
 
@@ -473,3 +474,20 @@ async def test_there_is_no_network_and_no_way_out(safe: Sandbox, folder: Path, t
     )
     assert "unshare failed" in ran.stdout and "must be superuser" in ran.stdout, ran
     await shell.close()
+
+
+async def test_further_folders_are_seen_where_they_were_asked_for(safe: ShellSandbox, folder: Path) -> None:
+    given, taken = folder.parent / "given", folder.parent / "taken"
+    for one in (given, taken):
+        one.mkdir(mode=0o777)
+        one.chmod(0o777)
+    (given / "a.txt").write_text("from here")
+    mounts = (Mount(given, "/tmp/given"), Mount(taken, "/tmp/taken", writable=True))
+    shell = await safe.shell(folder, LIMITS, mounts=mounts)
+    try:
+        ran = await shell.run("cat /tmp/given/a.txt; echo x >/tmp/given/b || echo y >/tmp/taken/c")
+        assert ran.stdout == "from here"
+    finally:
+        await shell.close()
+    assert [one.name for one in given.iterdir()] == ["a.txt"]
+    assert (taken / "c").read_text() == "y\n"
