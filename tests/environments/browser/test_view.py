@@ -15,6 +15,7 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from PIL import Image, ImageChops
+from playwright.async_api import TimeoutError as PlaywrightTimeout
 from tests.environments.browser.looking import Eyes, eyes
 
 from agentorchestra.environments.browser.differences import difference
@@ -311,7 +312,7 @@ async def test_a_page_that_imitates_the_view(eye: Eyes) -> None:
 @pytest.mark.long
 async def test_a_page_that_hangs_the_look_is_told_from_others(eye: Eyes) -> None:
     mine = Eyes(eye.context, await eye.context.new_page())
-    with pytest.raises(TimeoutError, match="the page does not answer"):
+    with pytest.raises(PlaywrightTimeout, match="the page does not answer"):
         await mine.show(
             "<script>Object.defineProperty(Node.prototype, 'firstChild', {get() { for (;;); }})</script><p>a</p>"
         )

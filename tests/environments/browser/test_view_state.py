@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from PIL import Image
 from tests.environments.browser.hand import at_work
 from tests.site.browser import browser_site
@@ -85,3 +87,21 @@ async def test_elements_out_of_view_are_found_and_used(tmp_path: Path) -> None:
         assert "/form" in await hand.do("click", ref=ref)
         assert '"Order oysters"' in await hand.do("find_elements")
         assert "no element of the page holds 'kiwi'" in await hand.fail("find_elements", text="kiwi")
+
+
+async def test_a_page_that_hangs_whoever_looks_is_one_sentence_and_the_browser_goes_on(tmp_path: Path) -> None:
+    async def hanging(request: web.Request) -> web.Response:
+        script = "Object.defineProperty(Node.prototype, 'firstChild', {get() { for (;;); }})"
+        return web.Response(text=f"<p>Hello<script>{script}</script>", content_type="text/html")
+
+    app = web.Application()
+    app.router.add_get("/", hanging)
+    server = TestServer(app, host="127.0.0.1")
+    await server.start_server()
+    async with at_work(tmp_path, private=(f"127.0.0.1:{server.port}",)) as hand:
+        await hand.do("go_to_url", url=str(server.make_url("/")))
+        state = await hand.state()
+        assert "the page cannot be shown: looking at the page was not possible in time" in state, state
+        await hand.open("form")
+        assert "Order oysters" in await hand.state()
+    await server.close()

@@ -95,7 +95,7 @@ async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds
         seconds: for a snapshot; the plain view then gets a few more.
 
     Raises:
-        TimeoutError: if the page does not answer.
+        playwright.async_api.TimeoutError: if the page does not answer.
     """
     numbers = numbers_of(page)
     main = await _part(page.main_frame, whole=whole, drawn=False)
@@ -147,9 +147,11 @@ async def _snapshot(page: Page, seconds: float) -> str | None:
 
 async def _part(frame: Frame, *, whole: bool, drawn: bool) -> Part:
     """What the page says of itself, its frames in view among it."""
+    from playwright.async_api import TimeoutError as PlaywrightTimeout
+
     said = await probe(frame, whole=whole, drawn=drawn, most_elements=MOST_ELEMENTS)
     if said is None:
-        raise TimeoutError("the page does not answer")
+        raise PlaywrightTimeout("the page does not answer")
     main = Part(frame, said)
     left = _MOST_FRAMES
     level = [main]
