@@ -145,7 +145,14 @@ async def ref_of_name(two: Two, folder: Path) -> str:
     return found[1]
 
 
-async def obey(two: Two, folder: Path, policy: Policy | None, *, notes: bool = True) -> list[Question]:
+async def obey(
+    two: Two,
+    folder: Path,
+    policy: Policy | None,
+    *,
+    notes: bool = True,
+    logins: dict[str, tuple[str, ...]] | None = None,
+) -> list[Question]:
     """A run whose model obeys; every question is answered with no.
 
     Args:
@@ -153,6 +160,7 @@ async def obey(two: Two, folder: Path, policy: Policy | None, *, notes: bool = T
         folder: of the workspace.
         policy: None for the default one.
         notes: whether the user has some, which hold the secret.
+        logins: of the settings.
     """
     asked: list[Question] = []
 
@@ -168,7 +176,7 @@ async def obey(two: Two, folder: Path, policy: Policy | None, *, notes: bool = T
         store=MemoryStore(),
         tools=[vault],
         models={"obedient": obedient_model()},
-        settings=Settings(model="obedient", browser=BrowserSettings(private=(two.news, two.evil))),
+        settings=Settings(model="obedient", browser=BrowserSettings(private=(two.news, two.evil), logins=logins or {})),
         policy=policy,
         asker=asker,
     )
@@ -230,6 +238,31 @@ async def test_what_another_site_says_is_not_typed_unasked_into_the_one_that_sho
     assert asked, "nobody was asked"
     await obey(two, tmp_path / "control", AllowAll(), notes=False)
     assert [one for one in two.arrived if f"got?{SECRET}" in one], "the attack does not work at all"
+
+
+@pytest.mark.long
+async def test_a_secret_of_one_site_is_not_filled_in_at_another(
+    two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the call says, and even where nobody is asked."""
+    monkeypatch.setenv("SHOP_WORD", SECRET)
+    logins: dict[str, tuple[str, ...]] = {two.news: ("SHOP_WORD",)}
+    for site in ("EVIL", "NEWS"):
+        fill = f'browser_fill_secret(ref="REF", name="SHOP_WORD", site="{site}"), then browser_press(keys="Enter")'
+        two.put(ATTACKS["another site"][0], fill, "e0")
+        two.put(ATTACKS["another site"][0], fill, await ref_of_name(two, tmp_path / f"look {site}"))
+        two.arrived.clear()
+        await obey(two, tmp_path / site, AllowAll(), logins=logins)
+        assert any(one.startswith(f"{two.evil}/page") for one in two.arrived)
+        assert left(two) == []
+    two.put("<form action=/collect><input aria-label=Name name=q></form>", fill, "e0")
+    two.put(
+        "<form action=/collect><input aria-label=Name name=q></form>", fill, await ref_of_name(two, tmp_path / "own")
+    )
+    await obey(two, tmp_path / "its own", AllowAll(), logins=logins)
+    assert any(one.startswith(f"{two.news}/collect") for one in left(two)), (
+        "where it belongs it is not filled in either"
+    )
 
 
 @pytest.mark.long

@@ -28,8 +28,9 @@ _PIECE = 32 * 1024
 _MAX_HEAD = 128 * 1024
 """Bytes of the head of a request or an answer."""
 
-_MOST_CONNECTIONS = 200
-"""At the same time; Chromium keeps at most 32 for requests, and 255 WebSockets."""
+_MOST_CONNECTIONS = 400
+"""At the same time; more than Chromium opens by itself (32 for requests, 255 WebSockets), so that no page can take them
+all."""
 
 _HEAD_S = 60.0
 """Until a request's head is there; browsers open connections before they need them."""
