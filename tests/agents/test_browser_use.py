@@ -199,6 +199,8 @@ async def test_a_record_that_cannot_be_written_fails_nothing(tmp_path: Path) -> 
         run_id = await ws.create(task, system="browser_use")
         ws.runs_folder.joinpath(run_id).mkdir(parents=True, exist_ok=True)
         (ws.runs_folder / run_id / "browser").write_text("in the way")
+        (record,) = await ws.runs()
+        assert record.manifest.max_steps == 50
         result = await ws.resume(run_id)
     assert (result.status, result.answer) == (RunStatus.COMPLETED, "1,204 shells"), result.error
     assert "Record" not in result.report

@@ -52,14 +52,14 @@ async def keep_record(task: str, result: dict[str, JsonValue], ctx: RunContext[A
     if not isinstance(session, Session) or not name:
         return ToolResult(content="")
     folder = record_folder(ctx.folder, name)
-    log = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in conversation(session, task)).encode()
-    files = {LOG: (log, "application/x-ndjson")}
+    log = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in conversation(session, task))
+    files = {LOG: (log.encode("utf-8", "replace"), "application/x-ndjson")}
     picture = await asyncio.to_thread(moving_picture, folder) if (folder / FRAMES).is_dir() else None
     if picture is not None:
         files[GIF] = (picture, "image/gif")
     pages = visited(looks(session))
     report = browser_report(task, AgentResult.model_validate(result), pages, sorted(files))
-    files[REPORT] = (report.encode(), "text/markdown")
+    files[REPORT] = (report.encode("utf-8", "replace"), "text/markdown")
     await asyncio.to_thread(_write, folder, {one: data for one, (data, _) in files.items()})
     kept: list[ArtifactRef] = []
     for one, (data, media_type) in sorted(files.items()):

@@ -752,6 +752,8 @@ class Workspace(Generic[Deps]):
         history = await self._earlier(session)
         remembered = await self._remembered(session)
         steps = self.settings.max_steps if max_steps is None else max_steps
+        if asked is not None and max_steps is None and "max_steps" not in self.settings.model_fields_set:
+            steps = max(steps, asked.max_steps)  # nobody chose another number than its maker
         if steps < 1:
             raise BudgetError(f"max_steps is {steps}; an agent needs at least 1")
         seeing = self._media_models(equipment.models, name, chosen_roles)
