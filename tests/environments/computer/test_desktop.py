@@ -81,6 +81,7 @@ async def test_text_of_all_scripts_arrives_as_it_is(desk: Desk) -> None:
     assert await desk.told("saved") == [{"what": "saved", "text": SCRIPTS}]
 
 
+@pytest.mark.long
 async def test_more_characters_than_the_keyboard_has_keys(desk: Desk) -> None:
     text = "".join(chr(0x0400 + number) for number in range(160)) + "the end"
     await desk.do("click", x=300, y=135)
@@ -90,6 +91,7 @@ async def test_more_characters_than_the_keyboard_has_keys(desk: Desk) -> None:
     assert await desk.told("saved") == [{"what": "saved", "text": text}]
 
 
+@pytest.mark.long
 async def test_caps_lock_and_another_layout_change_no_text(desk: Desk) -> None:
     await desk.do("start_program", command="setxkbmap de", wait_s=5)
     await desk.do("click", x=300, y=135)
@@ -171,6 +173,7 @@ async def test_programs_are_waited_for_read_and_stopped(desk: Desk) -> None:
     assert (await desk.refused("stop", program=777)).startswith("there is no program 777; the programs: 1, ")
 
 
+@pytest.mark.long
 async def test_waiting_for_a_window(desk: Desk) -> None:
     await desk.do("start_program", command="sleep 0.5; " + program(FORM, "Later"), wait_s=0)
     said = await desk.do("wait", seconds=30, title="later")

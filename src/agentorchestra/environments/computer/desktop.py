@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentorchestra.core.errors import AgentOrchestraError, ToolError
+from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError, ToolError
 from agentorchestra.environments.computer.clipboard import Clipboard
 from agentorchestra.environments.computer.display import Display
 from agentorchestra.environments.computer.keyboard import Keyboard
@@ -74,7 +74,10 @@ class Desktop:
             ToolError: it cannot be started here.
         """
         if self.display is None:
-            library()  # before anything is started: what is missing is said at once
+            try:
+                library()  # before anything is started: what is missing is said at once
+            except MissingExtraError as exc:
+                raise ToolError(str(exc)) from None
             self.display = Display(self._place, *self._size)
             try:
                 await self.display.start()

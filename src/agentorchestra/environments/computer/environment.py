@@ -12,7 +12,7 @@ from pydantic import Field
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.effects import ArtifactRef, Tag
-from agentorchestra.core.errors import MissingExtraError, ToolError
+from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ComputerSettings
 from agentorchestra.environments.computer import told
@@ -469,12 +469,9 @@ class Computer(ActionEnvironment):
         """Start a program on this desktop, in the sandbox, and wait for its first window or its end."""
         if not command.strip():
             raise ToolError("the command is empty; give one, e.g. xterm")
-        try:
-            display = await self._open.start()
-        except MissingExtraError as exc:
-            raise ToolError(str(exc)) from None
         assert self._folder is not None
         _, before = await self._do(_look)
+        display = await self._open.start()
         job = await self._programs.start(command, display, self._folder, self._files)
         self._running.add(job.job)
         loop = asyncio.get_running_loop()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
-from agentorchestra.environments.computer.display import COOKIE, Display
+from agentorchestra.environments.computer.display import COOKIE, SOCKETS, Display
 from agentorchestra.runtime.sandbox import Job, Sandbox, SandboxLimits, Shell, ShellState
 from agentorchestra.runtime.sandbox.choose import shell_in
 
-_LONGEST_ADDRESS = 100
-"""Bytes of a socket's path; Linux takes 107."""
+_NUMBERS = range(100, 1000)
+"""Of displays that programs outside of a sandbox are given; people's own begin at 0."""
 
 
 class Programs:
@@ -31,6 +32,7 @@ class Programs:
         self._started: dict[int, str] = {}
         self._gone: set[int] = set()  # of a shell that is no more
         self._lost = ""
+        self._link: Path | None = None
 
     @property
     def safe(self) -> bool:
@@ -67,12 +69,9 @@ class Programs:
             )
         variables = {"DISPLAY": ":0", "XAUTHORITY": COOKIE}
         if not self._sandbox.safe:  # nothing is mounted: the socket and the cookie are where they are
-            socket = display.sockets / "X0"
-            if len(str(socket).encode()) > _LONGEST_ADDRESS:
-                raise ToolError(
-                    f"without a sandbox no program can reach the display: the path of its socket is too long ({socket})"
-                )
-            variables = {"DISPLAY": f"unix:{socket}", "XAUTHORITY": str(display.sockets / "authority")}
+            self._link = linked(display.sockets / "X0")
+            number = self._link.name.removeprefix("X")
+            variables = {"DISPLAY": f":{number}", "XAUTHORITY": str(display.sockets.absolute() / "authority")}
         folder.mkdir(parents=True, exist_ok=True)
         mounts = (display.mount,)
         state = ShellState(last_job=max(self._started, default=0))
@@ -145,6 +144,29 @@ class Programs:
         self._gone |= self._started.keys()
         if shell is not None:
             await shell.close()
+        link, self._link = self._link, None
+        if link is not None:
+            link.unlink(missing_ok=True)
+
+
+def linked(socket: Path) -> Path:
+    """A link to a display's socket at the one place where programs outside of a sandbox look.
+
+    Links of desktops that are no more are removed.
+
+    Raises:
+        ToolError: there is no room for one.
+    """
+    place = Path(SOCKETS)
+    place.mkdir(mode=0o1777, exist_ok=True)
+    for number in _NUMBERS:
+        link = place / f"X{number}"
+        if link.is_symlink() and not link.exists() and link.readlink().name == socket.name:
+            link.unlink(missing_ok=True)
+        with contextlib.suppress(FileExistsError):
+            link.symlink_to(socket.absolute())
+            return link
+    raise ToolError(f"no number is free in {place} for a display; remove links there that lead nowhere")
 
 
 __all__ = ["Programs"]
