@@ -24,7 +24,7 @@ from agentorchestra.environments.browser.keeping import CURRENT, DOWNLOADS, NEXT
 from agentorchestra.environments.browser.proxy import BoundaryProxy
 from agentorchestra.environments.browser.references import listen
 from agentorchestra.environments.browser.scripts import script
-from agentorchestra.environments.browser.tabs import BLANK, Tab
+from agentorchestra.environments.browser.tabs import BLANK, Tab, refuse
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page
@@ -201,6 +201,7 @@ class Pages:
             opener.note(
                 f"the page opened another tab, which was closed: {self.settings.tabs} are open, the most there are"
             )
+            page.on("download", refuse)
             self._later(page.close())
             return
         tab = self._new_tab()
@@ -213,11 +214,15 @@ class Pages:
             tab.note(f"tab {opener.number} opened this tab, {tab.number}, which is the current one now")
 
     async def _tidy(self) -> None:
-        """Forget tabs whose pages closed themselves; not those of a browser that is gone."""
-        gone = [tab for tab in self.tabs.values() if tab.page is not None and tab.page.is_closed()]
-        if not gone or not self._open:
+        """Forget tabs whose pages closed themselves, not those of a browser that is gone; close pages of no tab."""
+        if not self._open or self._context is None:
             return
-        if not await self.shared.answers(self.settings.call_s):
+        known = [tab.page for tab in self.tabs.values()]
+        for page in self._context.pages:
+            if page not in known:  # of a worker that opened a window, or given up and not closed yet
+                self._later(page.close())
+        gone = [tab for tab in self.tabs.values() if tab.page is not None and tab.page.is_closed()]
+        if gone and not await self.shared.answers(self.settings.call_s):
             self.shared.kill(self._generation)
             return
         for tab in gone:

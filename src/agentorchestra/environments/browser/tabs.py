@@ -115,7 +115,7 @@ class Tab:
         page.on("crash", mine(lambda *_: self._crashed()))
         page.on("close", mine(lambda *_: closed()))
         page.on("popup", mine(popped))
-        page.on("download", mine(loads))
+        page.on("download", lambda download: loads(download) if self.page is page else refuse(download))
         page.on("pageerror", mine(lambda error: setattr(self, "error", str(error)[:_NOTE_CHARS])))
         page.on("request", mine(self._asks))
         page.on("requestfailed", mine(self._failed))
@@ -194,6 +194,11 @@ def _add_site(sites: set[str], url: str) -> None:
         sites.add(site if len(sites) < _MOST_VISITED else _MANY)
 
 
+def refuse(download: Any) -> None:
+    """Cancel what a page began to download that nobody looks at any more."""
+    _apart(download.cancel())
+
+
 _UNDER_WAY: set[asyncio.Task[Any]] = set()
 
 
@@ -209,4 +214,4 @@ def _apart(call: Any) -> None:
     task.add_done_callback(_UNDER_WAY.discard)
 
 
-__all__ = ["BLANK", "MOST_DIALOGS", "Tab"]
+__all__ = ["BLANK", "MOST_DIALOGS", "Tab", "refuse"]
