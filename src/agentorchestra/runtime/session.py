@@ -623,7 +623,8 @@ class Session(Generic[Deps]):
     def sight(self) -> Sight:
         """What it has seen; most effects look at nothing."""
         if self._sight is None:
-            self._sight = Sight(self.provenance, self.parent.sight if self.parent is not None else None)
+            above = self.parent.sight if self.parent is not None else None
+            self._sight = Sight(self.provenance, above, self.actor)
         return self._sight
 
     @property

@@ -69,12 +69,15 @@ class Sight:
     Args:
         provenance: what was in view when the branch began.
         above: the caller's.
+        actor: whose branch it is.
 
     Attributes:
         trust: the lowest trust of anything seen.
     """
 
-    def __init__(self, provenance: tuple[Provenance, ...] = (), above: Sight | None = None) -> None:
+    def __init__(self, provenance: tuple[Provenance, ...] = (), above: Sight | None = None, actor: str = "") -> None:
+        self._told = frozenset(provenance)
+        self._actor = actor
         self.trust = lowest(*(one.trust for one in provenance))
         self._above = above
         self._sources: dict[Provenance, None] = dict.fromkeys(provenance)
@@ -123,6 +126,8 @@ class Sight:
         if not seen:  # seen by way of a model that was shown it
             seen = {Provenance(kind="agent", ref="", trust=self.trust)}
         merged = sorted({*effect.provenance, *seen}, key=lambda one: (one.kind, one.ref, one.trust.value))
+        if to_site:  # what the agent said itself comes from what it has seen, which is named
+            merged = [one for one in merged if one in self._told or (one.kind, one.ref) != ("agent", self._actor)]
         return effect.model_copy(update={"provenance": tuple(merged)})
 
     # -- where a value came from -----------------------------------------------------------------------------------

@@ -79,3 +79,33 @@ async def test_looking_and_pointing_is_not_asked_about_and_new_addresses_are(tmp
         assert not {name: said for name, said in refused.items() if asked_about not in said}
         assert len(allowed) > 10 and len(refused) > 5
         assert not other.requests and not any("stolen" in str(one.query) for one in site.requests)
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["that site alone", "another source too"])
+async def test_words_of_its_own_are_typed_where_they_cannot_tell_anything_new(tmp_path: Path, others: bool) -> None:
+    """After some steps: into the site that the user named, from nothing but that site; not if a file was given."""
+    said: list[str] = []
+    async with browser_site() as site:
+
+        def reply(request: ModelRequest) -> Any:
+            done = results_of(request)
+            if len(done) < 2:
+                return decide(calls=[call("browser_go_to_url", url=f"{site.address}/form")], memory="a form of oysters")
+            if len(done) == 2:
+                ref = ref_of(page_of(request), "textbox", "Name")
+                typed = call("browser_input_text", ref=ref, text="whoever eats them", site=site.host)
+                return decide(calls=[typed], memory="I fill it in")
+            said.append(done[2])
+            return decide(calls=[call("done", answer="done")])
+
+        (tmp_path / "salaries.csv").write_text("Ann,5000\n")
+        model = {"scripted": ScriptedModel(reply)}
+        async with Workspace(tmp_path / "ws", models=model, settings=settings_for(site.host)) as ws:
+            result = await ws.run(
+                f"Fill in {site.address}/form as you like",
+                files=[tmp_path / "salaries.csv"] if others else [],
+                environments=["browser"],
+                on_ask="deny",
+            )
+        assert result.answer == "done", result.error
+    assert ("nobody can be asked" in said[0]) is others, said
