@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import psutil
 import pytest
 from PIL import Image, ImageSequence
 
-from agentorchestra import RunContext, Workspace, tool
+from agentorchestra import Agent, RunContext, Workspace, tool
+from agentorchestra.agents.registry import builtin_agents
+from agentorchestra.agents.registry import team as team_of
 from agentorchestra.core.errors import MissingExtraError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentSpec, RunStatus
@@ -107,6 +110,21 @@ async def test_a_run_that_does_not_ask_for_the_browser_pays_nothing_for_it(tmp_p
     assert "browser_use" not in offered
     assert "browser" not in record.manifest.tools
     assert "browser_use" not in record.manifest.agents
+
+
+def test_agents_on_request_are_there_where_their_packaged_environments_are_named() -> None:
+    def asked(*environments: str) -> Agent:
+        return Agent(name="one", description="One.", environments=environments, on_request=True)
+
+    packaged = {"browser", "files"}
+    assert "one" not in team_of({"one": asked("browser")}, (), packaged)
+    assert "one" not in team_of({"one": asked("browser", "files")}, ("browser",), packaged)
+    assert "one" in team_of({"one": asked("browser")}, ("browser",), packaged)
+    assert "one" in team_of({"one": asked("shelf")}, (), packaged)  # the user's own are in every run
+    analyzer = builtin_agents()["deep_analyzer"]
+    assert team_of({analyzer.name: analyzer}, ("files",), packaged)[analyzer.name].environments == ()
+    assert team_of({analyzer.name: analyzer}, ("browser",), packaged)[analyzer.name].environments == ("files",)
+    assert asked().content_hash != replace(asked(), on_request=False).content_hash
 
 
 async def test_a_missing_browser_is_said_before_the_run(tmp_path: Path) -> None:
