@@ -20,6 +20,7 @@ NAMES = [
     "Monty",
     "sandbox",
     "browser",
+    "desktop",
     "pypdf",
     "model offline (default)",
     "prompts",
@@ -37,6 +38,16 @@ def test_all_is_well(folder: Folder) -> None:
     assert [one["name"] for one in found.json["checks"]] == NAMES
     assert set(found.json["checks"][0]) == {"name", "status", "detail", "hint"}
     assert not folder.workspace.exists()
+
+
+def test_what_the_desktop_needs_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (found,) = [one for one in examine(tmp_path) if one.name == "desktop"]
+    assert found.status == "ok", "nobody has to have one"
+    assert found.detail.startswith(
+        "the desktop needs Xvfb and openbox (Debian and Ubuntu: apt-get install xvfb openbox)"
+    )
+    assert "bubblewrap" in found.detail
 
 
 def test_a_workspace_with_runs(folder: Folder) -> None:

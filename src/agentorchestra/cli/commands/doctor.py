@@ -68,9 +68,9 @@ def doctor(as_json: bool, folder: Path) -> int:
     """Check this installation and the workspace, one line each, with what to do about what is wrong.
 
     Looks at Python, SQLite, the workspace's folder, database and format, the settings, your application, disk space,
-    the interpreter for snippets, the sandbox, the browser, the PDF reader, the models and whether their keys are set,
-    names in the policy that nothing has, the prompts, and the search engines. Nothing is written, no server but that
-    of `database` is contacted, and no key or password is printed.
+    the interpreter for snippets, the sandbox, the browser, the desktop, the PDF reader, the models and whether their
+    keys are set, names in the policy that nothing has, the prompts, and the search engines. Nothing is written, no
+    server but that of `database` is contacted, and no key or password is printed.
     """
     checks = list(examine(folder))
     failed = any(one.status == "fail" for one in checks)
@@ -102,6 +102,7 @@ def examine(folder: Path) -> list[Check]:
         _monty,
         lambda: _sandbox(settings),
         lambda: _browser(settings),
+        _desktop,
         _pypdf,
         lambda: _models(settings, workspace),
         lambda: _policy(folder, settings, workspace),
@@ -345,6 +346,18 @@ def _browser(settings: Settings | None) -> list[Check]:
         # Nobody has to have one; who names one wants it.
         return [Check("browser", "warn" if given.executable else "ok", one_line(str(exc), 500))]
     return [Check("browser", "ok", f"the environment browser drives {found}")]
+
+
+def _desktop() -> list[Check]:
+    """Whether the environment `computer` can be used; nothing is started, and nobody has to have it."""
+    from agentorchestra.environments.computer.display import missing_program
+
+    missing = [missing_program()] if missing_program() else []
+    if find_spec("xcffib") is None or find_spec("PIL") is None:
+        missing.append("the desktop needs xcffib and Pillow: pip install 'agentorchestra[computer]'")
+    if shutil.which("bwrap") is None:
+        missing.append("its display runs in bubblewrap (Debian and Ubuntu: apt-get install bubblewrap)")
+    return [Check("desktop", "ok", "; ".join(missing) or "the environment computer has Xvfb and openbox")]
 
 
 def _pypdf() -> list[Check]:
