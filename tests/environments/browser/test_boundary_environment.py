@@ -14,6 +14,7 @@ from tests.tools.web.names import name_server
 
 from agentorchestra import AllowAll, Workspace
 from agentorchestra.core.content import text_of
+from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.settings import BrowserSettings, Settings, WebSettings
 from agentorchestra.runtime.store import MemoryStore
 
@@ -83,6 +84,14 @@ async def test_a_popup_and_a_download_stay_inside(tmp_path: Path) -> None:
         assert "loopback" in await here.state()
         assert "loopback" in await here.did("download", url=f"{away}/file.bin") + await here.state()
         assert here.target.untouched
+
+
+@pytest.mark.parametrize("name", ["allow", "deny", "private"])
+async def test_lists_that_hold_something_else_are_refused_before_a_run(tmp_path: Path, name: str) -> None:
+    settings = Settings(model="offline", browser=BrowserSettings(**{name: ("http:///x",)}))  # type: ignore[arg-type]
+    async with Workspace(tmp_path, settings=settings, store=MemoryStore()) as ws:
+        with pytest.raises(SettingsError, match=rf"browser\.{name}"):
+            await ws.run("Look at a page.", environments=["browser"])
 
 
 @pytest.mark.long

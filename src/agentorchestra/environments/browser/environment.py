@@ -9,7 +9,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import BrowserSettings, WebSettings
 from agentorchestra.environments.browser.actions import Actions
 from agentorchestra.environments.browser.base import agent_of, dialog_sentence
-from agentorchestra.environments.browser.boundary import why_not_shown
+from agentorchestra.environments.browser.boundary import Boundary, why_not_shown
 from agentorchestra.environments.browser.differences import difference
 from agentorchestra.environments.browser.installed import check_installed
 from agentorchestra.environments.browser.marks import marked_screenshot, wants_picture
@@ -55,8 +55,11 @@ class Browser(Actions):
 
         Raises:
             MissingExtraError: what has to be installed.
+            SettingsError: lists of hosts that hold something else.
         """
         check_installed(self.settings.executable)
+        given = self.settings
+        Boundary(self.web, private=given.private, allow=given.allow, deny=given.deny)
 
     def rules(self) -> str:
         """State, vision and interaction, see 000, app. H."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.environments.browser.chromium import find_chromium
 
-_MODULES = ("playwright", "PIL", "psutil")
+_MODULES = ("playwright", "PIL", "h11", "psutil")
 _OWN_BROWSERS = "PLAYWRIGHT_BROWSERS_PATH"
 
 
