@@ -105,3 +105,26 @@ async def test_a_page_that_hangs_whoever_looks_is_one_sentence_and_the_browser_g
         await hand.open("form")
         assert "Order oysters" in await hand.state()
     await server.close()
+
+
+async def test_secrets_are_on_no_picture(tmp_path: Path) -> None:
+    async def card(request: web.Request) -> web.Response:
+        fields = "".join(
+            f"<input autocomplete={kind} value=4111 style='position:absolute;left:{x}px;top:50px;"
+            "width:80px;height:30px;background:#fff;border:0'>"
+            for x, kind in ((100, "cc-number"), (300, "one-time-code"), (500, "name"))
+        )
+        return web.Response(text=f"<body style='background:#fff'>{fields}", content_type="text/html")
+
+    app = web.Application()
+    app.router.add_get("/", card)
+    server = TestServer(app, host="127.0.0.1")
+    await server.start_server()
+    async with at_work(tmp_path, private=(f"127.0.0.1:{server.port}",)) as hand:
+        await hand.do("go_to_url", url=str(server.make_url("/")))
+        for asked in ({}, {"whole": True}):
+            outcome = await hand.did("screenshot", **asked)
+            (kept,) = outcome.artifacts
+            taken = Image.open(io.BytesIO(await hand.ws.store.get_blob(kept.sha256))).convert("RGB")
+            assert [taken.getpixel((x + 60, 60)) for x in (100, 300, 500)] == [(0, 0, 0), (0, 0, 0), (255, 255, 255)]
+    await server.close()

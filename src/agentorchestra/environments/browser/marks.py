@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
-    from playwright.async_api import Page
+    from playwright.async_api import Locator, Page
 
 _COLOURS = ("#b00020", "#0b57d0", "#146c2e", "#7b1fa2", "#9a4600", "#00687a", "#5d4037", "#37474f")
 """Dark enough for white letters on them, and to be told apart."""
 _CONTRAST = 60
 _FONT, _SMALL_FONT = 12, 9
 _MOST_MARKS = 400
+_MOST_FRAMES = 20
+BLACK = "#000000"
 _JPEG_QUALITY = 80
 _SECRET_FIELDS = (
     'input[type="password"], input[autocomplete*="cc-" i], input[autocomplete*="one-time-code" i], '
@@ -48,6 +50,15 @@ def wants_picture(setting: str, ctx: Any) -> bool:
     return model in manifest.media_models.get("image", ())
 
 
+def secret_fields(page: Page) -> list[Locator]:
+    """The fields that are black on every picture (`mask` of Playwright's screenshots): what is in them is secret.
+
+    Args:
+        page: its frames too.
+    """
+    return [frame.locator(_SECRET_FIELDS) for frame in page.frames[:_MOST_FRAMES]]
+
+
 async def clear_screenshot(page: Page, *, seconds: float = 5.0) -> bytes:
     """A PNG of what is seen of a page, in CSS pixels: a pixel is a place of the mouse. Secret fields are blackened.
 
@@ -60,8 +71,8 @@ async def clear_screenshot(page: Page, *, seconds: float = 5.0) -> bytes:
         scale="css",
         animations="disabled",
         timeout=seconds * 1000,
-        mask=[frame.locator(_SECRET_FIELDS) for frame in page.frames[:20]],
-        mask_color="#000000",
+        mask=secret_fields(page),
+        mask_color=BLACK,
     )
 
 
@@ -229,4 +240,13 @@ def _draw(canvas: ImageDraw, label: Label, colour: str) -> None:
     canvas.text((x + 2, y + 1), label.mark.ref, fill="white", font=label.font)
 
 
-__all__ = ["Label", "clear_screenshot", "draw_marks", "marked_screenshot", "place_labels", "wants_picture"]
+__all__ = [
+    "BLACK",
+    "Label",
+    "clear_screenshot",
+    "draw_marks",
+    "marked_screenshot",
+    "place_labels",
+    "secret_fields",
+    "wants_picture",
+]

@@ -13,6 +13,7 @@ from agentorchestra.core.errors import ToolError, WebError
 from agentorchestra.core.settings import SearchEngineSettings, SearchSettings
 from agentorchestra.environments.browser.answers import Rendered, Size, as_told
 from agentorchestra.environments.browser.hands import Hands, address_of
+from agentorchestra.environments.browser.marks import BLACK, clear_screenshot, secret_fields
 from agentorchestra.environments.browser.scripts import of_page, script
 from agentorchestra.environments.browser.shapes import Inside, Ref
 from agentorchestra.tea.environment import action
@@ -137,20 +138,29 @@ class Reading(Hands):
             whole: all of the page, not only what is in view.
         """
         page = await self.tab(ctx)
+        secret = secret_fields(page)
         async with self.session.shared.look():
             if ref:
                 found = await self.element(ctx, ref)
-                data = await self.on(ref, lambda ms: found.screenshot(scale="css", timeout=ms))
+                data = await self.on(
+                    ref, lambda ms: found.screenshot(scale="css", mask=secret, mask_color=BLACK, timeout=ms)
+                )
             elif whole:
                 size = as_told(Size, await self.within("measuring the page", lambda: page.evaluate(of_page("size"))))
                 width, height = max(1, min(size.width, _WIDEST)), max(1, min(size.height, _TALLEST))
                 clip = {"x": 0, "y": 0, "width": width, "height": height}
                 data = await self.within(
                     "taking a picture of the page",
-                    lambda: page.screenshot(full_page=True, clip=clip, scale="css"),  # type: ignore[arg-type]
+                    lambda: page.screenshot(
+                        full_page=True,
+                        clip=clip,  # type: ignore[arg-type]
+                        scale="css",
+                        mask=secret,
+                        mask_color=BLACK,
+                    ),
                 )
             else:
-                data = await self.within("taking a picture of the page", lambda: page.screenshot(scale="css"))
+                data = await self.within("taking a picture of the page", lambda: clear_screenshot(page))
         return await self.picture(ctx, data, f"screenshot of {ref or page.url}")
 
     async def picture(self, ctx: Any, data: bytes, about: str, more: str = "") -> ToolResult:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
+from agentorchestra.environments.browser.marks import BLACK, secret_fields
 from agentorchestra.environments.browser.references import locate
 from agentorchestra.environments.browser.shapes import point_of
 
@@ -114,7 +115,13 @@ async def take_frame(
     with contextlib.suppress(Exception):  # a page in trouble, a full disk: the action counts, not its picture
         async with asyncio.timeout(_SHOT_S), looking:
             taken = await page.screenshot(
-                type="jpeg", quality=_JPEG_QUALITY, scale="css", animations="allow", timeout=_SHOT_S * 1000
+                type="jpeg",
+                quality=_JPEG_QUALITY,
+                scale="css",
+                animations="allow",
+                mask=secret_fields(page),
+                mask_color=BLACK,
+                timeout=_SHOT_S * 1000,
             )
         await asyncio.to_thread(add_frame, record_folder(ctx.folder, name), taken, action, page.url, point)
 
