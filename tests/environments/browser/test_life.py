@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -13,8 +14,10 @@ from tests.browser import find_chromium
 from tests.environments.browser.troubles import Hand, Troubles, hand, settings, troubles
 
 from agentorchestra.core.errors import MissingExtraError, ToolError
+from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.settings import BrowserSettings
 from agentorchestra.environments.browser import chromium
+from agentorchestra.environments.browser.base import has_ended
 from agentorchestra.environments.browser.downloads import harmless
 from agentorchestra.environments.browser.environment import Browser
 from agentorchestra.environments.browser.session import BrowserSession
@@ -129,6 +132,41 @@ async def test_a_rival_world_begins_with_the_logins_and_has_its_own(
         await rival.close()
         await world.close()
     assert browser.session.shared.alive
+
+
+@on_one_loop
+async def test_of_too_many_tabs_the_oldest_goes_those_of_ended_agents_first(browser: Hand, tmp_path: Path) -> None:
+    ground = FolderGround(tmp_path / "world", ground_of(browser)._ctx, keep=False)
+    await ground.open()
+    session = BrowserSession(BrowserSettings(tabs=2), ground, {}, browser.made[-1].web)
+    try:
+        first, second = await session.tab("/1.a"), await session.tab("/2.b")
+        await session.tab("/1.a")
+        third = await session.tab("/3.c")
+        assert [*session.tabs] == [first.number, third.number] and "/2.b" not in session.current
+        assert second.page is None
+        session.release(["/1.a"])
+        await session.tab("/3.c")
+        fourth = await session.tab("/4.d")
+        assert [*session.tabs] == [third.number, fourth.number] == [3, 4]
+        # What a page opens is closed instead.
+        assert fourth.page is not None
+        await fourth.page.evaluate("window.open('about:blank')")
+        assert "2 are open, the most there are" in " ".join(fourth.notes) and len(session.tabs) == 2
+    finally:
+        await session.close()
+        await ground.close()
+
+
+def test_an_agent_has_ended_when_its_outcome_is_recorded() -> None:
+    records = {
+        EffectKey("/", 3): SimpleNamespace(outcome=object()),
+        EffectKey("/3.planner", 2): SimpleNamespace(outcome=None),
+    }
+    ctx = SimpleNamespace(run=SimpleNamespace(ledger=SimpleNamespace(records=records)))
+    assert has_ended(ctx, "/3.planner")
+    assert not has_ended(ctx, "/3.planner/2.browser_use")
+    assert not has_ended(ctx, "/") and not has_ended(ctx, "/4.other") and not has_ended(object(), "/3.planner")
 
 
 def ground_of(browser: Hand) -> FolderGround:
