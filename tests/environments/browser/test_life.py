@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -18,7 +19,7 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.settings import BrowserSettings
 from agentorchestra.environments.browser import chromium
 from agentorchestra.environments.browser.base import has_ended
-from agentorchestra.environments.browser.downloads import harmless
+from agentorchestra.environments.browser.downloads import Downloads, harmless
 from agentorchestra.environments.browser.environment import Browser
 from agentorchestra.environments.browser.session import BrowserSession
 from agentorchestra.environments.folder import FolderGround
@@ -192,6 +193,16 @@ def ground_of(browser: Hand) -> FolderGround:
 )
 def test_names_of_downloads_are_harmless(suggested: str, name: str) -> None:
     assert harmless(suggested) == name
+
+
+def test_a_download_that_a_crash_cut_off_is_told(tmp_path: Path) -> None:
+    downloads = Downloads(BrowserSettings(), FolderGround(tmp_path, None, keep=True))
+    kept: list[Any] = [["big.zip", "http://a.example/big.zip", "under way", "", 5, "", False]]
+    kept += [["old.csv", "http://a.example/old.csv", "complete", "downloads/old.csv", 8, "", True]]
+    downloads.take_up(kept)
+    assert downloads.news() == ["download: big.zip: cut off: the browser ended; begin it again"]
+    assert [one.sentence for one in downloads.all][1] == "downloads/old.csv (8 bytes, complete)"
+    assert downloads.news() == [] and not downloads.under_way
 
 
 def test_a_chromium_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
