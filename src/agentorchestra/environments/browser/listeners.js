@@ -8,6 +8,14 @@
     "touchend", "dragstart", "drop",
   ]);
   const apply = Reflect.apply;
+  // A page that redefines what is used here is not to notice: its own calls do what they did.
+  const quietly = (note) => {
+    try {
+      note();
+    } catch {
+      return;
+    }
+  };
   const known = {
     heard: new WeakMap(), // element -> map of event -> set of its listeners
     closed: new WeakMap(), // host -> its closed shadow root
@@ -21,27 +29,29 @@
   const targets = EventTarget.prototype;
   targets.addEventListener = new Proxy(targets.addEventListener, {
     apply(add, self, args) {
-      const [type, listener] = args;
-      if (listener && POINTER.has(type) && self instanceof Element) {
+      quietly(() => {
+        const type = args[0], listener = args[1];
+        if (!listener || !POINTER.has(type) || !(self instanceof Element)) return;
         const events = known.heard.get(self) ?? new Map();
         events.set(type, (events.get(type) ?? new Set()).add(listener));
         known.heard.set(self, events);
-      }
+      });
       return apply(add, self, args);
     },
   });
   targets.removeEventListener = new Proxy(targets.removeEventListener, {
     apply(remove, self, args) {
-      const [type, listener] = args;
-      const events = known.heard.get(self);
-      if (events?.get(type)?.delete(listener) && !events.get(type).size) events.delete(type);
+      quietly(() => {
+        const events = known.heard.get(self), type = args[0];
+        if (events?.get(type)?.delete(args[1]) && !events.get(type).size) events.delete(type);
+      });
       return apply(remove, self, args);
     },
   });
   Element.prototype.attachShadow = new Proxy(Element.prototype.attachShadow, {
     apply(attach, self, args) {
       const root = apply(attach, self, args);
-      if (root.mode === "closed") known.closed.set(self, root);
+      quietly(() => root.mode === "closed" && known.closed.set(self, root));
       return root;
     },
   });

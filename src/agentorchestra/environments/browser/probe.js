@@ -12,6 +12,8 @@
     });
   const known = window[KEY];
   const end = performance.now() + options.ms;
+  if (known.elements.size > 20000)
+    for (const [one, element] of known.elements) if (!element.deref()?.isConnected) known.elements.delete(one);
   const out = {
     token: known.token, url: location.href.slice(0, 4000), title: document.title.slice(0, 500), elements: 0, weight: 0,
     depth: 0, stopped: false, found: [], start: null, secrets: [],

@@ -75,9 +75,12 @@ class View:
         above, below = self.scroll.above, self.scroll.below
         if not self.scroll.height:
             return "how far the page is scrolled is not known"
-        if above < 0.05 and below < 0.05:
+        left = max(self.scroll.x, 0) / max(self.scroll.seen_width, 1)
+        right = max(self.scroll.width - self.scroll.x, 0) / max(self.scroll.seen_width, 1) - 1
+        if max(above, below, left, right) < 0.05:
             return "the whole page is in view"
-        return f"{above:.1f} pages above what is in view, {below:.1f} below"
+        aside = f", {left:.1f} to the left, {right:.1f} to the right" if max(left, right) >= 0.05 else ""
+        return f"{above:.1f} pages above what is in view, {below:.1f} below{aside}"
 
     @property
     def text(self) -> str:
