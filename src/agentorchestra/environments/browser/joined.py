@@ -259,7 +259,9 @@ def unmatched_fields(page: Node, part: Part) -> list[Node]:
 def _add_missing(place: Node, nodes: list[Node], part: Part, give: Give) -> None:
     """Give references to what can be used and has none in the snapshot, each in the smallest element around it."""
     taken = {node.box for node in nodes if node.ref and node.box is not None}
-    around = [node for node in nodes if node.box is not None and node.role != "iframe"]
+    # The smallest first, of equals the innermost.
+    around = [node for node in reversed(nodes) if node.box is not None and node.role != "iframe"]
+    around.sort(key=_area)
     seen_area = part.probe.scroll.seen_width * part.probe.scroll.seen_height
     added = 0
     for one in part.probe.found:
@@ -311,14 +313,13 @@ def _missing(one: Found, part: Part, give: Give) -> Node:
 
 
 def _home(around: list[Node], box: Box) -> Node | None:
-    """The smallest element around a box; of equals the innermost."""
-    best: Node | None = None
+    """The first element around a box."""
+    left, upper, right, lower = box[0], box[1], box[0] + box[2], box[1] + box[3]
     for node in around:
         x, y, width, height = node.box or (0, 0, 0, 0)
-        holds = x <= box[0] and y <= box[1] and x + width >= box[0] + box[2] and y + height >= box[1] + box[3]
-        if holds and (best is None or width * height <= _area(best)):
-            best = node
-    return best
+        if x <= left and y <= upper and x + width >= right and y + height >= lower:
+            return node
+    return None
 
 
 def _area(node: Node) -> int:
