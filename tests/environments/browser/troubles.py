@@ -74,7 +74,7 @@ class Troubles:
             return web.Response(body=paper(), content_type="application/pdf")
         if request.path == "/login":
             answer = web.Response(status=302, headers={"Location": "/tab"})
-            answer.set_cookie("who", "ada")
+            answer.set_cookie("who", request.query.get("who", "ada"))
             return answer
         body = _PAGES.get(request.path)
         if body is None:
