@@ -58,7 +58,6 @@ async def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         )
 
 
-@needs_desktop
 async def test_without_a_sandbox_for_programs_none_is_started(tmp_path: Path) -> None:
     settings = Settings(sandbox=SandboxSettings(backend="none"), computer=ComputerSettings(width=640, height=480))
     async with Workspace(tmp_path, settings=settings) as ws:

@@ -60,7 +60,7 @@ def place_of_red(data: bytes) -> tuple[int, int] | None:
     return sum(x for x, _ in found) // len(found), sum(y for _, y in found) // len(found)
 
 
-@pytest.mark.parametrize("sees", [True, False])
+@pytest.mark.parametrize("sees", [True, pytest.param(False, marks=pytest.mark.long)])
 async def test_a_model_finds_what_it_sees(tmp_path: Path, sees: bool) -> None:
     """The button jumps to a place by chance after each hit; a model that is shown no picture cannot find it."""
     program = tmp_path / "hidden.py"

@@ -469,6 +469,7 @@ class Computer(ActionEnvironment):
         """Start a program on this desktop, in the sandbox, and wait for its first window or its end."""
         if not command.strip():
             raise ToolError("the command is empty; give one, e.g. xterm")
+        await self._programs.check()
         assert self._folder is not None
         _, before = await self._do(_look)
         display = await self._open.start()

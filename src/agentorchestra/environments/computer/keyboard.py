@@ -138,6 +138,9 @@ class Keyboard:
         reply = self._screen.core.GetKeyboardMapping(first, count).reply()
         width, symbols = reply.keysyms_per_keycode, list(reply.keysyms)
         self._plain.clear()
+        self._given = OrderedDict(
+            (symbol, code) for symbol, code in self._given.items() if symbol in symbols[(code - first) * width :][:2]
+        )
         given = set(self._given.values())
         self._free, self._media = [], []
         for index in range(count):
@@ -147,15 +150,14 @@ class Keyboard:
                 continue
             if not any(row):
                 self._free.append(code)
+            elif row[:1] == row[1:2] and _UNICODE <= row[0] <= _UNICODE | 0x10FFFF:
+                self._given[row[0]] = code  # of an earlier connection
             elif all(not one or one in _MEDIA_KEYS for one in row):
                 self._media.append(code)
             else:
                 for column in (0, 1):
                     if row[column : column + 1] and row[column]:
                         self._plain.setdefault(row[column], (code, column == 1))
-        self._given = OrderedDict(
-            (symbol, code) for symbol, code in self._given.items() if symbol in symbols[(code - first) * width :][:2]
-        )
 
     # -- what is done ------------------------------------------------------------------------------------------------
 

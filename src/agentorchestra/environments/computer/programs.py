@@ -39,6 +39,21 @@ class Programs:
         """Whether they are in a sandbox at all."""
         return self._sandbox is None or self._sandbox.safe
 
+    async def check(self) -> None:
+        """Whether programs can be started at all.
+
+        Raises:
+            ToolError: they cannot; the sentence says what to do.
+        """
+        if self._sandbox is None:
+            raise ToolError(
+                'programs run in a sandbox, and the settings want none (sandbox.backend = "none"); set it to "auto" '
+                "and install bubblewrap or Docker"
+            )
+        problem = await self._sandbox.problem()
+        if problem:
+            raise ToolError(f"programs run in a sandbox, and there is none here: {problem}")
+
     async def start(self, command: str, display: Display, folder: Path, files: Path | None) -> Job:
         """Start one on a display.
 
@@ -62,11 +77,7 @@ class Programs:
     async def _open(self, display: Display, folder: Path, files: Path | None) -> Shell:
         if self._shell is not None:
             return self._shell
-        if self._sandbox is None:
-            raise ToolError(
-                'programs run in a sandbox, and the settings want none (sandbox.backend = "none"); set it to "auto" '
-                "and install bubblewrap or Docker"
-            )
+        assert self._sandbox is not None
         variables = {"DISPLAY": ":0", "XAUTHORITY": COOKIE}
         if not self._sandbox.safe:  # nothing is mounted: the socket and the cookie are where they are
             self._link = linked(display.sockets / "X0")
