@@ -228,6 +228,19 @@ async def test_a_chromium_that_does_not_start(site: Troubles, tmp_path: Path) ->
     assert not shared.alive and shared.pid is None
 
 
+@on_one_loop
+async def test_settings_hold_while_the_browser_is_used(browser: Hand) -> None:
+    other = BrowserSettings(looks_at_once=1)
+    assert chromium.shared_browser(other) is browser.session.shared
+
+
+async def test_settings_of_a_browser_that_nobody_uses_do_not_hold() -> None:
+    first, other = BrowserSettings(), BrowserSettings(looks_at_once=1)
+    unused = chromium.shared_browser(first)
+    assert chromium.shared_browser(first) is unused
+    assert chromium.shared_browser(other).settings is other
+
+
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "playwright.async_api", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'agentorchestra\[browser\]'"):

@@ -269,14 +269,15 @@ class SharedBrowser:
     """The Chromium of one event loop, launched when it is first needed and again when it is gone.
 
     Args:
-        settings: of the session that made it: what is started, how long that takes, how many look at the same time.
+        settings: of the first session: what is started, how long that takes, how many look at the same time. They hold
+            until nobody uses it any more.
 
     Attributes:
         generation: counts launches; pages and contexts of an earlier one are gone.
     """
 
     def __init__(self, settings: BrowserSettings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._lock = asyncio.Lock()
         self._guard: Guard | None = None
         self._now: _Launched | None = None
@@ -298,6 +299,11 @@ class SharedBrowser:
     def artifacts(self) -> Path | None:
         """Where downloads lie while they come."""
         return self._now.artifacts if self._now is not None else None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody uses it, and none is started."""
+        return not self._users and self._now is None and not self._lock.locked()
 
     async def browser(self, user: object) -> Browser:
         """The browser, launched if there is none.
@@ -324,7 +330,7 @@ class SharedBrowser:
         self.generation += 1
         self._now = _Launched(self._guard)
         try:
-            await self._now.start(self._settings)
+            await self._now.start(self.settings)
         except BaseException:
             await self._end()
             if not self._users:
@@ -371,7 +377,7 @@ class SharedBrowser:
     async def _end(self) -> None:
         now, self._now = self._now, None
         if now is not None:
-            await now.end(self._settings.call_s)
+            await now.end(self.settings.call_s)
 
     def _dismiss(self) -> None:
         guard, self._guard = self._guard, None
@@ -383,11 +389,16 @@ _SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedBrowser] = WeakKeyDi
 
 
 def shared_browser(settings: BrowserSettings) -> SharedBrowser:
-    """The browser of the running event loop."""
+    """The browser of the running event loop.
+
+    Args:
+        settings: of whoever asks; used if there is none yet, or nobody uses the one that there is.
+    """
     loop = asyncio.get_running_loop()
-    if loop not in _SHARED:
-        _SHARED[loop] = SharedBrowser(settings)
-    return _SHARED[loop]
+    found = _SHARED.get(loop)
+    if found is None or (found.idle and found.settings != settings):
+        found = _SHARED[loop] = SharedBrowser(settings)
+    return found
 
 
 __all__ = ["SharedBrowser", "find_chromium", "first_line", "flags", "playwright_api", "shared_browser", "within"]
