@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser.words import plain
 
 _CALL = re.compile(r"^(?:Locator|Page|Mouse|Keyboard|ElementHandle|Frame)\.\w+: ")
 _COVERED = re.compile(r"- (<.+>) intercepts pointer events")
@@ -33,7 +34,7 @@ def reason(error: Exception, ref: str) -> ToolError | None:
     covered = _COVERED.findall(said)
     if covered:
         return ToolError(
-            f"{ref} is covered by {_short(covered[-1])}; close that first, scroll, or click the place of what is on top"
+            f"{ref} is covered by {plain(covered[-1], 120)}; close that first, scroll, or click the place of what is on top"
         )
     for words, sentence in _REASONS:
         if words in said:
@@ -46,12 +47,8 @@ def mistake(error: Exception, ref: str) -> ToolError:
     known = reason(error, ref)
     if known is not None:
         return known
-    first = _CALL.sub("", str(error).strip().split("\n")[0])[:200]
+    first = plain(_CALL.sub("", str(error).strip().split("\n")[0]), 200)
     return ToolError(f"{ref} could not be used ({first}); look at the state again and try another way")
-
-
-def _short(tag: str) -> str:
-    return tag if len(tag) <= 120 else f"{tag[:119]}…"
 
 
 __all__ = ["DONE", "mistake", "reason"]
