@@ -39,7 +39,10 @@ async def test_nor_where_the_tools_have_to_be_found_first(attack: Attack, tmp_pa
     assert guarded.result.status == "completed", guarded.result.error
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "attack",
+    [pytest.param(one, id=one.name, marks=pytest.mark.long if one.vector == "browser" else ()) for one in ATTACKS],
+)
 async def test_it_does_not_happen_unasked(attack: Attack, tmp_path: Path) -> None:
     guarded = await attempt(attack, tmp_path / "guarded")
     assert not guarded.happened
