@@ -33,9 +33,8 @@ def reason(error: Exception, ref: str) -> ToolError | None:
     said = str(error)
     covered = _COVERED.findall(said)
     if covered:
-        return ToolError(
-            f"{ref} is covered by {plain(covered[-1], 120)}; close that first, scroll, or click the place of what is on top"
-        )
+        what = plain(covered[-1], 120)
+        return ToolError(f"{ref} is covered by {what}; close that first, scroll, or click the place of what is on top")
     for words, sentence in _REASONS:
         if words in said:
             return ToolError(f"{ref} {sentence}")
