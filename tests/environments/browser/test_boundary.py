@@ -107,6 +107,8 @@ async def test_no_way_of_a_page_leads_to_what_is_not_allowed(world: World) -> No
         assert world.target.untouched
         assert {one.host for one in boundary.log if one.verdict == "allowed"} == {"127.0.0.1"}
         assert "The allowed page" in await goto(await context.new_page(), world.site.page())
+        # Nor does Chromium itself ask anybody, e.g. what the form is.
+        assert {one.host for one in boundary.log if not one.host.endswith(NAME)} == {"127.0.0.1"}
 
 
 @pytest.mark.long
