@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -45,7 +46,16 @@ class Navigating(Acting):
                 if "Download is starting" not in str(error):
                     raise
 
-        await self.within(f"opening {address}", go, seconds=self.settings.load_s)
+        before = self.session.boundary.count
+        try:
+            await self.within(f"opening {address}", go, seconds=self.settings.load_s)
+        except ToolError:
+            # Of https the browser knows only that its proxy did not connect; the boundary knows why.
+            host = (urlsplit(address).hostname or "").rstrip(".")
+            why = [one.reason for one in self.session.boundary.not_reached(before) if one.host == host]
+            if why:
+                raise ToolError(why[0]) from None
+            raise
         return await self.settled(ctx)
 
     @action(tags=("read", "network"))
