@@ -3,46 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import io
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
-from agentorchestra.core.effects import ArtifactRef, Tag
+from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.core.settings import ComputerSettings
 from agentorchestra.environments.computer import told
+from agentorchestra.environments.computer.base import Desk, look, runs
 from agentorchestra.environments.computer.clipboard import MOST_BYTES
-from agentorchestra.environments.computer.desktop import CALL_S, Desktop, Hands, LostError, StuckError
+from agentorchestra.environments.computer.desktop import CALL_S, Hands, LostError, StuckError
 from agentorchestra.environments.computer.keyboard import MOST_CHARACTERS, chord, named_key, unknown_character
-from agentorchestra.environments.computer.programs import Programs
 from agentorchestra.environments.computer.screen import (
     BUTTON_PRESS,
     BUTTON_RELEASE,
     BUTTONS,
     SCROLLS,
-    Picture,
-    Pointer,
 )
 from agentorchestra.environments.computer.windows import (
     Windows,
     close_window,
     place_window,
     raise_window,
-    windows_of,
 )
-from agentorchestra.environments.folder import FILES, rules_text
+from agentorchestra.environments.folder import rules_text
 from agentorchestra.environments.registry import EnvironmentParts
-from agentorchestra.runtime.live import MAIN, world_folder
 from agentorchestra.runtime.results import ToolResult
-from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
-from agentorchestra.tea.environment import ActionEnvironment, action
-
-T = TypeVar("T")
+from agentorchestra.tea.environment import action
 
 _TYPE_S = 60.0
 _LOOK_S = 0.1
@@ -62,31 +51,11 @@ WindowNumber = Annotated[int, Field(description="The window's number, as the sta
 ProgramNumber = Annotated[int, Field(description="The program's number, as the state shows it.")]
 
 
-class Computer(ActionEnvironment):
+class Computer(Desk):
     """A desktop: a screen with a mouse, a keyboard, windows and programs, which run in the sandbox."""
 
     name = "computer"
     version = "1.0.0"
-    branching: Literal["stateless", "snapshot", "none"] = "none"
-
-    def __init__(
-        self,
-        settings: ComputerSettings | None = None,
-        *,
-        sandbox: Sandbox | None,
-        limits: SandboxLimits | None = None,
-        network: bool = False,
-    ) -> None:
-        self._settings = settings or ComputerSettings()
-        self._network = network
-        self._safe = sandbox is None or sandbox.safe
-        self._programs = Programs(sandbox, limits or SandboxLimits(), network, self._settings.program_cpu_s)
-        self._desktop: Desktop | None = None
-        self._folder: Path | None = None
-        self._files: Path | None = None
-        self._numbers = told.Numbers()
-        self._known: Windows | None = None
-        self._running: set[int] = set()
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Computer:
@@ -96,153 +65,6 @@ class Computer(ActionEnvironment):
     def rules(self) -> str:
         """State, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
-
-    # -- what policy is told -----------------------------------------------------------------------------------------
-
-    @property
-    def _reaches_out(self) -> bool:
-        return self._network or not self._safe
-
-    def tags(self, action: str) -> frozenset[Tag]:
-        """What an action touches; where programs reach the network, whatever is done to them may send something."""
-        declared = super().tags(action)
-        return declared | {Tag.NETWORK} if self._reaches_out and declared & {Tag.EXECUTE, Tag.WRITE} else declared
-
-    @property
-    def confined(self) -> bool:
-        """In the sandbox no program writes outside of the desktop's folder."""
-        return not self._reaches_out
-
-    # -- life --------------------------------------------------------------------------------------------------------
-
-    async def open(self, ctx: Any) -> None:
-        """Nothing is started before it is needed."""
-        world = world_folder(ctx.folder, str(getattr(ctx, "world", MAIN)))
-        self._folder = world / "computer"
-        self._files = ctx.folder / FILES if ctx.manifest.files else None
-        self._desktop = Desktop(world / "display", self._settings.width, self._settings.height)
-
-    async def close(self) -> None:
-        """Leave nothing behind but the programs' folder."""
-        await self._programs.close()
-        if self._desktop is not None:
-            await self._desktop.close()
-
-    @property
-    def _open(self) -> Desktop:
-        if self._desktop is None:
-            raise ToolError("the environment 'computer' is not open; let a run or `ws.ecp` open it")
-        return self._desktop
-
-    async def _do(self, work: Callable[[Hands], T], seconds: float = CALL_S) -> T:
-        """Do something with the display; what goes wrong is a sentence."""
-        try:
-            return await self._open.do(work, seconds)
-        except StuckError as exc:
-            raise ToolError(await self._stuck(str(exc))) from None
-        except LostError as exc:
-            raise ToolError(await self._lost(str(exc))) from None
-
-    async def _stuck(self, said: str) -> str:
-        running = [one for one in await self._programs.jobs() if one.state == "running"]
-        if running:
-            names = ", ".join(f"{one.job} ({told.short(one.command, 40)})" for one in running[:8])
-            return (
-                f"the desktop {said}: a program may hold it for itself. Stop the program "
-                f"that does, or try again; running: {names}"
-            )
-        await self._open.close()
-        return f"the desktop {said} and was ended, as no program runs; the next action begins with an empty one"
-
-    async def _lost(self, why: str) -> str:
-        await self._programs.close()
-        self._known = None
-        return f"the desktop is gone ({why}), its windows and programs too; the next action begins with an empty one"
-
-    # -- state -------------------------------------------------------------------------------------------------------
-
-    async def state(self) -> tuple[Block, ...]:
-        """Screen, mouse, windows and programs, in words."""
-        return (self._text("\n".join(await self._described())),)
-
-    async def state_for(self, ctx: Any) -> tuple[Block, ...]:
-        """The same, with a picture of the screen where a model of the run may see."""
-        words = await self.state()
-        if self._open.display is None or not ctx.manifest.media_models.get("image"):
-            return words
-        try:
-            return (*words, await self._shown(ctx, await self._do(lambda hands: hands.screen.capture())))
-        except ToolError:
-            return words  # which say already that the desktop does not answer, or the next look does
-
-    def _text(self, text: str) -> TextBlock:
-        return TextBlock(text=text, source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED)
-
-    async def _described(self) -> list[str]:
-        size = f"screen: {self._settings.width} x {self._settings.height} pixels"
-        if self._open.display is None:
-            lines = [f"{size}, empty; nothing runs"]
-        else:
-            try:
-                pointer, windows = await self._do(_look)
-                lines = [f"{size}; the mouse is at {pointer.x}, {pointer.y}"]
-                lines += told.window_lines(windows, self._numbers)
-                self._know(windows)
-            except ToolError as exc:
-                lines = [size, str(exc)]
-        return [*lines, *await self._described_programs()]
-
-    async def _described_programs(self) -> list[str]:
-        jobs = await self._programs.jobs()
-        lost = self._programs.lost()
-        lines = [f"programs ended: {lost}"] if lost else []
-        if not self._safe:
-            lines.append("there is no sandbox: programs may do what the user may")
-        if len(jobs) > told.MOST_PROGRAMS:
-            lines.append(f"programs: {len(jobs) - told.MOST_PROGRAMS} earlier ones, and")
-        elif jobs:
-            lines.append("programs:")
-        for one in jobs[-told.MOST_PROGRAMS :]:
-            lines.append(f"  {told.program_line(one)}")
-            printed = told.last_words(await self._programs.printed(one.job))
-            lines += [f"    printed: {line}" for line in printed.splitlines()]
-        self._running = {one.job for one in jobs if one.state == "running"}
-        return lines
-
-    def _know(self, windows: Windows) -> None:
-        self._known = windows
-        self._numbers.keep(one.window for one in windows.shown)
-
-    async def _shown(self, ctx: Any, picture: Picture, name: str = "screen.png") -> MediaBlock:
-        data = await asyncio.to_thread(_png, picture)
-        kept = await ctx.artifact(name, data, "image/png")
-        source = Source(kind="environment", ref=self.name)
-        return MediaBlock(sha256=kept.sha256, media_type="image/png", name=name, size=kept.size, source=source)
-
-    async def _settled(self, said: str) -> str:
-        """What an action did, as soon as nothing is drawn any more."""
-        try:
-            keeps_up = await self._open.still()
-        except StuckError as exc:
-            raise ToolError(f"{said}; then {await self._stuck(str(exc))}") from None
-        except LostError as exc:
-            raise ToolError(f"{said}; then {await self._lost(str(exc))}") from None
-        _, windows = await self._do(_look)
-        lines = [said, *told.what_changed(self._known or Windows(), windows, self._numbers)]
-        if not keeps_up:
-            lines.append("the program with the keyboard is busy and has not taken in everything yet: wait, or stop it")
-        self._know(windows)
-        jobs = await self._programs.jobs()
-        lines += [f"program {told.program_line(one)}" for one in jobs if one.job in self._running and not _runs(one)]
-        lost = self._programs.lost()
-        lines += [f"programs ended: {lost}"] if lost else []
-        self._running = {one.job for one in jobs if _runs(one)}
-        return "\n".join(lines)
-
-    def _inside(self, x: int, y: int) -> None:
-        width, height = self._settings.width, self._settings.height
-        if not (0 <= x < width and 0 <= y < height):
-            raise ToolError(f"{x}, {y} is not on the screen, which is {width} x {height} pixels")
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -270,7 +92,7 @@ class Computer(ActionEnvironment):
     @action(mutates=False)
     async def windows(self) -> str:
         """The windows with titles, places and sizes, the frontmost first."""
-        _, windows = await self._do(_look)
+        _, windows = await self._do(look)
         self._know(windows)
         return "\n".join(told.window_lines(windows, self._numbers))
 
@@ -287,7 +109,7 @@ class Computer(ActionEnvironment):
         while not found and loop.time() < end:
             await asyncio.sleep(min(_LOOK_S, max(0.0, end - loop.time())) if title else seconds)
             if title:
-                _, windows = await self._do(_look)
+                _, windows = await self._do(look)
                 found = any(title.casefold() in one.title.casefold() for one in windows.shown)
         if title and not found:
             return await self._settled(f"waited {seconds:g} s; no window has {told.quoted(title[:100])} in its title")
@@ -451,7 +273,7 @@ class Computer(ActionEnvironment):
         loop = asyncio.get_running_loop()
         end = loop.time() + _CLOSE_S
         while loop.time() < end:
-            _, windows = await self._do(_look)
+            _, windows = await self._do(look)
             if not any(one.window == found for one in windows.shown):
                 return await self._settled(f"window {window} was asked to close")
             await asyncio.sleep(_LOOK_S)
@@ -471,17 +293,17 @@ class Computer(ActionEnvironment):
             raise ToolError("the command is empty; give one, e.g. xterm")
         await self._programs.check()
         assert self._folder is not None
-        _, before = await self._do(_look)
+        _, before = await self._do(look)
         display = await self._open.start()
         job = await self._programs.start(command, display, self._folder, self._files)
         self._running.add(job.job)
         loop = asyncio.get_running_loop()
         end = loop.time() + wait_s
         while loop.time() < end:
-            _, windows = await self._do(_look)
+            _, windows = await self._do(look)
             if {one.window for one in windows.shown} - {one.window for one in before.shown}:
                 break
-            if not any(one.job == job.job and _runs(one) for one in await self._programs.jobs()):
+            if not any(one.job == job.job and runs(one) for one in await self._programs.jobs()):
                 break
             await asyncio.sleep(_LOOK_S)
         said = await self._settled(f"program {job.job} was started")
@@ -536,25 +358,6 @@ class Computer(ActionEnvironment):
         await self._do(lambda hands: hands.clipboard.write(text))
         self._open.serve()
         return f"{len(text):,} characters are in the clipboard"
-
-
-def _runs(job: Any) -> bool:
-    return bool(job.state == "running")
-
-
-def _look(hands: Hands) -> tuple[Pointer, Windows]:
-    return hands.screen.pointer(), windows_of(hands.screen)
-
-
-def _png(picture: Picture) -> bytes:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise ToolError("pictures of the screen need Pillow: pip install 'agentorchestra[computer]'") from None
-    image = Image.frombuffer("RGB", (picture.width, picture.height), picture.data, "raw", "BGRX", 0, 1)
-    target = io.BytesIO()
-    image.save(target, "PNG", compress_level=1)
-    return target.getvalue()
 
 
 __all__ = ["Computer"]

@@ -1,0 +1,220 @@
+"""What the actions on a desktop stand on: its life, its state, calls that end in a bounded time with a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
+from agentorchestra.core.effects import Tag
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.settings import ComputerSettings
+from agentorchestra.environments.computer import told
+from agentorchestra.environments.computer.desktop import CALL_S, Desktop, Hands, LostError, StuckError
+from agentorchestra.environments.computer.programs import Programs
+from agentorchestra.environments.computer.screen import Picture, Pointer
+from agentorchestra.environments.computer.windows import Windows, windows_of
+from agentorchestra.environments.folder import FILES
+from agentorchestra.runtime.live import MAIN, world_folder
+from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
+from agentorchestra.tea.environment import ActionEnvironment
+
+T = TypeVar("T")
+
+
+class Desk(ActionEnvironment):
+    """What actions on a desktop are written with: its life, its state, bounded calls; see `Computer`."""
+
+    name = "computer"
+    branching: Literal["stateless", "snapshot", "none"] = "none"
+
+    def __init__(
+        self,
+        settings: ComputerSettings | None = None,
+        *,
+        sandbox: Sandbox | None,
+        limits: SandboxLimits | None = None,
+        network: bool = False,
+    ) -> None:
+        self._settings = settings or ComputerSettings()
+        self._network = network
+        self._safe = sandbox is None or sandbox.safe
+        self._programs = Programs(sandbox, limits or SandboxLimits(), network, self._settings.program_cpu_s)
+        self._desktop: Desktop | None = None
+        self._folder: Path | None = None
+        self._files: Path | None = None
+        self._numbers = told.Numbers()
+        self._known: Windows | None = None
+        self._running: set[int] = set()
+
+    # -- what policy is told -----------------------------------------------------------------------------------------
+
+    @property
+    def _reaches_out(self) -> bool:
+        return self._network or not self._safe
+
+    def tags(self, action: str) -> frozenset[Tag]:
+        """What an action touches; where programs reach the network, whatever is done to them may send something."""
+        declared = super().tags(action)
+        return declared | {Tag.NETWORK} if self._reaches_out and declared & {Tag.EXECUTE, Tag.WRITE} else declared
+
+    @property
+    def confined(self) -> bool:
+        """In the sandbox no program writes outside of the desktop's folder."""
+        return not self._reaches_out
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    async def open(self, ctx: Any) -> None:
+        """Nothing is started before it is needed."""
+        world = world_folder(ctx.folder, str(getattr(ctx, "world", MAIN)))
+        self._folder = world / "computer"
+        self._files = ctx.folder / FILES if ctx.manifest.files else None
+        self._desktop = Desktop(world / "display", self._settings.width, self._settings.height)
+
+    async def close(self) -> None:
+        """Leave nothing behind but the programs' folder."""
+        await self._programs.close()
+        if self._desktop is not None:
+            await self._desktop.close()
+
+    @property
+    def _open(self) -> Desktop:
+        if self._desktop is None:
+            raise ToolError("the environment 'computer' is not open; let a run or `ws.ecp` open it")
+        return self._desktop
+
+    async def _do(self, work: Callable[[Hands], T], seconds: float = CALL_S) -> T:
+        """Do something with the display; what goes wrong is a sentence."""
+        try:
+            return await self._open.do(work, seconds)
+        except StuckError as exc:
+            raise ToolError(await self._stuck(str(exc))) from None
+        except LostError as exc:
+            raise ToolError(await self._lost(str(exc))) from None
+
+    async def _stuck(self, said: str) -> str:
+        running = [one for one in await self._programs.jobs() if one.state == "running"]
+        if running:
+            names = ", ".join(f"{one.job} ({told.short(one.command, 40)})" for one in running[:8])
+            return (
+                f"the desktop {said}: a program may hold it for itself. Stop the program "
+                f"that does, or try again; running: {names}"
+            )
+        await self._open.close()
+        return f"the desktop {said} and was ended, as no program runs; the next action begins with an empty one"
+
+    async def _lost(self, why: str) -> str:
+        await self._programs.close()
+        self._known = None
+        return f"the desktop is gone ({why}), its windows and programs too; the next action begins with an empty one"
+
+    # -- state -------------------------------------------------------------------------------------------------------
+
+    async def state(self) -> tuple[Block, ...]:
+        """Screen, mouse, windows and programs, in words."""
+        return (self._text("\n".join(await self._described())),)
+
+    async def state_for(self, ctx: Any) -> tuple[Block, ...]:
+        """The same, with a picture of the screen where a model of the run may see."""
+        words = await self.state()
+        if self._open.display is None or not ctx.manifest.media_models.get("image"):
+            return words
+        try:
+            return (*words, await self._shown(ctx, await self._do(lambda hands: hands.screen.capture())))
+        except ToolError:
+            return words  # which say already that the desktop does not answer, or the next look does
+
+    def _text(self, text: str) -> TextBlock:
+        return TextBlock(text=text, source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED)
+
+    async def _described(self) -> list[str]:
+        size = f"screen: {self._settings.width} x {self._settings.height} pixels"
+        if self._open.display is None:
+            lines = [f"{size}, empty; nothing runs"]
+        else:
+            try:
+                pointer, windows = await self._do(look)
+                lines = [f"{size}; the mouse is at {pointer.x}, {pointer.y}"]
+                lines += told.window_lines(windows, self._numbers)
+                self._know(windows)
+            except ToolError as exc:
+                lines = [size, str(exc)]
+        return [*lines, *await self._described_programs()]
+
+    async def _described_programs(self) -> list[str]:
+        jobs = await self._programs.jobs()
+        lost = self._programs.lost()
+        lines = [f"programs ended: {lost}"] if lost else []
+        if not self._safe:
+            lines.append("there is no sandbox: programs may do what the user may")
+        if len(jobs) > told.MOST_PROGRAMS:
+            lines.append(f"programs: {len(jobs) - told.MOST_PROGRAMS} earlier ones, and")
+        elif jobs:
+            lines.append("programs:")
+        for one in jobs[-told.MOST_PROGRAMS :]:
+            lines.append(f"  {told.program_line(one)}")
+            printed = told.last_words(await self._programs.printed(one.job))
+            lines += [f"    printed: {line}" for line in printed.splitlines()]
+        self._running = {one.job for one in jobs if one.state == "running"}
+        return lines
+
+    def _know(self, windows: Windows) -> None:
+        self._known = windows
+        self._numbers.keep(one.window for one in windows.shown)
+
+    async def _shown(self, ctx: Any, picture: Picture, name: str = "screen.png") -> MediaBlock:
+        data = await asyncio.to_thread(_png, picture)
+        kept = await ctx.artifact(name, data, "image/png")
+        source = Source(kind="environment", ref=self.name)
+        return MediaBlock(sha256=kept.sha256, media_type="image/png", name=name, size=kept.size, source=source)
+
+    async def _settled(self, said: str) -> str:
+        """What an action did, as soon as nothing is drawn any more."""
+        try:
+            keeps_up = await self._open.still()
+        except StuckError as exc:
+            raise ToolError(f"{said}; then {await self._stuck(str(exc))}") from None
+        except LostError as exc:
+            raise ToolError(f"{said}; then {await self._lost(str(exc))}") from None
+        _, windows = await self._do(look)
+        lines = [said, *told.what_changed(self._known or Windows(), windows, self._numbers)]
+        if not keeps_up:
+            lines.append("the program with the keyboard is busy and has not taken in everything yet: wait, or stop it")
+        self._know(windows)
+        jobs = await self._programs.jobs()
+        lines += [f"program {told.program_line(one)}" for one in jobs if one.job in self._running and not runs(one)]
+        lost = self._programs.lost()
+        lines += [f"programs ended: {lost}"] if lost else []
+        self._running = {one.job for one in jobs if runs(one)}
+        return "\n".join(lines)
+
+    def _inside(self, x: int, y: int) -> None:
+        width, height = self._settings.width, self._settings.height
+        if not (0 <= x < width and 0 <= y < height):
+            raise ToolError(f"{x}, {y} is not on the screen, which is {width} x {height} pixels")
+
+
+def runs(job: Any) -> bool:
+    return bool(job.state == "running")
+
+
+def look(hands: Hands) -> tuple[Pointer, Windows]:
+    return hands.screen.pointer(), windows_of(hands.screen)
+
+
+def _png(picture: Picture) -> bytes:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise ToolError("pictures of the screen need Pillow: pip install 'agentorchestra[computer]'") from None
+    image = Image.frombuffer("RGB", (picture.width, picture.height), picture.data, "raw", "BGRX", 0, 1)
+    target = io.BytesIO()
+    image.save(target, "PNG", compress_level=1)
+    return target.getvalue()
+
+
+__all__ = ["Desk", "look", "runs"]
