@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 PYTHON ?=
-WORKERS ?= 2
+WORKERS ?= 3
 
 VENV := .venv
 BIN := $(VENV)/bin

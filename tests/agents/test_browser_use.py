@@ -45,6 +45,7 @@ def clerk(request: ModelRequest) -> Any:
     return decide(calls=[call("browser_go_to_url", url=address)])
 
 
+@pytest.mark.long
 async def test_a_login_is_there_for_the_next_agent_and_the_analyzer_reads_what_was_downloaded(tmp_path: Path) -> None:
     planned: list[ModelRequest] = []
 

@@ -73,6 +73,7 @@ def assert_pairs(request: ModelRequest) -> None:
     assert open_ == []
 
 
+@pytest.mark.long
 async def test_three_hundred_steps_in_a_small_window(tmp_path: Path) -> None:
     clerk = Clerk(STEPS)
     model = ScriptedModel(clerk, profile=PROFILE)

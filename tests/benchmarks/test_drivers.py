@@ -107,6 +107,7 @@ def test_a_folder_that_is_no_benchmark_is_refused(tmp_path: Path) -> None:
     assert f"{tmp_path} lacks run.py, server.py, common.py, drivers; give the folder of the side-by-side" in done.stderr
 
 
+@pytest.mark.long
 def test_startup_prints_ratios() -> None:
     command: list[str | Path] = [sys.executable, BENCHMARKS / "startup", "--repeat", "1", "--python", sys.executable]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
@@ -124,6 +125,7 @@ def test_startup_prints_ratios() -> None:
     assert lines["import pydantic_ai"][1] == "1.00"
 
 
+@pytest.mark.long
 def test_search_prints_its_stages() -> None:
     command: list[str | Path] = [BENCHMARKS / "search", "--files", "100", "--queries", "1", "--python", sys.executable]
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=100, check=True)
@@ -149,6 +151,7 @@ def test_search_prints_its_stages() -> None:
     assert refused.returncode == 2 and "--files is 3" in refused.stderr
 
 
+@pytest.mark.long
 def test_sandbox_prints_ratios() -> None:
     command: list[str | Path] = [sys.executable, BENCHMARKS / "sandbox", "--repeat", "1", "--python", sys.executable]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)

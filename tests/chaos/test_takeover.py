@@ -54,6 +54,7 @@ async def test_a_dead_process_is_followed_at_once(
     assert [one.epoch for one in drivers if isinstance(one, DrivingStarted)] == [1, 2]
 
 
+@pytest.mark.long
 async def test_a_live_process_goes_on_undisturbed(tmp_path: Path, server: team_model.Served, log: Log) -> None:
     case = Case(tmp_path / "case", server, settings=log())
     case.lay_out()

@@ -63,6 +63,7 @@ def test_ctrl_c_twice_ends_the_process_at_once(app: Folder) -> None:
     assert app.run("resume", "last", "--json").json["status"] == "completed"
 
 
+@pytest.mark.long
 def test_ctrl_c_at_any_time_leaves_no_traceback(app: Folder) -> None:
     """From before the first import to after the last line."""
     for delay in (0.05, 0.15, 0.3, 0.45, 0.6, 0.8, 1.1):

@@ -223,6 +223,7 @@ def test_on_ask_deny_is_not_asked_at_a_terminal(app: Folder, terminal: Terminal)
     assert "Allow it?" not in done.err
 
 
+@pytest.mark.long
 def test_an_answer_reaches_a_run_that_is_still_at_work(app: Folder) -> None:
     with app.start("run", "PLAN busy", "--json") as started:
         wait_until((app.path / "slow.txt").exists)

@@ -320,4 +320,5 @@ def test_an_environment_is_given_and_what_it_made_is_found(folder: Folder) -> No
     shown = folder.run("show", run_id)
     assert f"folder: {made}\n  1 file: notes/a.txt\n" in shown.out
     wrong = folder.run("run", "x", "--environment", "nope")
-    assert wrong.code == 2 and "no environment 'nope' is registered; registered: files, git" in wrong.err
+    known = "no environment 'nope' is registered; registered: browser, computer, files, git"
+    assert wrong.code == 2 and known in wrong.err

@@ -345,6 +345,7 @@ def _pdf_of(objects: list[bytes]) -> bytes:
 # --- workbooks ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_sheet_of_a_million_rows(tmp_path: Path) -> None:
     path = tmp_path / "long.xlsx"
     _sheet_of(

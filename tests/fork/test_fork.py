@@ -33,6 +33,7 @@ async def _recorded(ws: Workspace[Path]) -> str:
     return result.run_id
 
 
+@pytest.mark.long
 async def test_from_every_event_the_prefix_is_the_parents_and_the_rest_is_live(tmp_path: Path) -> None:
     client = model("one")
     async with workspace(tmp_path, client) as ws:

@@ -79,7 +79,8 @@ async def test_the_contract_describes_everything_of_a_kind(tmp_path: Path) -> No
         assert "### add\n\nAdd a number." in await ws.ecp.contract()
     async with Workspace(tmp_path / "other") as other:
         text = await other.ecp.contract()
-        assert text.startswith("# Environments\n\n- files: A folder with files")
+        assert text.startswith("# Environments\n\n- browser: Pages of the web")
+        assert "\n- files: A folder with files" in text
         assert "State." in text and "Vision." in text and "Interaction." in text
 
 
@@ -87,7 +88,8 @@ async def test_unknown_names_get_the_nearest(tmp_path: Path) -> None:
     async with _workspace(tmp_path) as ws:
         with pytest.raises(UnknownComponentError, match="no tool 'price_off'; did you mean price_of"):
             await ws.tcp.info("price_off")
-        with pytest.raises(UnknownComponentError, match="no environment 'zzzz'; there are: counter"):
+        there = "no environment 'zzzz'; there are: browser, computer, counter, files"
+        with pytest.raises(UnknownComponentError, match=there):
             await ws.ecp.get("zzzz")
 
 

@@ -44,6 +44,7 @@ def indexed(workspace: Path) -> dict[str, float]:
         return dict(db.execute("SELECT sha256, at FROM documents"))
 
 
+@pytest.mark.long
 async def test_one_fact_among_thousands_of_files(tmp_path: Path) -> None:
     docs = made(tmp_path / "docs", COUNT, fact=1234)
     name = next(path.relative_to(tmp_path).as_posix() for path in docs.rglob("note1234.*"))

@@ -50,6 +50,7 @@ async def place(folder: Path, **lists: tuple[str, ...]) -> AsyncIterator[Place]:
             yield Place(ws, site, to)
 
 
+@pytest.mark.long
 async def test_agents_are_told_where_a_page_did_not_lead(tmp_path: Path) -> None:
     async with place(tmp_path) as here:
         assert "The allowed page" not in await here.did("go_to_url", url=here.site.page())

@@ -14,6 +14,7 @@ import pytest_asyncio
 from tests.browser import find_chromium
 from tests.environments.browser.troubles import Hand, Troubles, hand, settings, troubles
 
+from agentorchestra.core.content import TextBlock
 from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.settings import BrowserSettings
@@ -22,6 +23,7 @@ from agentorchestra.environments.browser.base import has_ended
 from agentorchestra.environments.browser.downloads import Downloads, harmless
 from agentorchestra.environments.browser.environment import Browser
 from agentorchestra.environments.browser.session import BrowserSession
+from agentorchestra.environments.browser.tabs import Tab
 from agentorchestra.environments.folder import FolderGround
 
 on_one_loop = pytest.mark.asyncio(loop_scope="module")
@@ -217,6 +219,7 @@ def test_a_chromium_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 @on_one_loop
+@pytest.mark.long
 async def test_a_chromium_that_does_not_start(site: Troubles, tmp_path: Path) -> None:
     program = tmp_path / "chromium"
     program.write_text(f"#!/bin/sh\necho $$ >{tmp_path}/pid\nexec sleep 1000\n")
@@ -226,6 +229,25 @@ async def test_a_chromium_that_does_not_start(site: Troubles, tmp_path: Path) ->
         await shared.browser(object())
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
     assert not shared.alive and shared.pid is None
+
+
+@on_one_loop
+async def test_the_state_says_why_there_is_no_browser(site: Troubles, tmp_path: Path) -> None:
+    """An agent has a tab, and what should open it again cannot be started."""
+    program = tmp_path / "chromium"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    one = Browser(BrowserSettings(executable=str(program), launch_s=3))
+    ground = FolderGround(tmp_path / "ground", None, keep=False)
+    await ground.open()
+    one.stand_on(ground)
+    ctx = SimpleNamespace(branch="/1.agent", parent=None, world="main")
+    one.session.current["/1.agent"] = 1
+    one.session.tabs[1] = Tab(1, url=site.address)
+    (said,) = await one.state_for(ctx)
+    await one.close()
+    assert isinstance(said, TextBlock)
+    assert said.text.startswith(f"tab 1 (current): {site.address}\nthe page cannot be shown: ")
 
 
 @on_one_loop

@@ -10,11 +10,13 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.browser import find_chromium
 from tests.environments.browser.troubles import Hand, Troubles, hand, settings, troubles
 
 from agentorchestra.core.content import text_of
+from agentorchestra.environments.browser.chromium import MOST_DRIVER
 
 pytestmark = pytest.mark.long
 
@@ -146,6 +148,18 @@ async def test_browser_or_driver_stopped_or_killed_in_the_middle_of_a_call(
     assert "cookie: who=ada" in state
     assert browser.session.shared.pid != now.pid
     await works(browser, site)
+
+
+async def test_a_page_that_answers_with_half_a_gigabyte(browser: Hand, site: Troubles) -> None:
+    await browser.do("go_to_url", url=f"{site.address}/flood")
+    began = psutil.Process(browser.session.shared._now.driver)  # type: ignore[union-attr]
+    at_first = began.memory_info().data
+    await browser.click("Flood")
+    await bounded(browser, "read_page")
+    await works(browser, site)
+    now = psutil.Process(browser.session.shared._now.driver)  # type: ignore[union-attr]
+    assert now.memory_info().data <= at_first + MOST_DRIVER
+    assert now.pid != began.pid, "it did not get half a gigabyte"
 
 
 async def test_downloads(browser: Hand, site: Troubles, tmp_path: Path) -> None:

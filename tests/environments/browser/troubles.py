@@ -29,6 +29,8 @@ _PAGES = {
     "/alerts": "<title>Alerts</title><button onclick='for (let n = 1; ; n++) alert(`again ${n}`)'>Ask</button>",
     "/confirm": "<title>Confirm</title><h1 id=h>Undecided</h1><button onclick=\"h.textContent = confirm('Sure?') ? "
     "'You said yes' : 'You said no'\">Decide</button>",
+    "/flood": '<title>Flood</title><p>Few words.</p><button onclick="'
+    "Array.prototype.join = () => 'x'.repeat(200 << 20)\">Flood</button>",
     "/popup": "<title>Popup</title><h1>The popup</h1><button onclick='window.close()'>Close me</button>",
     "/many": "<title>Many</title><button onclick=\"for (let n = 0; n < 9; n++) window.open('/popup?' + n)\">Open"
     "</button>",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import tempfile
@@ -113,6 +114,18 @@ def _drivers() -> set[int]:
     return found
 
 
+MOST_DRIVER = 1 << 30
+"""Bytes that a driver may hold besides what it begins with: what scripts of pages answer goes through it, and they can
+answer with anything. One that would need more ends, as if it had been killed."""
+
+
+def _bound(driver: int) -> None:
+    """Limit the memory of a driver (Linux)."""
+    with contextlib.suppress(OSError, ValueError, AttributeError, psutil.Error):
+        most = psutil.Process(driver).memory_info().data + MOST_DRIVER
+        resource.prlimit(driver, resource.RLIMIT_DATA, (most, most))
+
+
 _LONGEST = 40
 """Characters of the folder for temporary files: below it Chromium makes a socket, whose path must be under 108."""
 
@@ -185,6 +198,7 @@ class _Launched:
                     handle_sighup=False,
                     timeout=settings.launch_s * 900,
                 )
+                _bound(self.driver)  # not before: the browser, which it starts, would have the same limit
                 self.cdp = await self.browser.new_browser_cdp_session()
                 found = await self.cdp.send("SystemInfo.getProcessInfo")
         except TimeoutError:

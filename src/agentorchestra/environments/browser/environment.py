@@ -83,7 +83,10 @@ class Browser(Actions):
             pass
         except (ToolError, TimeoutError) as exc:
             page = [f"the page cannot be shown: {exc}"]
-        assert self._tab is not None
+        if self._tab is None:  # there is no browser
+            source = Source(kind="environment", ref=self.name)
+            mine = self.session.current[agent_of(ctx)]
+            return (TextBlock(text="\n".join([*self._tab_lines(mine), *page]), source=source),)
         tab = self._tab
         lines = [*self._tab_lines(tab.number), *(f"note: {one}" for one in self.news(tab))]
         if tab.dialog is not None:

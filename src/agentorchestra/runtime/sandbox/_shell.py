@@ -174,7 +174,9 @@ class Keeper:
         """End the shell and all it runs in the foreground."""
         if self.bash is not None:
             spared = self.jobs.groups()
-            for pid in [*below(self.bash.pid), self.bash.pid]:
+            found = below(self.bash.pid)
+            # The shell first: it would go on as soon as its command is gone, and keep what this one has changed.
+            for pid in [self.bash.pid, *found]:
                 with contextlib.suppress(OSError):
                     if os.getpgid(pid) not in spared or pid == self.bash.pid:
                         os.kill(pid, signal.SIGKILL)
