@@ -48,7 +48,14 @@ def test_python_examples_run(place: Path, page: str, code: str) -> None:
     assert done.stdout.strip() or "print(" not in code
 
 
-@pytest.mark.parametrize(("page", "text"), _blocks("console"))
+SLOW = {"bundles.md", "components.md", "fork.md", "search.md"}
+"""Pages whose commands take seconds."""
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [pytest.param(page, text, marks=[pytest.mark.long] if page in SLOW else []) for page, text in _blocks("console")],
+)
 def test_console_examples_run(place: Path, page: str, text: str) -> None:
     commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
     assert commands

@@ -60,7 +60,7 @@ def _run(folder: Path, kill_at: str) -> str:
 KILLED_WHILE_ASKING = [
     "",
     pytest.param(f"in_mark:{APPROVAL}", marks=pytest.mark.long),
-    f"after_mark:{APPROVAL}",
+    pytest.param(f"after_mark:{APPROVAL}", marks=pytest.mark.long),
     pytest.param(f"before:{APPROVAL}", marks=pytest.mark.long),
     pytest.param("in_mark:run_ended", marks=pytest.mark.long),
     pytest.param("after_mark:run_ended", marks=pytest.mark.long),

@@ -25,6 +25,7 @@ def _process(folder: Folder, *words: str) -> Result:
         return started.end()
 
 
+@pytest.mark.long
 def test_a_run_at_work_is_paused_resumed_and_cancelled(folder: Folder, database: str) -> None:
     folder.write("app.py", GATE)
     folder.write("agentorchestra.toml", f"{database}{SETTINGS}max_steps = 100000\n")
