@@ -174,9 +174,7 @@ class Keeper:
         """End the shell and all it runs in the foreground."""
         if self.bash is not None:
             spared = self.jobs.groups()
-            found = below(self.bash.pid)
-            # The shell first: it would go on as soon as its command is gone, and keep what this one has changed.
-            for pid in [self.bash.pid, *found]:
+            for pid in [*below(self.bash.pid), self.bash.pid]:
                 with contextlib.suppress(OSError):
                     if os.getpgid(pid) not in spared or pid == self.bash.pid:
                         os.kill(pid, signal.SIGKILL)
@@ -252,8 +250,8 @@ class Keeper:
         with contextlib.suppress(OSError):
             os.killpg(self.foreground(), number)
 
-    def finish(self, status: int, again: str = "") -> None:
-        """The command is over."""
+    def finish(self, status: int, again: str = "", *, killed: bool = False) -> None:
+        """The command is over; of one that was killed with the shell nothing that it changed is kept."""
         one = self.now
         assert one is not None
         for reader in list(one.readers):
@@ -266,7 +264,8 @@ class Keeper:
                 os.unlink(path)
         if one.readers:
             self.left.append(one)
-        self.kept.read(f"{self.place}/state")
+        if not killed:  # the shell may have gone on for a moment, when its command was gone and it was not yet
+            self.kept.read(f"{self.place}/state")
         self.jobs.note(self.kept.jobs, one.log)
         again, self.again = again or self.again, ""
         if self.bash is None or self.bash.poll() is not None:
@@ -359,7 +358,8 @@ class Keeper:
             self.interrupt(one)
         if one.began_to_end and now > one.began_to_end + INTERRUPT_S:
             self.end_bash()  # all at once: a child whose parent is killed first is no longer found below the shell
-            self.finish(-9, "the command did not end when it was interrupted and was killed with the shell")
+            why = "the command did not end when it was interrupted and was killed with the shell"
+            self.finish(-9, why, killed=True)
 
     def turn(self, lines: Lines) -> None:
         """Wait for something and act on it."""
