@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 PYTHON ?=
-WORKERS ?= 3
+WORKERS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
