@@ -16,6 +16,9 @@ from agentorchestra.core.ids import canonical_json, is_plain
 MAX_RESULT_CHARS = 20_000
 SHORTEST_CHARS = 200
 
+_BLOCKS = next(iter(blocks_value(())))  # type: ignore[arg-type]  # it is an object
+"""The key under which a value holds blocks."""
+
 _SHORT = frozenset({bool, float, type(None)})
 _SHORT_INT = 10**SHORTEST_CHARS
 
@@ -47,20 +50,25 @@ def result_value(content: Any, trust: Trust, sources: Sequence[Source] = ()) -> 
         PydanticSerializationError, TypeError, ValueError, RecursionError: if it is not JSON.
     """
     if not sources and is_plain(content):
-        return content
+        return _as_data(content)
     if isinstance(content, TextBlock | MediaBlock):
         content = [content]
     is_blocks = isinstance(content, list | tuple) and bool(content)
     if is_blocks and all(isinstance(block, TextBlock | MediaBlock) for block in content):
         blocks: list[Block] = [_capped(block, trust) for block in content]
     else:
-        value = _json(content)
+        value = _as_data(_json(content))
         if not sources:
             return value
         text = value if isinstance(value, str) else canonical_json(value)
         blocks = [TextBlock(text=text, source=sources[0], trust=trust)]
         return blocks_value([*blocks, *(_source_line(source, trust) for source in sources[1:])])
     return blocks_value([*blocks, *(_source_line(source, trust) for source in sources)])
+
+
+def _as_data(value: JsonValue) -> JsonValue:
+    """JSON that is written like our blocks is a text: whoever returned it could give it any source and trust."""
+    return canonical_json(value) if isinstance(value, dict) and _BLOCKS in value else value
 
 
 def _json(content: Any) -> JsonValue:
