@@ -1,0 +1,245 @@
+"""What a research finds: pages, what stands on them, and what was computed from it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
+from agentorchestra.core.effects import Outcome
+from agentorchestra.core.spec import Citation
+from agentorchestra.tools.files.passages import normalised
+from agentorchestra.tools.web.search.merge import page_key
+
+KEY, ADDITIONAL = 0.8, 0.5
+"""Relevance from which an insight is a key one, or an additional one; the others are supplementary."""
+
+PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
+"""Types of pictures that models take."""
+
+PICTURE = "picture"
+"""The place of what is seen in one."""
+
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^()\s]+[^()\n]*\)")
+
+_RANK = 60
+"""Of reciprocal rank fusion, as `search` merges its engines."""
+
+
+@dataclass
+class Hit:
+    """A page that searches found.
+
+    Attributes:
+        address: of the page, or the name of a file of the task.
+        title: as the engines have it.
+        score: the higher, the earlier it is read.
+        query: the number of the query that found it first.
+        place: the page of a file that fits, "" to begin at its beginning.
+    """
+
+    address: str
+    title: str = ""
+    score: float = 0.0
+    query: int = 0
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class Insight:
+    """A fact with its source (000, app. D.3; relevance as in 001's implementation).
+
+    Attributes:
+        fact: in the reader's words.
+        quote: the page's words, which stand there; "" of a picture, in which nobody can look words up.
+        source, place: where.
+        relevance: 0 to 1.
+        query: the number of the query that led there; 0 for a calculation.
+        kind: whether it was read, seen in a picture, or computed from the others.
+    """
+
+    fact: str
+    quote: str
+    source: str
+    place: str
+    relevance: float
+    query: int = 0
+    kind: Literal["text", "picture", "calculation"] = "text"
+
+    @property
+    def citation(self) -> Citation:
+        """For the report."""
+        return Citation(source=self.source, place=self.place, quote=self.quote)
+
+    @property
+    def group(self) -> str:
+        """How much it counts."""
+        return "key" if self.relevance >= KEY else "additional" if self.relevance >= ADDITIONAL else "supplementary"
+
+    @property
+    def mark(self) -> str:
+        """What two insights have in common that say the same: of a page each quote counts once."""
+        words = {"text": self.quote, "picture": self.fact, "calculation": f"{self.place}\n{self.quote}"}[self.kind]
+        return hashlib.sha256(f"{page_key(self.source)}\n{normalised(words)}".encode()).hexdigest()
+
+
+class Hits:
+    """The pages that were found so far, the best first; each is read once."""
+
+    def __init__(self) -> None:
+        self._hits: dict[str, Hit] = {}
+        self._read: set[str] = set()
+
+    def take(self, number: int, results: Sequence[Mapping[str, Any]]) -> None:
+        """What a query gave, best first."""
+        for rank, one in enumerate(results, start=1):
+            address = str(one.get("archived") or one.get("address") or "")
+            if not address:
+                continue
+            hit = self._hits.setdefault(
+                page_key(address),
+                Hit(address, str(one.get("title") or ""), query=number, place=_page(one.get("place"))),
+            )
+            hit.score += 1 / (_RANK + rank)
+
+    def best(self, most: int, among: Sequence[int], readable: Callable[[str], bool] = bool) -> list[Hit]:
+        """Pages to be read next: the best one of each of these queries, then the best of all of them."""
+        open_ = [(name, hit) for name, hit in self._hits.items() if name not in self._read and readable(hit.address)]
+        open_.sort(key=lambda one: -one[1].score)
+        first = [next((one for one in open_ if one[1].query == number), None) for number in among]
+        chosen = dict([one for one in first if one is not None][:most])
+        for name, hit in open_:
+            if len(chosen) >= most:
+                break
+            chosen.setdefault(name, hit)
+        self._read |= set(chosen)
+        return [*chosen.values()]
+
+
+def _page(place: object) -> str:
+    """A page of a file, to be read by itself; single lines and cells are too little to understand them."""
+    said = str(place or "")
+    return said if said.startswith("p. ") else ""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a page with its place, or a picture on it."""
+
+    text: str
+    source: str
+    place: str
+    picture: MediaBlock | None = None
+
+
+def pieces_of(outcome: Outcome) -> list[Piece]:
+    """What was read of a page, piece by piece."""
+    return [
+        Piece(block.text, block.source.ref, block.source.place)
+        for block in outcome.blocks()
+        if isinstance(block, TextBlock) and block.source is not None and block.source.place
+    ]
+
+
+def about(outcome: Outcome) -> tuple[Block, ...]:
+    """What was read, of how much, and how to read on: what stands around the pieces of a page."""
+    return tuple(
+        block
+        for block in outcome.blocks()
+        if isinstance(block, TextBlock) and (block.source is None or not block.source.place)
+    )
+
+
+def picture_of(outcome: Outcome, address: str, words: str = "") -> Piece | None:
+    """A picture that was read, for a model that sees.
+
+    Args:
+        outcome: of `fetch`.
+        address: of the picture.
+        words: that the page has for it.
+    """
+    for one in outcome.artifacts if outcome.ok else ():
+        if one.media_type in PICTURES:
+            source = Source(kind="web", ref=address, place=PICTURE)
+            block = MediaBlock(media_type=one.media_type, sha256=one.sha256, size=one.size, name=address, source=source)
+            return Piece(
+                f"the picture {address}" + (f", on the page: {words}" if words else ""), address, PICTURE, block
+            )
+    return None
+
+
+def shown(pieces: Sequence[Piece], around: Sequence[Block] = ()) -> tuple[Block, ...]:
+    """The pieces for a prompt, numbered, behind what is said of their page."""
+    found: list[Block] = [*around]
+    for number, one in enumerate(pieces, start=1):
+        source = Source(kind="web" if "://" in one.source else "file", ref=one.source, place=one.place)
+        found.append(TextBlock(text=f"[{number}] {one.text}", source=source, trust=Trust.UNTRUSTED))
+        if one.picture is not None:
+            found.append(one.picture)
+    return tuple(found)
+
+
+def insights_in(reply: Mapping[str, Any], pieces: Sequence[Piece], query: int, most: int) -> tuple[list[Insight], int]:
+    """The insights whose words stand in the page, and how many were left out because theirs do not."""
+    found: list[Insight] = []
+    strange = 0
+    for one in reply["insights"][:most]:
+        quote = " ".join(str(one["quote"]).split())
+        number = int(one["piece"])
+        named = [pieces[number - 1]] if 0 < number <= len(pieces) else []
+        relevance = min(1.0, max(0.0, float(one["relevance"])))
+        if named and named[0].picture is not None:
+            seen = named[0]
+            found.append(Insight(str(one["fact"]), "", seen.source, seen.place, relevance, query, "picture"))
+            continue
+        wanted = normalised(quote)
+        piece = next((p for p in (*named, *pieces) if wanted and p.picture is None and _states(p.text, wanted)), None)
+        if piece is None:
+            strange += 1
+            continue
+        found.append(Insight(str(one["fact"]), quote, piece.source, piece.place, relevance, query))
+    return found, strange
+
+
+def _states(text: str, wanted: str) -> bool:
+    """Whether words stand in a text; those of a link may be quoted without its address."""
+    return wanted in normalised(text) or wanted in normalised(_LINK.sub(r"\1", text))
+
+
+def ordered(insights: Sequence[Insight], most: int) -> list[Insight]:
+    """The most relevant ones, each once."""
+    kept: dict[str, Insight] = {}
+    for one in sorted(insights, key=lambda one: -one.relevance):
+        kept.setdefault(one.mark, one)
+    return [*kept.values()][:most]
+
+
+def evidence(insights: Sequence[Insight]) -> Block:
+    """The findings under their marks, as material."""
+    lines = [f"[E{number}] ({one.group}, {one.relevance:.1f}; {_from(one)}" for number, one in enumerate(insights, 1)]
+    text = "\n".join(lines) or "nothing was found"
+    return TextBlock(text=text, source=Source(kind="agent", ref="findings"), trust=Trust.UNTRUSTED)
+
+
+def _from(one: Insight) -> str:
+    if one.kind == "picture":
+        return f"{one.source}, seen in the picture) {one.fact}"
+    return f"{one.source}, {one.place}) {one.fact}: “{one.quote}”"
+
+
+__all__ = [
+    "Hit",
+    "Hits",
+    "Insight",
+    "Piece",
+    "about",
+    "evidence",
+    "insights_in",
+    "ordered",
+    "picture_of",
+    "pieces_of",
+    "shown",
+]

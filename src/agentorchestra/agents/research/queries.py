@@ -1,0 +1,161 @@
+"""The queries of a research: which were asked, what became of them, which follow from which."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+_LONGEST = 300
+_DAY = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
+_TONGUE = re.compile(r"[a-z]{2}")
+
+
+@dataclass
+class Asked:
+    """A query.
+
+    Attributes:
+        query, since, until, language: what `search` is asked.
+        number, round: by which it is named, from 1, and when it was asked; 0 before that.
+        branch: the number of the query of the plan that it goes back to; 0 for that one itself.
+        depth: 0 for those of the plan, one more than that of the query that it follows from.
+        draft: as it was before it was looked at again, "" where it is as it was.
+        problems: what was wrong with the draft.
+        found: addresses of what it gave.
+        engines: those that gave nothing, and why.
+        failed: why it gave nothing.
+    """
+
+    query: str
+    since: str = ""
+    until: str = ""
+    language: str = ""
+    number: int = 0
+    round: int = 0
+    branch: int = 0
+    depth: int = 0
+    draft: str = ""
+    problems: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
+    engines: Mapping[str, str] = field(default_factory=dict)
+    failed: str = ""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Of the tool `search`."""
+        given = {"since": self.since, "until": self.until, "language": self.language}
+        return {"query": self.query, **{name: value for name, value in given.items() if value}}
+
+    @property
+    def mark(self) -> str:
+        """What two queries have in common that ask the same."""
+        return " ".join(str(one) for one in self.arguments.values()).casefold()
+
+    @property
+    def root(self) -> int:
+        """The number of the query of the plan that it goes back to."""
+        return self.branch or self.number
+
+
+def query_from(written: Mapping[str, Any]) -> Asked:
+    """A query as a model wrote it. Days and languages that are none are left out: the words still find something."""
+    days = [str(written.get(name) or "").strip() for name in ("since", "until")]
+    since, until = (day if _DAY.fullmatch(day) else "" for day in days)
+    if since and until and since > until:
+        since = until = ""
+    language = str(written.get("language") or "").strip().lower()
+    return Asked(
+        " ".join(str(written["query"]).split())[:_LONGEST],
+        since=since,
+        until=until,
+        language=language if _TONGUE.fullmatch(language) else "",
+    )
+
+
+class Queries:
+    """All queries of a research.
+
+    Args:
+        depth: how many queries follow each other at most, for each query of the plan by itself.
+    """
+
+    def __init__(self, depth: int) -> None:
+        self.asked: list[Asked] = []
+        self._depth = depth
+
+    def take(self, queries: Sequence[Asked], number: int) -> None:
+        """These are asked in the round of this number."""
+        for one in queries:
+            self.asked.append(one)
+            one.number, one.round = len(self.asked), number
+
+    def new(self, queries: Sequence[Asked]) -> list[Asked]:
+        """Those that were not asked yet, each once."""
+        known = {one.mark for one in self.asked}
+        found = []
+        for one in queries:
+            if one.query and one.mark not in known:
+                known.add(one.mark)
+                found.append(one)
+        return found
+
+    def follow_ups(self, written: Sequence[Mapping[str, Any]], most: int, last: Sequence[Asked]) -> list[Asked]:
+        """The follow-ups that are searched next, breadth first: one of each branch, then the second ones.
+
+        Each branch has a depth of its own: one that went deep takes nothing from the others (001's implementation let
+        all of them share one).
+
+        Args:
+            written: by the model, best first.
+            most: that are searched.
+            last: the queries of this round, of which the deepest counts for what does not say what it follows from.
+        """
+        found: dict[int, list[Asked]] = {}
+        queries = [(query_from(one), self._followed(one, last)) for one in written]
+        fresh = {id(one) for one in self.new([query for query, _ in queries])}
+        for query, before in queries:
+            if id(query) not in fresh or before is None or before.depth + 1 >= self._depth:
+                continue
+            query = replace(query, depth=before.depth + 1, branch=before.root)
+            found.setdefault(query.branch, []).append(query)
+        longest = max((len(one) for one in found.values()), default=0)
+        turns = [one[turn] for turn in range(longest) for one in found.values() if turn < len(one)]
+        return turns[:most]
+
+    def _followed(self, written: Mapping[str, Any], last: Sequence[Asked]) -> Asked | None:
+        number = int(written.get("follows") or 0)
+        if 0 < number <= len(self.asked):
+            return self.asked[number - 1]
+        return max(last, key=lambda one: one.depth, default=None)
+
+    def bettered(self, drafts: Sequence[Asked], written: Sequence[Mapping[str, Any]], variants: int) -> list[Asked]:
+        """Drafts as they are after a second look, each with its variants behind all first ones.
+
+        Args:
+            drafts: in order, named by their numbers from 1.
+            written: what the model made of them; a draft that it left out stays as it is.
+            variants: at most, of each.
+        """
+        first: list[Asked] = [*drafts]
+        further: list[Asked] = []
+        for one in written:
+            number = int(one["draft"])
+            if not 0 < number <= len(drafts):
+                continue
+            draft = drafts[number - 1]
+            # What is not said of its days and language stays as it was.
+            better = query_from({"since": draft.since, "until": draft.until, "language": draft.language, **one})
+            if not better.query:
+                continue
+            better = replace(better, branch=draft.branch, depth=draft.depth)
+            problems = tuple(str(problem)[:_LONGEST] for problem in one.get("problems", ()))[:5]
+            changed = draft.query if better.mark != draft.mark else ""
+            first[number - 1] = replace(better, draft=changed, problems=problems)
+            words = [query_from({"query": variant}).query for variant in one.get("variants", ())]
+            further += [replace(better, query=variant) for variant in words[:variants]]
+        return self.new([*first, *further])
+
+
+__all__ = ["Asked", "Queries", "query_from"]

@@ -1,0 +1,184 @@
+"""Searches, and reads the best of what was found: every search, page and picture is an effect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.agents.asking import Asking, Question
+from agentorchestra.agents.research.findings import (
+    Hit,
+    Hits,
+    Insight,
+    Piece,
+    about,
+    insights_in,
+    picture_of,
+    pieces_of,
+    shown,
+)
+from agentorchestra.agents.research.queries import Asked
+from agentorchestra.agents.research.questions import INSIGHTS
+from agentorchestra.core.content import Block, text_of
+from agentorchestra.core.effects import Effect, Outcome
+from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.settings import ResearchSettings
+from agentorchestra.runtime.session import Session
+
+SEARCH, FETCH, READ, PYTHON = "search", "fetch", "read_file", "python"
+
+_PICTURES = "pictures"
+_LISTED = re.compile(r"^- (?P<words>.*): (?P<address>https?://\S+)$", re.MULTILINE)
+_LONGEST_PART = 60
+
+
+@dataclass
+class _Read:
+    """A page, or a part of it, as its reader is shown it."""
+
+    hit: Hit
+    pieces: list[Piece]
+    around: tuple[Block, ...] = ()
+
+
+@dataclass
+class Reading:
+    """Searches and reads for one research.
+
+    Attributes:
+        session: the agent's.
+        asking: asks its model.
+        limits: of the research.
+        tools: it may use.
+        sees: whether its model is shown pictures.
+        values: what each reader is told: task and questions.
+        hits: what was found so far.
+        pages: that were read.
+        notes: what a reader of the report should know, a sentence each.
+    """
+
+    session: Session[Any]
+    asking: Asking
+    limits: ResearchSettings
+    tools: frozenset[str]
+    sees: bool = False
+    values: Mapping[str, Any] = field(default_factory=dict)
+    hits: Hits = field(default_factory=Hits)
+    pages: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    async def calls(self, calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> list[Outcome]:
+        """Tools called at the same time."""
+        build = self.session.run.services.tool_effect
+        if build is None:
+            raise UnknownComponentError("no tools are registered in this run; the workspace does that")
+        effects: list[Effect] = [build(name, arguments, self.session) for name, arguments in calls]
+        return await self.session.perform_all(effects)
+
+    async def search(self, queries: Sequence[Asked]) -> None:
+        """Ask the engines; what became of it stands in the queries."""
+        outcomes = await self.calls([(SEARCH, one.arguments) for one in queries])
+        for one, outcome in zip(queries, outcomes, strict=True):
+            value: dict[str, Any] = outcome.value if outcome.ok and isinstance(outcome.value, dict) else {}
+            results = [each for each in value.get("results", ()) if isinstance(each, dict)]
+            one.found = tuple(str(each.get("address", "")) for each in results)
+            failed = value.get("failed")
+            one.engines = {name: str(why) for name, why in failed.items()} if isinstance(failed, dict) else {}
+            if not outcome.ok:
+                one.failed = outcome.error or outcome.status
+                self.notes.append(f"Not searched: {one.query!r}: {one.failed}")
+            elif not results:
+                one.failed = "nothing was found"
+            self.hits.take(one.number, results)
+
+    async def read(self, queries: Sequence[Asked]) -> list[Insight]:
+        """What the best pages of these queries say."""
+        room = min(self.limits.pages_per_round, self.limits.pages - self.pages)
+        files = {ref.name for ref in self.session.manifest.files} if READ in self.tools else set()
+        found = self.hits.best(room, [one.number for one in queries], lambda one: "://" in one or one in files)
+        self.pages += len(found)
+        wanted = [(hit, hit.place) for hit in found]
+        insights: list[Insight] = []
+        for part in range(self.limits.parts):
+            if not wanted:
+                break
+            outcomes = await self.calls([self._reading(hit, place) for hit, place in wanted])
+            read = await self._pieces([hit for hit, _ in wanted], outcomes, pictures=part == 0)
+            # A page is read on where its reader says that what is wanted stands there.
+            wanted = await self._taken(read, insights)
+        return insights
+
+    def _reading(self, hit: Hit, part: str) -> tuple[str, dict[str, JsonValue]]:
+        where: dict[str, JsonValue] = {"part": part} if part else {}
+        return (
+            (FETCH, {"url": hit.address, **where}) if "://" in hit.address else (READ, {"name": hit.address, **where})
+        )
+
+    async def _pieces(self, hits: Sequence[Hit], outcomes: Sequence[Outcome], *, pictures: bool) -> list[_Read]:
+        """What of the pages is shown to their readers."""
+        read: list[_Read] = []
+        for hit, outcome in zip(hits, outcomes, strict=True):
+            if not outcome.ok:
+                self.notes.append(f"Not read: {hit.address}: {outcome.error}")
+                continue
+            pieces = pieces_of(outcome)
+            picture = picture_of(outcome, hit.address, hit.title) if self.sees else None
+            pieces += [picture] if picture is not None else []
+            if pieces:
+                read.append(_Read(hit, pieces, about(outcome)))
+        if pictures and self.sees and self.limits.pictures_per_page:
+            listing = [(hit, outcome) for hit, outcome in zip(hits, outcomes, strict=True) if _has_pictures(outcome)]
+            await self._add_pictures([hit for hit, _ in listing], read)
+        return read
+
+    async def _add_pictures(self, hits: Sequence[Hit], read: Sequence[_Read]) -> None:
+        """The first pictures of pages behind their words."""
+        lists = await self.calls([self._reading(hit, _PICTURES) for hit in hits])
+        found = [
+            (hit, match["words"], match["address"])
+            for hit, outcome in zip(hits, lists, strict=True)
+            for match in [*_LISTED.finditer(text_of(outcome.blocks()))][: self.limits.pictures_per_page]
+        ]
+        outcomes = await self.calls([(FETCH, {"url": address}) for _, _, address in found])
+        behind = {id(one.hit): one.pieces for one in read}
+        for (hit, words, address), outcome in zip(found, outcomes, strict=True):
+            piece = picture_of(outcome, address, words)
+            if piece is not None and id(hit) in behind:
+                behind[id(hit)].append(piece)
+
+    async def _taken(self, read: Sequence[_Read], into: list[Insight]) -> list[tuple[Hit, str]]:
+        """Take the insights out of pages; the parts that are to be read on."""
+        values = {**self.values, "most": self.limits.insights_per_page}
+        replies = await self.asking.all(
+            [Question("research_insights", INSIGHTS, values, shown(one.pieces, one.around)) for one in read]
+        )
+        on: list[tuple[Hit, str]] = []
+        for one, reply in zip(read, replies, strict=True):
+            hit = one.hit
+            if reply is None:
+                self.notes.append(f"Read, but nothing could be taken out of it: {hit.address}")
+                continue
+            if reply.get("orders"):
+                self.notes.append(f"Left out, since it gives orders to its reader: {hit.address}")
+                continue
+            found, strange = insights_in(reply, one.pieces, hit.query, self.limits.insights_per_page)
+            into += found
+            if strange:
+                self.notes.append(
+                    f"{strange} statements about {hit.address} were left out: their words do not stand there"
+                )
+            part = str(reply.get("read_on") or "").strip()[:_LONGEST_PART]
+            if part and part != _PICTURES:
+                on.append((hit, part))
+        return on
+
+
+def _has_pictures(outcome: Outcome) -> bool:
+    return outcome.ok and f"part='{_PICTURES}'" in text_of(outcome.blocks()[:1])
+
+
+__all__ = ["FETCH", "PYTHON", "READ", "SEARCH", "Reading"]
