@@ -1,46 +1,69 @@
-"""The deep analyzer: questions about the files of a task, answered with quotes that stand where it says (000, app. D).
+"""The deep analyzer: questions about files and addresses, and tasks that have none (000, app. D.4; 001, sec. 3.3.3).
 
-Before the first step it is told what the files are; before its answer is taken each quote is looked up in its file.
+Before the first step it is told what the sources are, and may answer from that alone. Each round is the ordinary loop,
+whose tools read, search, look, compute and analyse a whole file; an answer is taken when its quotes stand. What does
+not stand is judged, and the next round knows what was tried. The parts are in `agents/analysis/`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.evidence import CHECK, QuoteCheck
-from agentorchestra.agents.kit import Kit, run_agent
-from agentorchestra.core.content import Source
+from agentorchestra.agents.analysis.merging import merged_results
+from agentorchestra.agents.analysis.rounds import CHECK, DESCRIBE, FETCH, Rounds
+from agentorchestra.agents.analysis.tool import NAME as ANALYZE
+from agentorchestra.agents.kit import Kit
+from agentorchestra.agents.reporting import REPORT
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.session import Session
 
 NAME = "deep_analyzer"
-DESCRIBE = "describe_files"
 
 
-async def analyse(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-    """Metadata first, then the ordinary loop; an answer is taken when its quotes stand in the files."""
-    if session.manifest.files and DESCRIBE in spec.tools:
-        described = await session.call_tool(DESCRIBE)
-        shown = described.blocks(Source(kind="tool", ref=DESCRIBE))
-        spec = spec.model_copy(update={"context": (*spec.context, *shown)})
-    own = spec.model_copy(update={"tools": tuple(name for name in spec.tools if name not in (DESCRIBE, CHECK))})
-    check = QuoteCheck(kit.prompts.get("verification"))
-    return await run_agent(own, session, kit, prompt=NAME, observe=(check,))
+@dataclass(frozen=True)
+class Analysing:
+    """Drives the analyzer.
+
+    Attributes:
+        limits: of one analysis.
+    """
+
+    limits: AnalysisSettings = field(default_factory=AnalysisSettings)
+
+    @property
+    def content_hash(self) -> str:
+        """The limits are a part of what the agent is."""
+        return sha256_json(self.limits.model_dump(mode="json"))
+
+    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        """Analyse what the spec asks for; by several models, where the settings name them and the caller none."""
+        if self.limits.models and not spec.model:
+            return await merged_results(spec, session, kit, self.limits.models)
+        return await Rounds(spec, session, kit, self.limits).run()
 
 
-DEEP_ANALYZER = Agent(
-    name=NAME,
-    description=(
-        "Answers a question from the files of the task: text, pages of PDFs, tables and their cells, and computes with "
-        "what it finds. Say which file and what is to be found. It gives the answer with quotes and their places."
-    ),
-    tools=(DESCRIBE, "search_files", "read_file", "read_artifact", "ask_media", "python", CHECK),
-    prompt=NAME,
-    role="analyzer",
-    # 000 gives its analyzer 3 steps, each of which reads whole files; here a step is one look.
-    max_steps=12,
-    drive=analyse,
-)
+def deep_analyzer(limits: AnalysisSettings | None = None) -> Agent:
+    """The agent, with the limits of the settings."""
+    return Agent(
+        name=NAME,
+        description=(
+            "Answers a question from the files of the task or at addresses: text, PDFs, tables and their cells, "
+            "pictures, recordings, videos, archives; computes with what it finds. Also solves games, logic and "
+            "mathematics without files. Say which file and what is to be found. It gives the answer with quotes and "
+            "their places."
+        ),
+        tools=(DESCRIBE, "search_files", "read_file", "read_artifact", "ask_media", ANALYZE, "python", FETCH, CHECK),
+        environments=(REPORT,),
+        prompt=NAME,
+        role="analyzer",
+        # 000 and 001 give their analyzer 3 steps, each of which reads whole files; here a step is one look.
+        max_steps=12,
+        drive=Analysing(limits or AnalysisSettings()),
+    )
 
-__all__ = ["DEEP_ANALYZER", "analyse"]
+
+__all__ = ["NAME", "Analysing", "deep_analyzer"]

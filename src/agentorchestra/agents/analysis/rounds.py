@@ -1,0 +1,312 @@
+"""The rounds of an analysis: the sources first, then round after round until the answer stands (000, app. D.4)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentorchestra.agents.analysis.replies import KIND, ROUND
+from agentorchestra.agents.asking import Asking, Question
+from agentorchestra.agents.evidence import FOLDER_FILES, QuoteCheck, figures, is_last
+from agentorchestra.agents.kit import Kit, is_top, run_agent
+from agentorchestra.agents.reporting import REPORT, add_to_report
+from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.effects import Effect, EffectKind, Outcome
+from agentorchestra.core.settings import AnalysisSettings
+from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus
+from agentorchestra.loop import Observe, State
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.prompts import Prompt
+from agentorchestra.tools.files.folders import LISTED
+from agentorchestra.tools.media_forms import folder_names
+from agentorchestra.tools.sources import KIND_KNOWN, kind_of, known_by
+
+NAME, REASONING = "deep_analyzer", "reasoning"
+DESCRIBE, CHECK, FETCH, READ, PYTHON = "describe_files", "check_quotes", "fetch", "read_file", "python"
+SEARCH = "search_files"
+BEHIND = (DESCRIBE, CHECK, REPORT)
+"""What the workflow uses itself, and the model is not offered."""
+
+SHORT = 2_000
+"""Bytes of texts that are searched before the first step: to be asked to would cost more (000, sec. 5.2)."""
+
+LOOKING = ("ask_media", "analyze_file", "read_artifact")
+"""What a short text needs not."""
+
+_ADDRESS = re.compile(r"\bhttps?://[^\s<>\"'`\\]+", re.IGNORECASE)
+_FILE_NAME = re.compile(r"(?<![\w@.])[\w./-]*[\w-]\.[A-Za-z][A-Za-z0-9]{1,4}\b")
+_ENDED = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round that was.
+
+    Attributes:
+        result: what it came to.
+        tried: its calls, a phrase each.
+    """
+
+    result: AgentResult
+    tried: tuple[str, ...]
+
+    def told(self) -> dict[str, Any]:
+        """For the prompt of the next one."""
+        return {"status": self.result.status.value, "answer": self.result.answer, "tried": self.tried}
+
+
+@dataclass
+class Rounds:
+    """One analysis by one model."""
+
+    spec: AgentSpec
+    session: Session[Any]
+    kit: Kit
+    limits: AnalysisSettings
+    done: list[Round] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    remote: bool = False  # whether the task names addresses
+
+    async def run(self) -> AgentResult:
+        """Round after round until an answer stands, nothing else can be tried, or the limit is reached."""
+        asking = Asking(self.session, self.kit, self.spec.role, self.spec.model)
+        sources = await self._sources(asking)
+        alone = not sources and not _FILE_NAME.search(self._text())
+        more: tuple[Block, ...] = ()
+        while True:
+            began = self.session.asked
+            result = await self._round((*sources, *more), alone)
+            self.done.append(Round(result, self._calls(began)))
+            await self._add_to_report(result)
+            left = self.limits.rounds - len(self.done)
+            if not left or self._stands(result, alone) or result.status in _ENDED:
+                break
+            values = {
+                "task": self.spec.instruction,
+                "answer": result.answer,
+                "status": result.status.value,
+                "tried": [call for one in self.done for call in one.tried],
+                "rounds_left": left,
+            }
+            material = (*self.spec.context, *sources)
+            (reply,) = await asking.all([Question("analysis_round", ROUND, values, material, beside=True)])
+            if reply is None or not reply["go_on"]:
+                break
+            more = (self._tried(reply),)
+        return self._result()
+
+    async def _round(self, sources: tuple[Block, ...], alone: bool) -> AgentResult:
+        hidden = BEHIND if self.remote else (*BEHIND, FETCH, *(LOOKING if self._is_short and not self.done else ()))
+        tools = tuple(name for name in self.spec.tools if name not in hidden)
+        own = self.spec.model_copy(update={"context": (*self.spec.context, *sources), "tools": tools})
+        observe: tuple[Observe, ...] = (QuoteCheck(self.kit.prompts.get("verification")),)
+        if alone:
+            observe += (SecondLook(self.kit.prompts.get("analysis_second_look"), self.session.asked),)
+        return await run_agent(own, self.session, self.kit, prompt=REASONING if alone else NAME, observe=observe)
+
+    @staticmethod
+    def _stands(result: AgentResult, alone: bool) -> bool:
+        """Whether nothing has to be judged: its quotes were looked up, or it was looked at a second time."""
+        said = bool(result.answer) or result.output is not None
+        return result.status is RunStatus.COMPLETED and said and (alone or bool(result.sources))
+
+    # -- sources -----------------------------------------------------------------------------------------------------
+
+    def _text(self) -> str:
+        """What it was told."""
+        said = [one.text for one in self.spec.context if isinstance(one, TextBlock)]
+        return "\n".join([self.spec.instruction, *said])
+
+    async def _sources(self, asking: Asking) -> tuple[Block, ...]:
+        """What the sources are: files of the task, files in the run's folder that it names, addresses."""
+        blocks: list[Block] = []
+        if self.session.manifest.files and DESCRIBE in self.spec.tools:
+            described = await self.session.call_tool(DESCRIBE)
+            blocks += described.blocks(Source(kind="tool", ref=DESCRIBE))
+            blocks += await self._kinds(asking)
+            blocks += await self._short()
+        text = self._text()
+        held = await folder_names(self.session)
+        named = [name for name in held if re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", text)]
+        if named:
+            said = "\n".join(f"{name}: in the run's folder" for name in named[:LISTED])
+            blocks.append(TextBlock(text=said, source=Source(kind="file", ref="names"), trust=Trust.UNTRUSTED))
+        return (*blocks, *await self._addresses(text))
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether a planner asks about texts that are shorter than the words it takes to ask for them.
+
+        An analysis of its own, or by several models, begins with what the files are, however short they are.
+        """
+        simple = not is_top(self.session) and not self.limits.models and FOLDER_FILES not in self.spec.tools
+        files = self.session.manifest.files if simple else ()
+        texts = all(ref.media_type.startswith("text/") for ref in files)
+        return bool(files) and texts and sum(ref.size for ref in files) <= SHORT and SEARCH in self.spec.tools
+
+    async def _short(self) -> list[Block]:
+        """Of short texts what holds the words of the question: the simple task is answered in one step."""
+        if not self._is_short:
+            return []
+        found = await self.session.call_tool(SEARCH, query=self.spec.instruction[:SHORT])
+        return list(found.blocks(Source(kind="tool", ref=SEARCH)))
+
+    async def _read_all(self, files: Sequence[FileRef]) -> list[Outcome]:
+        build = self.session.run.services.tool_effect
+        assert build is not None  # describe_files was called
+        effects: list[Effect] = [build(READ, {"name": ref.name}, self.session) for ref in files]
+        return await self.session.perform_all(effects)
+
+    async def _kinds(self, asking: Asking) -> list[Block]:
+        """The kind of each file, by its content, else by its name, else as the model says."""
+        files = self.session.manifest.files
+        if len(files) > LISTED:
+            return []
+        kinds = {ref.name: (kind_of(ref.media_type), known_by(ref.media_type, ref.name)) for ref in files}
+        unclear = [ref for ref in files if not kinds[ref.name][1]]
+        for ref, kind in zip(unclear, await self._asked_kinds(asking, unclear), strict=True):
+            kinds[ref.name] = (kind, "what the model made of it") if kind else (kinds[ref.name][0], "")
+            if kind:
+                self.session.vars[f"{KIND_KNOWN}{ref.name}"] = kind
+        lines = [
+            f"{name} is of the kind {kind}" + (f", by {how}" if how else "") for name, (kind, how) in kinds.items()
+        ]
+        source = Source(kind="file", ref="kinds")
+        return [TextBlock(text="\n".join(lines), source=source, trust=Trust.UNTRUSTED)]
+
+    async def _asked_kinds(self, asking: Asking, files: list[FileRef]) -> list[str]:
+        if not files or READ not in self.spec.tools:
+            return [""] * len(files)
+        read = await self._read_all(files)
+        questions = [
+            Question("analysis_kind", KIND, {"name": ref.name}, outcome.blocks()[:3], beside=True)
+            for ref, outcome in zip(files, read, strict=True)
+        ]
+        return [str((reply or {}).get("kind") or "") for reply in await asking.all(questions)]
+
+    async def _addresses(self, text: str) -> list[Block]:
+        """Read the addresses of the task, through the door; each becomes a source of its own."""
+        found = list(dict.fromkeys(one.group().rstrip(".,;:!?)]}") for one in _ADDRESS.finditer(text)))
+        if not found or FETCH not in self.spec.tools:
+            return []
+        self.remote = True
+        chosen = found[: self.limits.sources]
+        build = self.session.run.services.tool_effect
+        assert build is not None  # an agent that holds a tool has tools
+        outcomes = await self.session.perform_all([build(FETCH, {"url": url}, self.session) for url in chosen])
+        blocks: list[Block] = []
+        for url, outcome in zip(chosen, outcomes, strict=True):
+            if not outcome.ok:
+                self.notes.append(f"Not read: {url}: {outcome.error}")
+                said = f"{url} could not be read: {outcome.error}"
+                blocks.append(TextBlock(text=said, source=Source(kind="web", ref=url), trust=Trust.UNTRUSTED))
+                continue
+            head = outcome.blocks()[0]
+            kind = kind_of(outcome.artifacts[0].media_type) if outcome.artifacts else "text"
+            said = f"Source {url}, read already, of the kind {kind}: {head.text if isinstance(head, TextBlock) else ''}"
+            blocks.append(TextBlock(text=said, source=Source(kind="web", ref=url), trust=Trust.UNTRUSTED))
+        if len(found) > len(chosen):
+            self.notes.append(f"Not read: {len(found) - len(chosen)} further addresses")
+        return blocks
+
+    # -- what was tried ----------------------------------------------------------------------------------------------
+
+    def _calls(self, began: int) -> tuple[str, ...]:
+        """The calls of a round as the log has them, in order."""
+        lines = []
+        records = self.session.run.ledger.records.items()
+        mine = [(key.n, record) for key, record in records if key.branch == self.session.branch]
+        for n, record in sorted(mine, key=lambda one: one[0]):
+            effect = record.effect
+            if not began < n <= self.session.asked or effect.get("kind") not in _CALLS:
+                continue
+            name = str(effect.get("component", "")).rpartition("@")[0]
+            if name in (CHECK, REPORT, "done") or record.outcome is None:
+                continue
+            said = json.dumps(effect.get("arguments", {}), ensure_ascii=False)[:200]
+            failed = "" if record.outcome.ok else f" ({record.outcome.error})"[:200]
+            lines.append(f"{name} {said}{failed}")
+        return tuple(dict.fromkeys(lines))
+
+    def _tried(self, reply: dict[str, Any]) -> Block:
+        text = self.kit.prompts.get("analysis_tried").render(
+            rounds=[one.told() for one in self.done],
+            missing=str(reply.get("missing") or ""),
+            strategy=str(reply.get("strategy") or ""),
+            findings=[f"{one.source}, {one.place}: “{one.quote}”" for one in self._cited()],
+        )
+        return TextBlock(text=text, source=Source(kind="agent", ref="rounds"), trust=Trust.UNTRUSTED)
+
+    def _cited(self) -> list[Citation]:
+        return list(dict.fromkeys(one for each in self.done for one in each.result.sources))
+
+    async def _add_to_report(self, result: AgentResult) -> None:
+        tried = "\n".join(f"- {one}" for one in self.done[-1].tried)
+        marks = "".join(f" [{number}]" for number in range(1, len(result.sources) + 1))
+        content = f"{result.answer or 'No answer.'}{marks}" + (f"\n\nTried:\n\n{tried}" if tried else "")
+        await add_to_report(
+            self.session, content, title=f"Analysis, round {len(self.done)}", citations=list(result.sources)
+        )
+
+    def _result(self) -> AgentResult:
+        """The last round's, or the latest one that has more to say."""
+        results = [one.result for one in self.done]
+        best = max(enumerate(results), key=lambda one: (_weight(one[1]), one[0]))[1]
+        notes = [*self.notes]
+        if len(results) > 1:
+            notes.insert(0, f"Analysed in {len(results)} rounds.")
+        report = "\n\n".join(one for one in (best.report, *notes) if one)
+        return best.model_copy(update={"steps": sum(one.steps for one in results), "report": report})
+
+
+_CALLS = (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION)
+
+
+def _weight(result: AgentResult) -> int:
+    if result.status is RunStatus.COMPLETED:
+        return 3 if result.sources else 2
+    return 1 if result.answer else 0
+
+
+@dataclass
+class SecondLook:
+    """An `observe` part: a result that nothing computed is looked at once more before it is taken.
+
+    Attributes:
+        prompt: what is said then.
+        began: the number of the last effect before the round.
+    """
+
+    prompt: Prompt
+    began: int
+    sent: bool = field(default=False, init=False)
+
+    async def __call__(self, state: State, session: Session[Any]) -> State:
+        """The state; without its result the first time."""
+        result = state.result
+        if result is None or self.sent or is_last(state) or result.status is not RunStatus.COMPLETED:
+            return state
+        if self._computed(result.answer, session):
+            return state
+        self.sent = True
+        return state.model_copy(update={"result": None, "problem": self.prompt.render(answer=result.answer)})
+
+    def _computed(self, answer: str, session: Session[Any]) -> bool:
+        """Whether a program printed what the answer says."""
+        wanted = {*figures(answer)} or {answer.strip()}
+        printed = [
+            str(record.outcome.value)
+            for key, record in session.run.ledger.records.items()
+            if key.branch == session.branch
+            and self.began < key.n <= session.asked
+            and str(record.effect.get("component", "")).startswith(f"{PYTHON}@")
+            and record.outcome is not None
+            and record.outcome.ok
+        ]
+        return any(wanted <= {*figures(text)} or answer.strip() in text for text in printed)
+
+
+__all__ = ["BEHIND", "CHECK", "DESCRIBE", "FETCH", "Round", "Rounds", "SecondLook"]

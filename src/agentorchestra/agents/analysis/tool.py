@@ -1,0 +1,65 @@
+"""`analyze_file`: one question to one source, by the strategy that fits it (000, app. D.4; 001, sec. 3.3.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentorchestra.agents.analysis.strategies import Analysis
+from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.settings import AnalysisSettings
+from agentorchestra.tea.tool import Tool, ToolResult, tool
+from agentorchestra.tea.transformations.base import Carried
+from agentorchestra.tools.files.common import note
+from agentorchestra.tools.media_forms import media_as
+from agentorchestra.tools.sources import read_source
+
+NAME = "analyze_file"
+
+
+def analyze_file_tool(limits: AnalysisSettings | None = None) -> Tool[..., Any]:
+    """The tool `analyze_file`.
+
+    Args:
+        limits: of the settings.
+    """
+    bounds = limits or AnalysisSettings()
+
+    @tool(effect="composite")
+    async def analyze_file(ctx: RunContext[Any], file: str, question: str, known: str = "") -> ToolResult:
+        """Ask a question of one file, whatever it is: it is read whole, in the way that fits it.
+
+        Texts are read part by part, tables are computed with, pictures looked at closely, recordings heard, members of
+        archives read by their own type. Better than searching where the words of the passage are not known, where much
+        has to be read or where something has to be computed over a table.
+
+        Args:
+            file: A file of the task, a member of an archive ("a.zip!b.csv"), a file in the folder, an artifact, or an
+                address that was read.
+            question: One question that stands by itself.
+            known: What is known already and helps to find it: names, numbers, earlier findings.
+        """
+        analysis = Analysis(ctx, question, known, bounds)
+        content = await analysis.run(file)
+        source = Source(kind="web" if "://" in file else "file", ref=content.name)
+        said = analysis.answer or "This file does not answer it."
+        if not analysis.answer and analysis.missing:
+            said += f" Missing: {analysis.missing}"
+        blocks: list[Block] = [TextBlock(text=said, source=source, trust=Trust.UNTRUSTED)]
+        for one in analysis.findings[-bounds.findings * 4 :]:
+            if one.quote:
+                where = source.model_copy(update={"place": one.place})
+                blocks.append(TextBlock(text=one.quote, source=where, trust=Trust.UNTRUSTED))
+            else:  # without a place, so that nobody takes it for words that stand there
+                seen = f"Not to be quoted{f', {one.place}' if one.place else ''}: {one.fact}"
+                blocks.append(TextBlock(text=seen, source=source, trust=Trust.UNTRUSTED))
+        tried = "; ".join(dict.fromkeys(analysis.tried))
+        blocks += [note(f"Note: {one}.") for one in dict.fromkeys(analysis.notes)]
+        return ToolResult(content=[*blocks, note(f"[{tried}]")], trust=Trust.UNTRUSTED)
+
+    return analyze_file.backed_by(
+        Carried(tools=(media_as, read_source)), uses=(media_as.name, read_source.name, "python")
+    )
+
+
+__all__ = ["NAME", "analyze_file_tool"]
