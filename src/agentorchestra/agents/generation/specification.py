@@ -1,0 +1,219 @@
+"""What a tool is to do: written by the model before there is any code, and checked here."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.errors import ComponentNameError
+from agentorchestra.core.ids import canonical_json
+from agentorchestra.tea.history import checked_component_name
+from agentorchestra.tea.signatures import schema_problems
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_OBJECT: dict[str, Any] = {"type": "object"}
+SPECIFICATION: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "possible": {"type": "boolean"},
+        "why_not": _TEXT,
+        "name": _TEXT,
+        "title": _TEXT,
+        "description": _TEXT,
+        "parameters": _OBJECT,
+        "returns": _OBJECT,
+        "plan": {"type": "array", "items": _TEXT},
+        "examples": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"arguments": _OBJECT, "expected": {}},
+                "required": ["arguments", "expected"],
+            },
+        },
+        "case": {
+            "type": "object",
+            "properties": {"arguments": _OBJECT, "expected": {}, "stated_as": _TEXT},
+            "required": ["arguments"],
+        },
+    },
+    "required": ["possible"],
+}
+"""What the model is asked to reply."""
+
+TOLERANCE = 1e-9
+"""By which two numbers may differ, as a part of the larger one."""
+
+LONGEST_NAME = 40
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call with what it is to give.
+
+    Attributes:
+        arguments: by name.
+        expected: the result.
+        known: whether anybody has said what the result is to be.
+    """
+
+    arguments: dict[str, JsonValue]
+    expected: JsonValue = None
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class Specification:
+    """What a tool is to do.
+
+    Attributes:
+        name, title, description: of the tool; the title is for people.
+        parameters: JSON schema of the arguments.
+        returns: JSON schema of the result.
+        plan: how it may be done, step by step.
+        examples: calls with their results, written before the code.
+        case: the call that the task needs.
+    """
+
+    name: str
+    title: str
+    description: str
+    parameters: dict[str, Any]
+    returns: dict[str, Any]
+    plan: tuple[str, ...]
+    examples: tuple[Case, ...]
+    case: Case
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """The examples, and at last the task's own case."""
+        return (*self.examples, self.case)
+
+    @property
+    def shown(self) -> dict[str, JsonValue]:
+        """As the author of the code reads it: the case's result is not told."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+            "returns": self.returns,
+            "plan": [*self.plan],
+            "examples": [{"arguments": one.arguments, "expected": one.expected} for one in self.examples],
+        }
+
+
+class SpecificationError(Exception):
+    """A specification that is none; the sentence says why."""
+
+
+def read_specification(reply: Mapping[str, Any], task: str, least: int) -> Specification:
+    """The specification in a reply of the schema.
+
+    Args:
+        reply: the model's.
+        task: what it was made of: a result that it states counts only where the task states it.
+        least: how many examples there must be.
+
+    Raises:
+        SpecificationError: for one by which no tool could be judged.
+    """
+    name = str(reply.get("name") or "")
+    try:
+        checked_component_name("tool", name)
+    except ComponentNameError as exc:
+        raise SpecificationError(str(exc)) from None
+    if not name.isidentifier() or len(name) > LONGEST_NAME:
+        raise SpecificationError(f"{name!r} is no name for a Python function of at most {LONGEST_NAME} characters")
+    description = " ".join(str(reply.get("description") or "").split())
+    if not description:
+        raise SpecificationError("the tool has no description")
+    parameters, returns = _schema(reply, "parameters"), _schema(reply, "returns")
+    properties = parameters.get("properties")
+    if parameters.get("type") != "object" or not isinstance(properties, dict):
+        raise SpecificationError('`parameters` is a JSON schema with "type": "object" and "properties"')
+    # Where nothing is said of it, whatever has no default is needed.
+    needed = [name for name, one in properties.items() if not (isinstance(one, dict) and "default" in one)]
+    parameters = {"additionalProperties": False, "required": needed, **parameters}
+    examples = [Case(dict(one["arguments"]), one["expected"]) for one in reply.get("examples", ())]
+    given = reply.get("case")
+    if not isinstance(given, Mapping):
+        raise SpecificationError("`case` is missing: the call that the task needs")
+    stated = _stated(given, task)
+    case = Case(dict(given["arguments"]), given.get("expected") if stated else None, stated)
+    for number, one in enumerate((*examples, case), 1):
+        what = f"example {number}" if number <= len(examples) else "the case"
+        if problems := schema_problems(one.arguments, parameters):
+            raise SpecificationError(f"the arguments of {what} do not fit the parameters: {problems[0]}")
+        if one.known and (problems := schema_problems(one.expected, returns)):
+            raise SpecificationError(f"the result of {what} does not fit `returns`: {problems[0]}")
+    different = {canonical_json(one.arguments) for one in examples} - {canonical_json(case.arguments)}
+    if len(different) < least:
+        raise SpecificationError(f"there are {len(different)} different examples besides the case; {least} are needed")
+    title = " ".join(str(reply.get("title") or name.replace("_", " ")).split())[:80]
+    plan = tuple(str(one) for one in reply.get("plan", ()))[:20]
+    return Specification(name, title, description[:1000], parameters, returns, plan, tuple(examples), case)
+
+
+def _schema(reply: Mapping[str, Any], name: str) -> dict[str, Any]:
+    schema = reply.get(name)
+    if not isinstance(schema, dict) or not schema:
+        raise SpecificationError(f"`{name}` is missing: a JSON schema")
+    problems = [one for one in schema_problems(None, schema) if one.startswith("the schema")]
+    if problems:
+        raise SpecificationError(f"`{name}`: {problems[0]}")
+    return dict(schema)
+
+
+def _stated(case: Mapping[str, Any], task: str) -> bool:
+    """Whether the task itself says what its case is to give: the words stand there, and the result stands in them."""
+    words = _plain(str(case.get("stated_as") or ""))
+    if "expected" not in case or not words or words not in _plain(task):
+        return False
+    expected = case["expected"]
+    said = expected if isinstance(expected, str) else json.dumps(expected, ensure_ascii=False)
+    return _plain(said).strip("\"'") in words
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def same(one: JsonValue, other: JsonValue) -> bool:
+    """Whether two JSON values are the same result: numbers nearly, everything else exactly."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+    return one == other
+
+
+def short(value: JsonValue, most: int = 200) -> str:
+    """A value for a sentence."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def calls_of(cases: Sequence[Case]) -> list[dict[str, JsonValue]]:
+    """Cases as a manifest has them."""
+    return [{"arguments": one.arguments, "expected": one.expected} for one in cases]
+
+
+__all__ = [
+    "SPECIFICATION",
+    "Case",
+    "Specification",
+    "SpecificationError",
+    "calls_of",
+    "read_specification",
+    "same",
+    "short",
+]

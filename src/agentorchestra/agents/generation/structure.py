@@ -1,0 +1,156 @@
+"""Whether code has the structure of a tool: one function that fits its specification. Nothing of it is executed.
+
+What holds the code is the sandbox. These rules refuse early and in words what would fail there or has no place in a
+tool, so that its author can correct it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from agentorchestra.agents.generation.specification import Specification
+from agentorchestra.core.errors import SourceError
+from agentorchestra.core.settings import GeneratorSettings
+from agentorchestra.tea.foreign import TOOLS, called_tools, read_schema
+from agentorchestra.tea.imports import FOREIGN_MODULES, check_imports, complete_imports
+
+LIBRARIES = frozenset({"matplotlib", "numpy", "openpyxl", "pandas", "PIL", "pypdf", "scipy"})
+STANDARD = FOREIGN_MODULES - LIBRARIES - {"agentorchestra", "asyncio", "locale", "os", "pathlib", "tempfile"}
+"""What every tool may import: modules of the standard library that compute."""
+
+_REACHING = frozenset(
+    {"open", "exec", "eval", "compile", "input", "breakpoint", "globals", "locals", "vars", "getattr", "setattr"}
+)
+"""Built-in functions that reach outside of a function, or hide what it does."""
+
+
+def problems_of(code: str, spec: Specification, limits: GeneratorSettings) -> list[str]:
+    """What is wrong with the code of a tool, a sentence each; nothing where its structure is right.
+
+    Args:
+        code: Python.
+        spec: what it is to do.
+        limits: what it may use.
+    """
+    where = "the code"
+    try:
+        tree = check_imports(
+            complete_imports(code, where=where).text, allowed=STANDARD | {*limits.libraries}, where=where
+        )
+        functions = [one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+        named = [one for one in functions if one.name == spec.name]
+        if not named:
+            return [f"there is no function {spec.name!r} at the top of the code"]
+        found = [*_around(tree), *_reaching(tree), *_calls(tree, limits.tools), *_said(named[0])]
+        schema = read_schema(code, spec.name, allowed=FOREIGN_MODULES | {*limits.libraries})
+    except SourceError as exc:
+        return [str(exc)]
+    return [*found, *_signature(dict(schema.parameters), spec.parameters)]
+
+
+def imported(code: str) -> list[str]:
+    """The modules that code imports, at their tops, sorted."""
+    found = set()
+    for node in ast.walk(ast.parse(complete_imports(code).text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0])
+    return sorted(found - {"__future__"})
+
+
+def _around(tree: ast.Module) -> Iterator[str]:
+    """At the top stand imports and one function: so nothing happens when it is imported."""
+    count = 0
+    for index, one in enumerate(tree.body):
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+            count += 1
+            if one.decorator_list:
+                yield f"line {one.lineno}: the function has a decorator; leave it out"
+            continue
+        docstring = index == 0 and isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
+        if not isinstance(one, ast.Import | ast.ImportFrom) and not docstring:
+            yield (
+                f"line {one.lineno}: at the top of the code stand imports and the one function, nothing else: "
+                "put constants and helpers into the function"
+            )
+    if count > 1:
+        yield f"the code defines {count} functions; put helpers into the one that is the tool"
+
+
+def _reaching(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in _REACHING:
+            yield f"line {node.lineno}: {node.id}() may not be used: a tool works on its arguments"
+        elif isinstance(node, ast.Attribute) and node.attr.startswith("__"):
+            yield f"line {node.lineno}: {node.attr} may not be used"
+        elif isinstance(node, ast.Global):
+            yield f"line {node.lineno}: `global` may not be used: a tool keeps nothing between its calls"
+
+
+def _calls(tree: ast.AST, allowed: Collection[str]) -> Iterator[str]:
+    listed = ", ".join(sorted(allowed)) or "none"
+    for name in sorted(called_tools(tree) - {*allowed}):
+        yield f"it calls tools.{name}, which it may not; it may call: {listed}"
+    uses = sum(isinstance(node, ast.Name) and node.id == TOOLS for node in ast.walk(tree))
+    calls = sum(
+        isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == TOOLS
+        for node in ast.walk(tree)
+    )
+    if uses > calls:
+        yield f"`{TOOLS}` is used for calls only: {TOOLS}.NAME(argument=value)"
+
+
+def _said(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
+    if not (ast.get_docstring(function) or "").strip():
+        yield "the function has no docstring"
+    if function.returns is None:
+        yield "the function does not say what it returns: annotate it"
+
+
+def _signature(has: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+    """What of the parameters is otherwise than specified."""
+    own, asked = has.get("properties", {}), wanted.get("properties", {})
+    needed = set(wanted.get("required", ()))
+    for name in sorted(set(asked) - set(own)):
+        yield f"the parameter {name!r} is missing"
+    for name in sorted(set(has.get("required", ())) - needed):
+        what = "is not specified" if name not in asked else "is optional: give it a default"
+        yield f"the parameter {name!r} {what}"
+    for name in sorted(set(asked) & set(own)):
+        takes, given = _types(own[name]), _types(asked[name])
+        if takes is not None and given is not None and not given <= takes:
+            yield f"the parameter {name!r} takes {_or(takes)}, and is to take {_or(given)}"
+
+
+def _types(schema: Any) -> frozenset[str] | None:
+    """The types of JSON values that a schema takes; None for any."""
+    if not isinstance(schema, Mapping):
+        return None
+    for several in ("anyOf", "oneOf"):
+        if isinstance(schema.get(several), list):
+            kinds = [_types(one) for one in schema[several]]
+            return None if None in kinds else frozenset().union(*(one for one in kinds if one is not None))
+    if isinstance(schema.get("enum"), list):
+        return frozenset().union(*(_type_of(one) for one in schema["enum"]))
+    kind = schema.get("type")
+    if kind is None:
+        return None
+    named = {kind} if isinstance(kind, str) else {str(one) for one in kind}
+    return frozenset(named | ({"integer"} if "number" in named else set()))
+
+
+def _type_of(value: object) -> frozenset[str]:
+    for kind, name in ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array")):
+        if isinstance(value, kind):
+            return frozenset({name})
+    return frozenset({"null" if value is None else "object"})
+
+
+def _or(types: Collection[str]) -> str:
+    return " or ".join(sorted(types))
+
+
+__all__ = ["LIBRARIES", "STANDARD", "imported", "problems_of"]

@@ -1,0 +1,92 @@
+"""Trials of a tool: its examples and the task's case, in processes of their own, and what is wrong with what came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.agents.generation.specification import Case, same, short
+from agentorchestra.core.effects import Outcome
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.handlers import effect_for
+from agentorchestra.tea.signatures import schema_problems
+from agentorchestra.tea.tool import Tool
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What trials showed.
+
+    Attributes:
+        problems: a sentence for each thing that is wrong.
+        value: what the last case gave.
+        seconds: that each call took.
+    """
+
+    problems: tuple[str, ...]
+    value: JsonValue = None
+    seconds: tuple[float, ...] = ()
+
+
+async def tried(
+    session: Session[Any], one: Tool[..., Any], cases: Sequence[Case], returns: Mapping[str, Any], *, twice: bool
+) -> Trials:
+    """Call a tool with every case.
+
+    Args:
+        session: the generator's.
+        one: the tool.
+        cases: the last is the task's own.
+        returns: JSON schema of results.
+        twice: whether it is called again, to see that it gives the same.
+    """
+    seconds: list[float] = []
+    first = await _called(session, one, cases, seconds)
+    problems = [
+        text
+        for case, outcome in zip(cases, first, strict=True)
+        if (text := _wrong(case, outcome, returns, told=case is not cases[-1]))
+    ]
+    if not problems and twice:
+        again = await _called(session, one, cases, seconds)
+        problems = [
+            f"called twice with {short(case.arguments)} it gave {_said(before)} and then {_said(after)}"
+            for case, before, after in zip(cases, first, again, strict=True)
+            if not after.ok or not same(before.value, after.value)
+        ]
+    return Trials(tuple(problems), first[-1].value, tuple(seconds))
+
+
+async def _called(
+    session: Session[Any], one: Tool[..., Any], cases: Sequence[Case], seconds: list[float]
+) -> list[Outcome]:
+    began = session.now
+    session.own_tools = {**session.own_tools, one.name: one}
+    outcomes = await session.perform_all(
+        [effect_for(one, dict(case.arguments), role=session.role, provenance=session.provenance) for case in cases]
+    )
+    seconds += [(outcome.ended_at - began).total_seconds() for outcome in outcomes if outcome.ended_at is not None]
+    return outcomes
+
+
+def _wrong(case: Case, outcome: Outcome, returns: Mapping[str, Any], *, told: bool) -> str:
+    """What is wrong with a result, "" for nothing; whoever writes the code is not told what the case has to give."""
+    called = f"with {short(case.arguments)}"
+    if not outcome.ok:
+        return f"{called} it failed: {(outcome.error or outcome.status)[:400]}"
+    if case.known and not same(outcome.value, case.expected):
+        right = f"and not {short(case.expected)}" if told else "which is not what the task says"
+        return f"{called} it gave {_said(outcome)}{' ' if told else ', '}{right}"
+    if misfits := schema_problems(outcome.value, dict(returns)):
+        return f"{called} it gave {_said(outcome)}, which does not fit what it returns: {misfits[0][:200]}"
+    return ""
+
+
+def _said(outcome: Outcome) -> str:
+    return short(outcome.value) if outcome.ok else f"an error ({(outcome.error or outcome.status)[:200]})"
+
+
+__all__ = ["Trials", "tried"]

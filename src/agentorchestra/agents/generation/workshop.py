@@ -1,0 +1,212 @@
+"""Where tools are looked for, tried and registered: the tools of the tool generator itself.
+
+Each is an effect like any other, so what was found and registered stands in the log: a resume looks nothing up and
+registers nothing again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.content import Trust
+from agentorchestra.core.effects import Mode, Tag
+from agentorchestra.core.errors import ToolError, UnknownComponentError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.settings import GeneratorSettings
+from agentorchestra.tea.config import ComponentConfig
+from agentorchestra.tea.foreign import Programs, foreign_tool
+from agentorchestra.tea.history import Version
+from agentorchestra.tea.servers import TCPServer
+from agentorchestra.tea.tool import Tool, ToolResult, tool
+
+MADE = "generated:"
+"""Names of the run's state that hold the tools which were registered in it: version and hash of the source."""
+
+TRIAL = "trial_"
+"""A tool is tried under another name than its own: trials are no uses of it."""
+
+_FIRST = "1.0.0"
+
+_FURTHER = 10
+"""Of what fits, so many more are looked at than are tried: most tools cannot be."""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What a workspace lends to the tool generator.
+
+    Attributes:
+        programs: where generated code runs.
+        tcp: the registry of tools.
+        problem: why no code can run here, "" where it can.
+        limits: what generated code may use.
+    """
+
+    programs: Programs
+    tcp: Callable[[], TCPServer]
+    problem: Callable[[], Awaitable[str]]
+    limits: GeneratorSettings
+
+    def tool(self, source: str, name: str, version: str, *, symbol: str = "") -> Tool[..., Any]:
+        """A registered tool, from its text; `symbol` is the function's name, where it is another."""
+        one = foreign_tool(
+            source,
+            symbol or name,
+            self.programs,
+            version=version,
+            may_call=self.limits.tools,
+            may_import=self.limits.libraries,
+        )
+        return one.renamed(name, version)
+
+    def trial(self, source: str, name: str, seconds: float) -> Tool[..., Any]:
+        """The same under another name, with less time."""
+        one = foreign_tool(
+            source,
+            name,
+            self.programs,
+            may_call=self.limits.tools,
+            may_import=self.limits.libraries,
+            trial_s=seconds,
+        )
+        return one.renamed(f"{TRIAL}{name}"[:64], "0.0.0")
+
+    async def made(self, session: Any) -> list[Tool[..., Any]]:
+        """The tools that were registered in this run before now."""
+        found = []
+        for key, value in sorted(session.vars.items()):
+            if key.startswith(MADE) and isinstance(value, dict):
+                source = (await session.blob(str(value["source"]))).decode()
+                found.append(self.tool(source, key.removeprefix(MADE), str(value["version"])))
+        return found
+
+
+def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
+    """The tools of a tool generator that goes by this name, by their own names."""
+
+    @tool(effect="read", thread=False, cut=False)
+    async def retrieve_tools(ctx: RunContext[Any], query: str, name: str, limit: int) -> ToolResult:
+        """Find the tools that may do what is wanted, and can be tried: what computes, and what runs in the sandbox.
+
+        Args:
+            query: What is wanted.
+            name: That a new tool is to have.
+            limit: At most so many.
+        """
+        server = shop.tcp()
+        found = await server.retrieve(query, limit=limit + _FURTHER) if limit else ()
+        tried = [one.config for one in found if not one.config.builtin]
+        fitting = [one for one in tried if _may_be_tried(one, server, actor)][:limit]
+        listed: list[JsonValue] = [await _candidate(one, server) for one in fitting]
+        return ToolResult(content={"candidates": listed, "free_name": _free(name, server)}, trust=Trust.UNTRUSTED)
+
+    @tool(effect="execute", idempotent=True, thread=False)
+    async def register_tool(
+        ctx: RunContext[Any], name: str, source: str, reason: str, manifest: dict[str, JsonValue]
+    ) -> ToolResult:
+        """Register a tool that has passed its trials. It runs in the sandbox only, whoever calls it.
+
+        Args:
+            name: Of the tool.
+            source: Its code.
+            reason: What it was made for.
+            manifest: What else is known of it.
+        """
+        server = shop.tcp()
+        if name in await server.list() and await server.source(name) != source:
+            raise ToolError(f"there is another tool {name!r} by now")
+        (config,) = await server.register(
+            source=source,
+            name=name,
+            version=_FIRST,  # of two that register one name at once, one is refused
+            trusted=False,
+            author="tool_generator",
+            reason=reason[:300],
+            run=ctx.run_id,
+            metadata=manifest,
+        )
+        ctx.vars[MADE + name] = {"version": config.version, "source": sha256_text(source)}
+        kept = await ctx.artifact(f"{name}.py", source.encode(), "text/x-python")
+        return ToolResult(content={"name": name, "version": config.version}, artifacts=(kept,))
+
+    @tool(effect="pure", thread=False)
+    def tool_phase(phase: str, outcome: str, reasons: Sequence[str] = (), tool: str = "", attempt: int = 0) -> str:
+        """Say in the log how far the making of a tool has come.
+
+        Args:
+            phase: analysed, retrieved, created, evaluated, registered, executed, discarded.
+            outcome: How it went.
+            reasons: Why it failed or was refused.
+            tool: Its name.
+            attempt: At its code, 0 before the first.
+        """
+        said = f"{phase} {tool}".strip() + (f", attempt {attempt}" if attempt else "") + f": {outcome}"
+        return f"{said}: {'; '.join(reasons)}" if reasons else said
+
+    return {one.name: one for one in (retrieve_tools, register_tool, tool_phase)}
+
+
+def may_try(one: Tool[..., Any]) -> bool:
+    """Whether calling a tool of this process is no more than a trial: it computes or reads."""
+    return one.mode is Mode.PURE and one.tags <= {Tag.READ}
+
+
+def _may_be_tried(config: ComponentConfig, server: TCPServer, actor: str) -> bool:
+    version = _version(config, server)
+    if version.invokers is not None and actor not in version.invokers:
+        return False
+    tags = config.metadata.get("tags")
+    named = {str(one) for one in tags} if isinstance(tags, list) else set()
+    pure = config.metadata.get("mode") == "pure" and named <= {"read"}
+    return pure or (version.foreign and named <= {"execute"})
+
+
+def _version(config: ComponentConfig, server: TCPServer) -> Version:
+    return next(one for one in server.manager.versions(config.name) if one.version == config.version)
+
+
+async def _candidate(config: ComponentConfig, server: TCPServer) -> JsonValue:
+    """What is known of a tool; with its code where that runs in the sandbox: it is tried as it was found."""
+    (called,) = config.operations
+    version = _version(config, server)
+    found: dict[str, JsonValue] = {
+        "name": config.name,
+        "version": config.version,
+        "description": config.description[:600],
+        "parameters": called.parameters,
+    }
+    if version.foreign:
+        found["source"] = await server.source(config.name, config.version)
+        found["symbol"] = version.maker.symbol if version.maker is not None else ""
+    return found
+
+
+def _free(name: str, server: TCPServer) -> str:
+    """The name, with a number where a tool has or had it."""
+
+    def taken(one: str) -> bool:
+        try:
+            server.manager.versions(one)
+        except UnknownComponentError:
+            return False
+        return True
+
+    found, number = name, 1
+    while taken(found):
+        number += 1
+        found = f"{name}_{number}"
+    return found
+
+
+def performance(seconds: Sequence[float], attempts: int) -> JsonValue:
+    """What the trials showed."""
+    longest = round(max(seconds, default=0.0), 3)
+    return {"trials": len(seconds), "succeeded": len(seconds), "longest_s": longest, "attempts": attempts}
+
+
+__all__ = ["MADE", "TRIAL", "Workshop", "may_try", "performance", "workshop_tools"]
