@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from agentorchestra.core.spec import Citation, FileRef
+from agentorchestra.environments.report.addresses import address_of_file, escaped, normalised_address, usable_address
+from agentorchestra.environments.report.marks import closed_up
 
 _MARK = re.compile(r"\[E(\d+)\]")
 _ANY_MARK = re.compile(r"\[E[^\]\n]{0,20}\]")
 _LINK = re.compile(r"!?\[(?P<text>[^\]\n]*)\]\((?P<address>[^()\s]+)[^()\n]*\)")
-_TRACKING = re.compile(r"^(utm_\w+|gclid|fbclid|msclkid|mc_[ce]id|igshid|ref_src)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -31,29 +30,10 @@ class Report:
     notes: tuple[str, ...]
 
 
-def normalised_address(address: str) -> str:
-    """An address in the one form by which sources are compared: two spellings of a page are one source.
-
-    Host and scheme in lower case, no default port, fragment, tracking parameters or slash at the end; `.` and `..` and
-    escapes resolved.
-    """
-    from url_normalize import url_normalize
-
-    if not re.match(r"https?://", address.strip(), re.IGNORECASE):
-        return address.strip()
-    parts = urlsplit(url_normalize(address.strip()) or address.strip())
-    query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not _TRACKING.match(pair[0])]
-    path = parts.path.rstrip("/")
-    return urlunsplit((parts.scheme, parts.netloc, path, urlencode(sorted(query)), ""))
-
-
 def address_of(source: str, files: Mapping[str, FileRef]) -> str:
     """Where a source is found: its address, or for a file of the task a file:// address of where it came from."""
     ref = files.get(source)
-    if ref is None:
-        return normalised_address(source)
-    where = PurePosixPath(ref.origin or f"/{ref.name}")
-    return f"file://{quote(str(where))}" if where.is_absolute() else f"file:{quote(str(where))}"
+    return address_of_file(ref) if ref is not None else usable_address(source) or normalised_address(source)
 
 
 def make_report(text: str, evidence: Sequence[Citation], files: Sequence[FileRef]) -> Report:
@@ -80,19 +60,20 @@ def make_report(text: str, evidence: Sequence[Citation], files: Sequence[FileRef
         places = used.setdefault(address, [])
         if one not in places:
             places.append(one)
-        return f"[{n}]({_escaped(address)})"
+        return f"[{n}]({escaped(address)})"
 
     body = _MARK.sub(number, _LINK.sub(lambda match: _unlinked(match, evidence, unknown), text))
     for odd in _ANY_MARK.findall(body):
         unknown.append(odd)
         body = body.replace(odd, "")
+    body = closed_up(body) if unknown else body
     # Two pieces of evidence from one source behind a claim are one reference.
     body = re.sub(r"(\[\d+\]\([^()\s]*\))(?:\s*\1)+", r"\1", body)
     lines = []
     for address, n in numbers.items():
         quotes = "; ".join(_quoted(one) for one in used[address])
         name = used[address][0].source
-        lines.append(f"{n}. [{_plain(name)}]({_escaped(address)}){': ' + quotes if quotes else ''}")
+        lines.append(f"{n}. [{_plain(name)}]({escaped(address)}){': ' + quotes if quotes else ''}")
     references = "\n\n## References\n\n" + "\n".join(lines) if lines else ""
     notes = []
     if unknown:
@@ -125,10 +106,6 @@ def _quoted(one: Citation) -> str:
 def _plain(text: str) -> str:
     """Text inside Markdown that makes no link of its own."""
     return re.sub(r"([\[\]<>`])", r"\\\1", text)
-
-
-def _escaped(address: str) -> str:
-    return address.replace(" ", "%20").replace("(", "%28").replace(")", "%29").replace("<", "%3C").replace(">", "%3E")
 
 
 __all__ = ["Report", "address_of", "make_report", "normalised_address"]

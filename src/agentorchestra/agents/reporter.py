@@ -1,41 +1,185 @@
-"""The reporter: writes the report from what the team found; its references are made by code (000, app. D.7)."""
+"""The reporter: writes the report from what the team found; its references are made by code (000, app. D.7).
+
+What it writes from are the results of the agents that its caller asked, and the items of the run's report, to which
+agents add while they work. Its text is the model's; the marks in it, the list of references and the file are code's.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from pydantic import JsonValue
+
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.evidence import citations, evidence_block, results_before
+from agentorchestra.agents.evidence import Found, citations, evidence_block, results_before
 from agentorchestra.agents.kit import Kit, run_agent
-from agentorchestra.agents.references import make_report
-from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.agents.references import address_of, make_report
+from agentorchestra.agents.reporting import REPORT, act_on_report, add_to_report, has_report, without_report
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
+from agentorchestra.core.effects import Outcome
+from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus
+from agentorchestra.environments.report.addresses import key_of
+from agentorchestra.environments.report.collecting import Collected, Listed, Piece
 from agentorchestra.runtime.session import Session
+from agentorchestra.tools.files.passages import normalised
 
 NAME = "reporter"
 
+MOST_SHOWN = 40_000
+"""Characters of the report's items that are shown; the longest are cut first."""
+
+_FILE = re.compile(
+    r"\b(?:to|in|into|as|at|under|named|called|nach|als|unter)\s+(?:the\s+file\s+|a\s+file\s+(?:named|called)\s+|der\s+Datei\s+)?"
+    r"[`'\"“]?((?:[\w.-]{1,80}/){0,6}[\w-][\w.-]{0,80}\.(?:md|markdown))\b(?!/)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class _Material:
+    """What the report is written from.
+
+    Attributes:
+        found: what the agents said that were asked.
+        others: the items of the report that say more.
+        evidence: every citation of both; the first is E1.
+        marks: by the numbers of the report's own references.
+    """
+
+    found: Sequence[Found]
+    others: Sequence[Piece]
+    evidence: tuple[Citation, ...]
+    marks: dict[int, int]
+
+    def blocks(self) -> tuple[Block, ...]:
+        """As the model is shown it."""
+        known = len(citations(self.found))
+        if not self.others and len(self.evidence) == known:
+            return (evidence_block(self.found),)
+        share = MOST_SHOWN // max(1, len(self.others))
+        lines = []
+        for one in self.others:
+            text = re.sub(r"\[(\d{1,4})\]", self._mark, one.content)
+            cut = f"\n(cut: {len(text):,} characters)" if len(text) > share else ""
+            lines.append(f"{one.title or 'Item'} (by {one.by}):\n{text[:share]}{cut}")
+        lines += [
+            f"[E{number}] {one.source}{f', {one.place}' if one.place else ''}{f': “{one.quote}”' if one.quote else ''}"
+            for number, one in enumerate(self.evidence[known:], start=known + 1)
+        ]
+        source = Source(kind="environment", ref=REPORT)
+        items = TextBlock(text="\n\n".join(lines), source=source, trust=Trust.UNTRUSTED)
+        return (evidence_block(self.found), items) if self.found else (items,)
+
+    def _mark(self, found: re.Match[str]) -> str:
+        number = self.marks.get(int(found[1]))
+        return f"[E{number}]" if number else found[0]
+
 
 async def report(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-    """Show the evidence, let the model write, number its marks."""
+    """Show what there is, let the model write, number its marks, write the file."""
     caller = session.parent
     found = results_before(caller, upto=session.asked_at) if caller is not None else []
-    shown = spec.model_copy(update={"context": (*spec.context, evidence_block(found))})
-    result = await run_agent(shown, session, kit, prompt=NAME)
-    made = make_report(result.answer, citations(found), session.manifest.files)
-    said = "\n".join(part for part in (result.report, *made.notes) if part)
-    return result.model_copy(update={"answer": made.text, "sources": made.sources, "report": said})
+    material = await _gathered(found, session)
+    shown = spec.model_copy(update={"context": (*spec.context, *material.blocks())})
+    result = await run_agent(without_report(shown), session, kit, prompt=NAME)
+    made = make_report(result.answer, material.evidence, session.manifest.files)
+    notes = [result.report, *made.notes]
+    result = result.model_copy(update={"answer": made.text, "sources": made.sources})
+    if has_report(session):
+        result, said = await _completed(result, spec, material, session)
+        notes.append(said)
+    return result.model_copy(update={"report": "\n".join(part for part in notes if part)})
+
+
+async def _gathered(found: Sequence[Found], session: Session[Any]) -> _Material:
+    """What was found, and what stands in the report of the run; the report gets what agents did not add themselves."""
+    cited = citations(found)
+    if not has_report(session):
+        return _Material(found, (), cited, {})
+    before = await _collected(session)
+    by = {one.by for one in before.pieces}
+    for name, result, _ in found:
+        if name not in by:
+            await add_to_report(session, result.answer or result.report, title=name, citations=result.sources)
+    answers = " ".join(normalised(result.answer) for _, result, _ in found)
+    others = tuple(one for one in before.pieces if one.by != NAME and normalised(one.content) not in answers)
+    evidence = [*cited]
+    marks = {}
+    for listed in before.references:
+        same = next((n for n, one in enumerate(evidence, 1) if _is_of(one, listed, session.manifest.files)), 0)
+        quoted = [one for one in listed.cited if one.quote and one not in evidence]
+        if not same:
+            quoted = quoted or [Citation(source=listed.url or listed.description)]
+        evidence += quoted
+        marks[listed.number] = same or len(evidence) - len(quoted) + 1
+    return _Material(found, others, tuple(evidence), marks)
+
+
+def _is_of(one: Citation, listed: Listed, files: Sequence[FileRef]) -> bool:
+    if any(one.source == each.source for each in listed.cited):
+        return True
+    address = address_of(one.source, {ref.name: ref for ref in files})
+    return key_of(address if "://" in address else "", address) == key_of(listed.url, listed.description)
+
+
+async def _collected(session: Session[Any]) -> Collected:
+    outcome = await act_on_report(session, "collect", {})
+    if not outcome.ok or not outcome.artifacts:
+        return Collected()
+    return Collected.model_validate_json(await session.read_artifact(outcome.artifacts[0]))
+
+
+async def _completed(
+    result: AgentResult, spec: AgentSpec, material: _Material, session: Session[Any]
+) -> tuple[AgentResult, str]:
+    """The file with the report; where the model wrote none, the items one after the other are the answer too."""
+    if not result.answer and not (material.found or material.others):
+        return result, ""
+    arguments: dict[str, JsonValue] = {"path": wanted_file(spec, session), "text": result.answer}
+    if result.answer:
+        outcome = await act_on_report(session, "complete", {**arguments, "only_cited": True})
+    else:  # no model is asked once more
+        outcome = await act_on_report(session, "write", arguments)
+    if not outcome.ok or not outcome.artifacts:
+        return result, _said(outcome)
+    text = (await session.read_artifact(outcome.artifacts[0])).decode("utf-8", "replace").strip()
+    if result.answer:
+        return result.model_copy(update={"answer": text}), _said(outcome)
+    status = RunStatus.PARTIAL if result.status is RunStatus.BLOCKED else result.status
+    answered = result.model_copy(update={"answer": text, "sources": material.evidence, "status": status})
+    return answered, f"{_said(outcome)} No model wrote it: the items stand one after the other."
+
+
+def _said(outcome: Outcome) -> str:
+    return text_of(outcome.blocks()) if outcome.ok else f"The report could not be written to a file: {outcome.error}"
+
+
+def wanted_file(spec: AgentSpec, session: Session[Any]) -> str:
+    """The file that the task wants the report in; "" where it names none, or one that is given with it."""
+    given = {ref.name for ref in session.manifest.files}
+    for text in (spec.instruction, session.manifest.task):
+        for name in _FILE.findall(text[:20_000]):
+            if name not in given and ".." not in name:
+                return str(name)
+    return ""
 
 
 REPORTER = Agent(
     name=NAME,
     description=(
-        "Writes the final report from everything the agents have found so far, with numbered references. Ask it when "
-        "a report or a longer text is wanted, after the findings are there. Say what it is to answer, and for whom."
+        "Writes the final report from everything the agents have found so far, with numbered references, and puts it "
+        "into a file. Ask it when a report or a longer text is wanted, after the findings are there. Say what it is to "
+        "answer, for whom, and the file if one is wanted."
     ),
-    tools=(),
+    tools=("python",),
     prompt=NAME,
     role="reporter",
     max_steps=3,
+    environments=(REPORT,),
     drive=report,
 )
 
-__all__ = ["REPORTER", "report"]
+__all__ = ["NAME", "REPORTER", "report", "wanted_file"]

@@ -1,0 +1,165 @@
+"""Addresses of sources: the one form by which they are compared, and the one by which they are opened.
+
+A source is written in many ways: with or without its scheme's port, with the parameters of whoever counts readers, as a
+path or as a file:// address, as a DOI. What is one source comes to one key here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from pathlib import PurePosixPath
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+
+from agentorchestra.core.spec import FileRef
+
+_TRACKING = re.compile(
+    r"^(utm_\w+|gclid|dclid|gbraid|wbraid|yclid|fbclid|msclkid|mc_[ce]id|igshid|_hsenc|_hsmi|ref_src)$", re.IGNORECASE
+)
+_WEB = re.compile(r"https?://", re.IGNORECASE)
+_DOI = re.compile(
+    r"\b(?:doi:\s{0,3}|(?:https?://)?(?:dx\.|www\.)?doi\.org/)(10\.\d{4,9}/[^\s\"<>]{1,300})", re.IGNORECASE
+)
+_DOI_SITES = frozenset({"doi.org", "dx.doi.org", "www.doi.org"})
+_ARXIV = re.compile(r"\barxiv:\s{0,3}(\d{4}\.\d{4,5}(?:v\d{1,3})?)", re.IGNORECASE)
+_BARE = re.compile(r"\b(?:https?|file)://[^\s<>\"`\[\]{}|\\^]{1,2000}", re.IGNORECASE)
+_ENDS = ".,;:!?'*_…”’»"
+
+
+def normalised_address(address: str) -> str:
+    """An address in the one form by which sources are compared: two spellings of a page are one source.
+
+    Host and scheme in lower case, no default port, fragment, tracking parameters or slash at the end; `.` and `..` and
+    escapes resolved. A DOI is one whichever resolver is named.
+    """
+    from url_normalize import url_normalize
+
+    given = address.strip()
+    if not _WEB.match(given):
+        return given
+    try:
+        parts = urlsplit(url_normalize(given) or given)
+        host = parts.hostname or ""
+    except ValueError:  # no address at all, such as one with a broken bracket
+        return given
+    if host in _DOI_SITES and parts.path.startswith("/10."):
+        return _doi(unquote(parts.path[1:]))
+    query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if not _TRACKING.match(pair[0])]
+    # Parentheses are escaped inside of links and nowhere else: both spellings are one.
+    path = parts.path.rstrip("/").replace("%28", "(").replace("%29", ")")
+    return urlunsplit((parts.scheme, parts.netloc, path, urlencode(sorted(query)), ""))
+
+
+def file_address(path: str) -> str:
+    """The file:// address of an absolute path."""
+    return f"file://{quote(os.path.normpath(path))}"
+
+
+def address_of_file(ref: FileRef) -> str:
+    """The file:// address of a file of the task: where it came from."""
+    where = PurePosixPath(ref.origin or f"/{ref.name}")
+    return f"file://{quote(str(where))}" if where.is_absolute() else f"file:{quote(str(where))}"
+
+
+def usable_address(source: str) -> str:
+    """The address by which a source is opened, in its normalised form; "" for words that are none.
+
+    Args:
+        source: an address, an absolute path, a DOI or the number of a preprint.
+    """
+    given = source.strip().strip("<>").strip()
+    if _WEB.match(given):
+        return "" if re.search(r"\s", given) else normalised_address(given)
+    if given.lower().startswith("file:"):
+        return _of_file(given)
+    if given.startswith("/") and not given.startswith("//") and "\n" not in given:
+        return file_address(given)
+    for pattern, made in ((_DOI, _doi), (_ARXIV, _arxiv)):
+        found = pattern.match(given)
+        if found is not None and not given[found.end() :].strip(_ENDS):
+            return made(found[1])
+    return ""
+
+
+def address_in(text: str) -> str:
+    """The first address that stands in a description: of the web, a file, a DOI, a preprint; "" for none."""
+    found = _BARE.search(text)
+    if found is not None:
+        return usable_address(trimmed(found[0]))
+    for pattern, made in ((_DOI, _doi), (_ARXIV, _arxiv)):
+        found = pattern.search(text)
+        if found is not None:
+            return made(trimmed(found[1]))
+    return ""
+
+
+def without_address(text: str) -> str:
+    """A description without the addresses in it."""
+    rest = text
+    for pattern in (_BARE, _DOI, _ARXIV):
+        rest = pattern.sub(" ", rest)
+    return " ".join(rest.split()).strip(" .,;:-–—()[]<>")
+
+
+def trimmed(address: str) -> str:
+    """An address as it stands in a sentence, without the marks that end the sentence.
+
+    A closing parenthesis belongs to it only where it was opened in it.
+    """
+    end = len(address)
+    opened, closed = address.count("("), address.count(")")
+    while end:
+        last = address[end - 1]
+        if last == ")" and closed > opened:
+            closed -= 1
+        elif last not in _ENDS:
+            break
+        end -= 1
+    return address[:end]
+
+
+def key_of(url: str, description: str) -> str:
+    """What makes two references one: the address; the words, in any spelling of letters, where there is none."""
+    if url:
+        return usable_address(url) or url
+    words = re.findall(r"\w+", unicodedata.normalize("NFKC", description).casefold())
+    return f"words:{' '.join(words)}"
+
+
+def escaped(address: str) -> str:
+    """An address inside a Markdown link."""
+    return address.replace(" ", "%20").replace("(", "%28").replace(")", "%29").replace("<", "%3C").replace(">", "%3E")
+
+
+def _doi(name: str) -> str:
+    # Names are compared without regard to case (DOI Handbook, 2.4).
+    return f"https://doi.org/{quote(trimmed(unquote(name)).lower(), safe='/:;()._-')}"
+
+
+def _arxiv(number: str) -> str:
+    return f"https://arxiv.org/abs/{number.lower()}"
+
+
+def _of_file(given: str) -> str:
+    try:
+        parts = urlsplit(given)
+    except ValueError:
+        return ""
+    path = unquote(parts.path)
+    if parts.netloc.lower() not in ("", "localhost") or not path.startswith("/"):
+        return ""
+    return file_address(path)
+
+
+__all__ = [
+    "address_in",
+    "address_of_file",
+    "escaped",
+    "file_address",
+    "key_of",
+    "normalised_address",
+    "trimmed",
+    "usable_address",
+    "without_address",
+]

@@ -1,0 +1,266 @@
+"""The references of all items as one list, and texts numbered by it. Code, no model's word (000, app. D.7)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict
+
+from agentorchestra.core.spec import Citation
+from agentorchestra.environments.report.addresses import escaped, key_of, usable_address
+from agentorchestra.environments.report.items import MOST_DESCRIBED, Item
+from agentorchestra.environments.report.marks import (
+    CITATION,
+    closed_up,
+    mark_name,
+    marks_in,
+    outside_code,
+    without_list,
+)
+
+NO_ADDRESS = "#references"
+"""Where the mark of a source leads that has no address: to the list."""
+
+_MOST_CITED = 50
+"""Citations of one source that are kept."""
+
+_MOST_QUOTES = 5
+"""Of one source that the list shows."""
+
+
+class Listed(BaseModel):
+    """A source of the report.
+
+    Attributes:
+        number: from 1, in the order in which the items name the sources.
+        url: its address, "" for none.
+        description: in words.
+        cited: what was cited of it, where and in which words.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    url: str = ""
+    description: str = ""
+    cited: tuple[Citation, ...] = ()
+
+    @property
+    def address(self) -> str:
+        """Where a mark leads."""
+        return escaped(self.url) if self.url else NO_ADDRESS
+
+
+class Piece(BaseModel):
+    """An item as the report has it: its marks are the report's."""
+
+    model_config = ConfigDict(frozen=True)
+
+    title: str = ""
+    content: str = ""
+    summary: str = ""
+    by: str = ""
+
+
+class Collected(BaseModel):
+    """All of a report: its pieces and its sources, each once."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pieces: tuple[Piece, ...] = ()
+    references: tuple[Listed, ...] = ()
+
+
+@dataclass
+class _Merged:
+    """What the items say of one source."""
+
+    url: str
+    words: list[str] = field(default_factory=list)
+    cited: list[Citation] = field(default_factory=list)
+
+
+def collect(items: Sequence[Item]) -> Collected:
+    """Gather the references of all items, merge those that are one, number them from 1.
+
+    What decides is the address; the words, where a source has none.
+    """
+    order: dict[str, int] = {}
+    found: list[_Merged] = []
+    pieces = []
+    for item in items:
+        numbers: dict[int, int] = {}
+        for one in item.references:
+            key = key_of(one.url, one.description)
+            number = order.setdefault(key, len(order) + 1)
+            if number > len(found):
+                found.append(_Merged(key if one.url else ""))
+            numbers[one.id] = number
+            merged = found[number - 1]
+            merged.words.append(one.description)
+            merged.cited.append(Citation(source=one.source, place=one.place, quote=one.quote))
+        pieces.append((item, numbers))
+    references = tuple(
+        Listed(
+            number=number,
+            url=one.url,
+            description=_words_of(one.words),
+            cited=tuple(dict.fromkeys(one.cited))[:_MOST_CITED],
+        )
+        for number, one in enumerate(found, start=1)
+    )
+    return Collected(
+        pieces=tuple(
+            Piece(title=item.title, summary=item.summary, by=item.by, content=_renumbered(item.content, numbers))
+            for item, numbers in pieces
+        ),
+        references=references,
+    )
+
+
+def _words_of(descriptions: Sequence[str]) -> str:
+    """Descriptions of one source as one: the first, with those that say something else."""
+    kept: list[str] = []
+    for one in descriptions:
+        if one and not any(one.casefold() in other.casefold() for other in kept):
+            kept = [other for other in kept if other.casefold() not in one.casefold()] + [one]
+    return "; ".join(kept)[:MOST_DESCRIBED]
+
+
+def _renumbered(content: str, numbers: dict[int, int]) -> str:
+    """An item's text with the report's numbers, as bare marks."""
+
+    def mark(found: re.Match[str]) -> str:
+        written = found["mark"] or found["text"] or ""
+        if not written.isdigit() or int(written) not in numbers:
+            return found[0]
+        return f"[{numbers[int(written)]}]"
+
+    return outside_code(content, lambda part: CITATION.sub(mark, part))
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A report.
+
+    Attributes:
+        text: Markdown; `[n](address)` behind the claims, the list of references at the end.
+        references: the sources as they are numbered in it.
+        struck: citations that name none of the sources and were taken out.
+        uncited: those that the text does not cite.
+    """
+
+    text: str
+    references: tuple[Listed, ...]
+    struck: tuple[str, ...]
+    uncited: tuple[Listed, ...]
+
+
+@dataclass
+class _Numbering:
+    """Numbers by first use."""
+
+    references: Sequence[Listed]
+    used: dict[int, int] = field(default_factory=dict)
+    struck: list[str] = field(default_factory=list)
+    by_key: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for one in self.references:
+            self.by_key.setdefault(key_of(one.url, one.description), one.number)
+
+    def linked(self, number: int) -> str:
+        new = self.used.setdefault(number, len(self.used) + 1)
+        return f"[{new}]({self.references[number - 1].address})"
+
+    def replaced(self, found: re.Match[str]) -> str:
+        if found["mark"] is not None:
+            return self._marks(found["mark"], found[0])
+        address = found["address"] or found["auto"] or found["bare"] or found["doi"]
+        text = (found["text"] or "").strip()
+        known = self.by_key.get(usable_address(address) or address, 0)
+        if found["address"] is None:
+            return self.linked(known) if known else found[0]
+        is_mark = re.fullmatch(r"\^?E?\d{1,3}", text) is not None
+        if not known and address == NO_ADDRESS and is_mark:
+            return self._marks(text, found[0])
+        if not known:
+            self.struck.append(found[0] if is_mark else address)
+            return "" if is_mark else text
+        return self.linked(known) if is_mark or not text else f"{text} {self.linked(known)}"
+
+    def _marks(self, written: str, whole: str) -> str:
+        made = []
+        for one in marks_in(written):
+            name = mark_name(one)
+            if name.isdigit() and 0 < int(name) <= len(self.references):
+                made.append(self.linked(int(name)))
+            else:
+                self.struck.append(f"[{one}]")
+        return "".join(dict.fromkeys(made))
+
+
+def finish(text: str, references: Sequence[Listed], *, every: bool = True) -> Finished:
+    """Number a text by first use, strike out what names no source, and put the list of references at its end.
+
+    Args:
+        text: Markdown with marks `[2]` for reference 2, or links to the addresses of sources.
+        references: as they were collected.
+        every: the list also has, after the others, the references that the text does not cite.
+    """
+    numbering = _Numbering(references)
+    body, _ = without_list(text)
+    body = outside_code(body, lambda part: CITATION.sub(numbering.replaced, part))
+    body = outside_code(body, _one_each)
+    if numbering.struck:
+        body = outside_code(body, closed_up)
+    missing = [one.number for one in references if one.number not in numbering.used]
+    if every:
+        for number in missing:
+            numbering.linked(number)
+    numbered = tuple(
+        references[old - 1].model_copy(update={"number": new})
+        for old, new in sorted(numbering.used.items(), key=lambda one: one[1])
+    )
+    lines = "\n".join(_line(one) for one in numbered)
+    whole = "\n\n".join(part for part in (body.strip(), f"## References\n\n{lines}" if lines else "") if part)
+    uncited = tuple(references[one - 1] for one in missing)
+    return Finished(f"{whole}\n", numbered, tuple(dict.fromkeys(numbering.struck)), uncited)
+
+
+def assembled(collected: Collected, title: str = "") -> str:
+    """The pieces one after the other, as a text with marks: where no model writes it."""
+    parts = [f"# {title}"] if title else []
+    for one in collected.pieces:
+        heading = "" if not one.title or re.match(r"#{1,3}\s", one.content) else f"## {one.title}"
+        parts.append("\n\n".join(part for part in (heading, one.content) if part))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _one_each(text: str) -> str:
+    """Marks of one source that follow each other are one."""
+    return re.sub(r"(\[\d{1,4}\]\([^()\s]{1,3000}\))(?:[ \t]{0,3}\1)+", r"\1", text)
+
+
+def _line(one: Listed) -> str:
+    name = one.description or one.url
+    said = dict.fromkeys(_quoted(each) for each in one.cited)
+    quotes = "; ".join([each for each in said if each][:_MOST_QUOTES])
+    shown = f"[{plain(name)}]({one.address})" if one.url else plain(name)
+    return f"{one.number}. {shown}{': ' + quotes if quotes else ''}"
+
+
+def _quoted(one: Citation) -> str:
+    words = " ".join(one.quote.split())
+    words = f"“{plain(words[:200])}{'…' if len(words) > 200 else ''}”" if words else ""
+    return " ".join(part for part in (plain(one.place), words) if part)
+
+
+def plain(text: str) -> str:
+    """Text inside Markdown that makes no link of its own."""
+    return re.sub(r"([\[\]<>`])", r"\\\1", text)
+
+
+__all__ = ["NO_ADDRESS", "Collected", "Finished", "Listed", "Piece", "assembled", "collect", "finish", "plain"]

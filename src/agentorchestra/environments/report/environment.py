@@ -1,0 +1,282 @@
+"""The environment `report`: what agents put together for a report, and the report made of it (000, app. D.7)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import Field, JsonValue
+
+from agentorchestra.core.effects import ArtifactRef
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.spec import Citation
+from agentorchestra.environments.folder import rules_text
+from agentorchestra.environments.report.asking import asked_for, checked, written_up
+from agentorchestra.environments.report.collecting import Collected, assembled, finish
+from agentorchestra.environments.report.items import Item
+from agentorchestra.environments.report.keeping import MOST_CONTENT, Keeping, count
+from agentorchestra.environments.report.reading import Read, read_object, read_text
+from agentorchestra.tea.environment import action
+from agentorchestra.tea.tool import ToolResult
+
+if TYPE_CHECKING:
+    from agentorchestra.environments.registry import EnvironmentParts
+
+LONG = 1_500
+"""Characters from which on an item gets its summary from a model before the report is written."""
+
+FILE = "report.md"
+"""Where the report lies in the run's folder, unless it is to lie elsewhere."""
+
+_MOST_NAMED = 30
+
+Title = Annotated[str, Field(description="Its title.")]
+Path = Annotated[str, Field(description="The file, in the folder; by default report.md.")]
+Shared = Annotated[
+    str, Field(description="Name of a report that runs of the workspace share; empty for the run's own.")
+]
+
+
+class Report(Keeping):
+    """Items with their sources, and the report that is made of them."""
+
+    name = "report"
+    version = "1.0.0"
+
+    @classmethod
+    def packaged(cls, parts: EnvironmentParts) -> Self:
+        """As a workspace has it."""
+        return cls(parts.reports)
+
+    def rules(self) -> str:
+        """State, vision and interaction, see 000, app. H."""
+        return rules_text(self.name)
+
+    # -- adding ------------------------------------------------------------------------------------------------------
+
+    @action
+    async def add(
+        self,
+        ctx: Any,
+        content: str | dict[str, JsonValue] = "",
+        path: str = "",
+        title: Title = "",
+        citations: Annotated[list[Citation] | None, Field(max_length=500)] = None,
+        report: Shared = "",
+    ) -> str:
+        """Add a piece to the report: a text, a JSON object, or a file.
+
+        Args:
+            content: Markdown with its sources as links or footnotes, or a JSON object.
+            path: instead, a file of the folder; the task's files are below files/.
+            title: of the piece.
+            citations: the sources that it stands on; the mark [1] in the text is the first of them.
+            report: the name of a shared report that gets it too.
+        """
+        if (bool(path) and bool(content)) or not (path or content or citations):
+            raise ToolError("give either a content or the path of a file")
+        shared = self.shared(report) if report else None
+        given = await self.said_by(ctx, path) if path else content
+        if isinstance(given, dict):
+            title = title or str(given.get("title") or "")
+        read = await asyncio.to_thread(self._read, ctx, given, tuple(citations or ()))
+        item = Item(
+            id=sha256_text(f"{ctx.run_id} {ctx.key}"),
+            title=" ".join((title or path.rpartition("/")[2]).split())[:200],
+            content=read.content,
+            summary=str(given.get("summary") or "")[:2_000] if isinstance(given, dict) else "",
+            references=read.references,
+            by=str(getattr(ctx, "actor", "")),
+        )
+        number = await self.keep(ctx, item, report)
+        said = [f"item {number} is in the report, with {count(len(item.references))}"]
+        if read.struck:
+            said.append(f"marks that name nothing were struck out: {', '.join(read.struck[:_MOST_NAMED])}")
+        if shared is not None:
+            said.append(await self.publish(ctx, shared))
+        return "; ".join(said)
+
+    def _read(self, ctx: Any, given: str | dict[str, JsonValue], citations: tuple[Citation, ...]) -> Read:
+        size = len(given) if isinstance(given, str) else len(json.dumps(given, ensure_ascii=False))
+        if size > MOST_CONTENT:
+            raise ToolError(f"the content has {size:,} characters; add at most {MOST_CONTENT:,} at once")
+
+        def where(name: str) -> str:
+            return self.where(ctx, name)
+
+        if isinstance(given, dict):
+            return read_object(given, citations, where=where)
+        return read_text(given, citations, where=where)
+
+    # -- extracting --------------------------------------------------------------------------------------------------
+
+    @action(composite=True)
+    async def extract(self, ctx: Any, item: int = 0, text: str = "") -> dict[str, JsonValue]:
+        """Take out of an item, or of a text, what it says with its citations, a summary, and its references.
+
+        Args:
+            item: its number; what is found is noted with it.
+            text: instead, a text.
+        """
+        if bool(item) == bool(text.strip()):
+            raise ToolError("give either the number of an item or a text")
+        if len(text) > MOST_CONTENT:
+            raise ToolError(f"the text has {len(text):,} characters; extract from at most {MOST_CONTENT:,} at once")
+        read = await self._item_of(item, ctx) if item else read_text(text)
+        reply, note = await asked_for(read, ctx)
+        summary, references = str(reply.get("summary") or ""), reply.get("references") or []
+        if item:
+            await self.call("describe", {"item": item, "summary": summary, "references": references}, ctx)
+        told = checked(read, summary, references).told()
+        return told | ({"notes": [note, *told["notes"]]} if note and isinstance(told["notes"], list) else {})
+
+    async def _item_of(self, number: int, ctx: Any) -> Read:
+        shown = await self.call("read", {"item": number}, ctx)
+        one = Item.model_validate_json(await ctx.read_artifact(shown.artifacts[0]))
+        return Read(one.content, one.references)
+
+    @action(mutates=False)
+    async def read(self, ctx: Any, item: int) -> ToolResult:
+        """One item whole, with its references.
+
+        Args:
+            item: its number.
+        """
+        one = await self.item(ctx, item)
+        lines = [f"{each.id}. {each.description or each.source} {each.url}".rstrip() for each in one.references]
+        text = "\n\n".join(part for part in (one.title, one.content, "\n".join(lines)) if part)
+        sha256 = str(self.listed[item - 1]["sha256"])
+        ref = ArtifactRef(name=f"item-{item}.json", sha256=sha256, size=len(text), media_type="application/json")
+        return ToolResult(content=[self.block(text)], artifacts=(ref,))
+
+    @action
+    async def describe(
+        self, ctx: Any, item: int, summary: str, references: list[dict[str, JsonValue]] | None = None
+    ) -> str:
+        """Note a summary with an item, and references that stand in its text in words.
+
+        Args:
+            item: its number.
+            summary: two or three sentences.
+            references: each with `as_written`, the words of the text that cite it, `description` and `url`.
+        """
+        one = await self.item(ctx, item)
+        found = checked(Read(one.content, one.references), summary, references or ())
+        changed = {"content": found.content, "summary": found.summary, "references": found.references}
+        await self.keep(
+            ctx, one.model_copy(update=changed), str(self.listed[item - 1].get("report") or ""), number=item
+        )
+        return " ".join([f"Item {item} has its summary and {count(len(found.references))}.", *found.notes])
+
+    # -- completing --------------------------------------------------------------------------------------------------
+
+    @action(composite=True)
+    async def complete(
+        self,
+        ctx: Any,
+        title: Title = "",
+        path: Path = "",
+        text: str = "",
+        report: Shared = "",
+        only_cited: bool = False,
+    ) -> ToolResult:
+        """Make the report of all items: one list of references, numbered from 1, and a text that cites them.
+
+        Args:
+            title: its title.
+            path: the file, in the folder; by default report.md.
+            text: the report, where it is written already, with its sources as links; else a model writes it.
+            report: the name of a shared report, of which the items of all runs are taken.
+            only_cited: leave out of the list what the text does not cite.
+        """
+        note = ""
+        if not text.strip():
+            if not report:
+                await self._summarise(ctx)
+            shown = await self.call("collect", {"report": report}, ctx)
+            collected = Collected.model_validate_json(await ctx.read_artifact(shown.artifacts[0]))
+            if not collected.pieces:
+                raise ToolError("the report has no items; add what it is to say")
+            text, note = await written_up(collected, title, ctx)
+        arguments: dict[str, JsonValue] = {"text": text, "title": title, "path": path, "report": report}
+        done = await self.call("write", {**arguments, "only_cited": only_cited}, ctx)
+        said = [*done.content] if isinstance(done.content, list) else [self.block(str(done.content))]
+        return ToolResult(content=[*said, *([self.block(note)] if note else [])], artifacts=done.artifacts)
+
+    async def _summarise(self, ctx: Any) -> None:
+        """Long items get their summary first: by it the text passes from one to the next."""
+        shown = await self.call("items", {}, ctx)
+        for number, one in enumerate(shown.content if isinstance(shown.content, list) else [], start=1):
+            if isinstance(one, dict) and not one.get("summarised") and int(one.get("size") or 0) > LONG:
+                await self.call("extract", {"item": number}, ctx)
+
+    @action(mutates=False)
+    def items(self) -> Any:
+        """The items: number, title, summary, who added them."""
+        shown = ("title", "summary", "references", "by", "size", "summarised", "report")
+        return [
+            {"number": number, **{name: one.get(name) for name in shown}}
+            for number, one in enumerate(self.listed, start=1)
+        ]
+
+    @action(mutates=False)
+    async def collect(self, ctx: Any, report: Shared = "") -> ToolResult:
+        """All references of all items, each source once, with the numbers that they have in the report.
+
+        Args:
+            report: the name of a shared report.
+        """
+        collected = await self.collected(ctx, report)
+        data = collected.model_dump_json().encode("utf-8", "replace")
+        ref = await ctx.artifact("report-references.json", data, "application/json")
+        lines = [f"{count(len(collected.references))} in {count(len(collected.pieces), 'item')}"]
+        lines += [" ".join(filter(None, (f"[{one.number}]", one.description, one.url))) for one in collected.references]
+        return ToolResult(content=[self.block("\n".join(lines))], artifacts=(ref,))
+
+    @action
+    async def write(
+        self,
+        ctx: Any,
+        text: str = "",
+        title: Title = "",
+        path: Path = "",
+        report: Shared = "",
+        only_cited: bool = False,
+    ) -> ToolResult:
+        """Number the citations of a text, put the list of references under it, and write it to a file.
+
+        Args:
+            text: with its sources as links, or as marks [2] as `collect` lists them; empty for the items one by one.
+            title: its title.
+            path: the file, in the folder; by default report.md.
+            report: the name of a shared report.
+            only_cited: leave out of the list what the text does not cite.
+        """
+        if report:
+            self.refuse_candidates(ctx, "complete a shared report")
+        collected = await self.collected(ctx, report)
+        body = text.strip() or assembled(collected)
+        if title and not body.startswith("# "):
+            body = f"# {title}\n\n{body}"
+        done = await asyncio.to_thread(finish, body, collected.references, every=not only_cited)
+        data = done.text.encode("utf-8", "replace")
+        said = [f"The report is complete, with {count(len(done.references))}."]
+        name = path.strip() or FILE
+        if report:
+            said.append(f"It is {await asyncio.to_thread(self.shared(report).write, data)}.")
+        if path or not report:
+            place = await self.to_disk(name, data)
+            name = place.shown
+            said.append(f"It is {name} in the run's folder: {self.folder / name}.")
+        if done.struck:
+            said.append(f"Struck out, since they name no source: {', '.join(done.struck[:_MOST_NAMED])}.")
+        if done.uncited:
+            names = [one.description or one.url for one in done.uncited[:_MOST_NAMED]]
+            said.append(f"Not cited in the text: {'; '.join(names)}.")
+        ref = await ctx.artifact(name, data, "text/markdown")
+        return ToolResult(content=[self.block(" ".join(said))], artifacts=(ref,))
+
+
+__all__ = ["FILE", "LONG", "Report"]

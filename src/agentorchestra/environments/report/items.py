@@ -1,0 +1,102 @@
+"""What a report is made of: items, each with the references of its own text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from agentorchestra.core.spec import Citation
+from agentorchestra.environments.report.addresses import address_in, usable_address, without_address
+
+MOST_DESCRIBED = 500
+"""Characters of a description."""
+
+
+class Reference(BaseModel):
+    """A source as one item names it.
+
+    Attributes:
+        id: its number in the item's text, from 1.
+        description: what it is, in words.
+        url: the address by which it is opened; "" for a source that has none.
+        source: as it was named: a file, an address.
+        place: `line 12`, `p. 3`.
+        quote: its words, verbatim.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    description: str = ""
+    url: str = ""
+    source: str = ""
+    place: str = ""
+    quote: str = ""
+
+
+class Item(BaseModel):
+    """A piece of a report.
+
+    Attributes:
+        id: made of the effect that added it: the same effect adds nothing twice.
+        title: of it, "" for none.
+        content: Markdown; `[1](address)` behind what reference 1 says, `[1]` where that has no address.
+        summary: two or three sentences, "" until they are made.
+        references: in the order of their numbers.
+        by: the agent that added it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    title: str = ""
+    content: str = ""
+    summary: str = ""
+    references: tuple[Reference, ...] = ()
+    by: str = ""
+
+
+Where = Callable[[str], str]
+"""The address of a name that only the run knows, such as a file of the task; "" for others."""
+
+
+def nowhere(name: str) -> str:
+    """For texts without a run: no name has an address."""
+    return ""
+
+
+def reference(
+    number: int, source: str, description: str = "", *, place: str = "", quote: str = "", where: Where = nowhere
+) -> Reference:
+    """A reference with its address: the source itself, or what stands in the description.
+
+    Args:
+        number: its number in the item.
+        source: an address, a path, or the name of something that has none.
+        description: in words.
+        place, quote: where and what it says.
+        where: the addresses of the run's own files.
+    """
+    named = " ".join(source.split())
+    described = usable_address(description) or address_in(description)
+    url = where(named) or usable_address(named) or address_in(named) or described
+    words = without_address(description) if described else " ".join(description.split())
+    if usable_address(words):  # an address is no description
+        words = ""
+    if not words and named and not usable_address(named):
+        words = without_address(named) or named
+    return Reference(
+        id=number, description=words[:MOST_DESCRIBED], url=url, source=named or url, place=place, quote=quote
+    )
+
+
+def from_citations(citations: Sequence[Citation], where: Where = nowhere, first: int = 1) -> tuple[Reference, ...]:
+    """Citations as references, numbered from a first number."""
+    return tuple(
+        reference(first + index, one.source, place=one.place, quote=one.quote, where=where)
+        for index, one in enumerate(citations)
+    )
+
+
+__all__ = ["MOST_DESCRIBED", "Item", "Reference", "Where", "from_citations", "nowhere", "reference"]

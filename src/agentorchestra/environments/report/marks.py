@@ -1,0 +1,149 @@
+"""Citations in Markdown: links, marks, addresses and lists of references, found by code (000, app. D.7).
+
+Every pattern here takes time that is linear in the text: it comes from pages and models.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from agentorchestra.environments.report.addresses import address_in, trimmed, without_address
+
+CITATION = re.compile(
+    r"(?<!\\)!?\[(?P<text>(?:\\[^\n]|[^\[\]\\\n]){0,400})\]\("
+    r"\s{0,3}<?(?P<address>[^\s()<>]{1,2000}(?:\([^\s()<>]{0,500}\)[^\s()<>]{0,500}){0,5})>?"
+    r"(?:\s{1,3}[\"'(](?P<title>[^\"\n]{0,300})[\"')])?\s{0,3}\)"
+    r"|(?<![\w\\])\[(?P<mark>[\^E]?\d{1,3}(?:\s?[,;–-]\s?[\^E]?\d{1,3}){0,20}|\^[\w-]{1,40})\](?![(:])"
+    r"|<(?P<auto>https?://[^\s<>]{1,2000})>"
+    r"|(?P<bare>\bhttps?://[^\s<>\"`\[\]{}|\\^]{1,2000})"
+    r"|(?P<doi>\bdoi:\s{0,3}10\.\d{4,9}/[^\s\"<>\[\]]{1,300})",
+    re.IGNORECASE,
+)
+"""A link, a mark such as `[2]`, `[1, 3]`, `[E4]`, `[^5]`, `[^note]`, an address, a DOI."""
+
+_CODE = re.compile(r"^(?:```|~~~)[^\n]*$|`[^`\n]{1,2000}`", re.MULTILINE)
+_HEADING = re.compile(
+    r"^(?:#{1,6}\s{1,4}|\*\*|__)?(?:references|sources|bibliography|works cited|citations|footnotes|notes|"
+    r"quellen|quellenverzeichnis|literatur|literaturverzeichnis|einzelnachweise|références|bibliographie|fuentes|"
+    r"referencias|bibliografía)\s{0,3}:?(?:\*\*|__)?\s{0,3}#{0,6}\s*$",
+    re.IGNORECASE,
+)
+_ANY_HEADING = re.compile(r"^#{1,6}\s")
+_ENTRY = re.compile(
+    r"^\s{0,8}(?:[-*+]\s{1,3})?(?:\[\^?(?P<id>\w{1,40})\]:?|(?P<number>\d{1,3})[.)])\s{1,4}(?P<rest>\S.*)$"
+)
+_PLAIN_ENTRY = re.compile(r"^\s{0,8}[-*+]\s{1,3}(?P<rest>\S.*)$")
+_FOOTNOTE = re.compile(r"^\s{0,3}\[(?P<id>\^[\w-]{1,40}|\d{1,3})\]:\s{1,4}(?P<rest>\S.*)$")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a list of references.
+
+    Attributes:
+        mark: by which the text names it, "" for none.
+        description: in words.
+        address: "" for none.
+    """
+
+    mark: str
+    description: str
+    address: str
+
+
+def outside_code(text: str, change: Callable[[str], str]) -> str:
+    """The text with all but its code changed."""
+    return "".join(part if code else change(part) for part, code in _parts(text))
+
+
+def _parts(text: str) -> Iterator[tuple[str, bool]]:
+    """The parts of a text in order, and whether each is code; a fence that is not closed leads to the end."""
+    at, fence = 0, ""
+    for found in _CODE.finditer(text):
+        line = found[0]
+        if not fence:
+            yield text[at : found.start()], False
+            if line.startswith(("```", "~~~")):
+                fence, at = line[:3], found.start()
+            else:
+                yield line, True
+                at = found.end()
+        elif line.startswith(fence) and not line.strip("`~ "):
+            yield text[at : found.end()], True
+            fence, at = "", found.end()
+    yield text[at:], bool(fence)
+
+
+def closed_up(text: str) -> str:
+    """The text without the spaces that a mark left behind when it was struck out."""
+    return re.sub(r"(?<=\S)[ \t]{1,3}(?=[.,;:!?](?:\s|\Z)|\n)", "", text)
+
+
+def marks_in(written: str) -> list[str]:
+    """What one pair of brackets names, each for itself: `1, 3-5` are four."""
+    found: list[str] = []
+    for part in re.split(r"\s?[,;]\s?", written):
+        first, dash, last = (one.strip() for one in re.sub(r"[–]", "-", part).partition("-"))
+        ends = [first.lstrip("^Ee"), last.lstrip("^Ee")]
+        if dash and all(one.isdigit() for one in ends) and 0 < int(ends[1]) - int(ends[0]) < 100:
+            found += [str(one) for one in range(int(ends[0]), int(ends[1]) + 1)]
+        else:
+            found.append(part.strip())
+    return found
+
+
+def mark_name(written: str) -> str:
+    """A mark in the one form by which it is looked up: `^2`, `E2` and `2` are one."""
+    name = written.strip().lower().removeprefix("^")
+    return name.removeprefix("e") if name.removeprefix("e").isdigit() else name
+
+
+def without_list(text: str) -> tuple[str, list[Entry]]:
+    """The text without its lists of references and its footnotes, and what stood in them.
+
+    A section is one where it has the heading of one and most of its lines are entries.
+    """
+    lines = text.split("\n")
+    kept: list[str] = []
+    entries: list[Entry] = []
+    index, fenced = 0, False
+    while index < len(lines):
+        line = lines[index]
+        fenced ^= line.startswith(("```", "~~~"))
+        if not fenced and len(line) < 100 and _HEADING.match(line):
+            end = next((n for n in range(index + 1, len(lines)) if _ANY_HEADING.match(lines[n])), len(lines))
+            found = [entry for one in lines[index + 1 : end] if (entry := _entry(one)) is not None]
+            said = sum(1 for one in lines[index + 1 : end] if one.strip())
+            if found and 2 * len(found) >= said:
+                entries += found
+                index = end
+                continue
+        footnote = None if fenced else _FOOTNOTE.match(line[:4_000])
+        if footnote is not None:
+            entries.append(_described(footnote["id"], footnote["rest"]))
+        else:
+            kept.append(line)
+        index += 1
+    return "\n".join(kept), entries
+
+
+def _entry(line: str) -> Entry | None:
+    found = _ENTRY.match(line[:4_000])
+    if found is not None:
+        return _described(found["id"] or found["number"], found["rest"])
+    plain = _PLAIN_ENTRY.match(line[:4_000])
+    if plain is not None:
+        return _described("", plain["rest"])
+    return _described("", line[:4_000]) if address_in(line[:4_000]) else None
+
+
+def _described(mark: str, rest: str) -> Entry:
+    link = next((one for one in CITATION.finditer(rest) if one["address"]), None)
+    address = link["address"] if link is not None else address_in(rest)
+    words = CITATION.sub(lambda one: (one["text"] or "") if one["address"] else "", rest)
+    return Entry(mark_name(mark), without_address(words.replace("\\", "")), trimmed(address))
+
+
+__all__ = ["CITATION", "Entry", "closed_up", "mark_name", "marks_in", "outside_code", "without_list"]
