@@ -14,12 +14,15 @@ from pydantic import JsonValue
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, EffectKind, Mode, provenance_of
-from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.errors import OutputError, UnknownComponentError
+from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import Message, ModelRequest
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.loop import Seen, State
+from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.vars import PRIVATE
 from agentorchestra.tea.memory.base import (
     LONGEST_ENTRY,
     NONE,
@@ -32,6 +35,8 @@ from agentorchestra.tea.memory.base import (
     Scope,
     describe_memory,
 )
+from agentorchestra.tea.structured import read_output
+from agentorchestra.tools.todo import Plans
 
 PURPOSE = "memory"
 """Of the requests that a memory system makes."""
@@ -40,6 +45,8 @@ ROLE = "summariser"
 _RESULT_CHARS = 400
 _ARGUMENT_CHARS = 200
 _ANSWER_CHARS = 1_500
+_RIVAL = f"{PRIVATE}memory"
+_CALLS = (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.INVOKE_AGENT)
 
 
 @dataclass
@@ -52,6 +59,7 @@ class SessionMemory:
         agent: whose memory it is.
         task: what it is asked to do.
         system: which system uses it.
+        leads: whether it is the run's top agent.
     """
 
     session: Session[Any]
@@ -59,6 +67,14 @@ class SessionMemory:
     agent: str
     task: Happening
     system: MemoryDescription
+    leads: bool = False
+
+    @property
+    def room(self) -> int:
+        """Half of the window of the model that is asked: the rest is for instructions and the reply."""
+        from agentorchestra.agents.kit import window_of  # it is made of what stands here
+
+        return int(window_of(self._asked()[0], self.session, self.kit) * CHARS_PER_TOKEN / 2)
 
     async def read(
         self, query: str = "", *, kinds: Sequence[EntryKind] = (), scope: Scope = "agent", limit: int = 20
@@ -71,32 +87,63 @@ class SessionMemory:
         value = outcome.value.get("entries") if outcome.ok and isinstance(outcome.value, dict) else None
         return [Entry.model_validate(one) for one in value] if isinstance(value, list) else []
 
-    async def write(self, kind: EntryKind, text: str, *, of: Sequence[Entry | Happening]) -> Entry:
+    async def write(
+        self,
+        kind: EntryKind,
+        text: str,
+        *,
+        of: Sequence[Entry | Happening],
+        same: Sequence[Entry] = (),
+        instead_of: Sequence[Entry] = (),
+    ) -> Entry:
         """WriteMemory."""
         made_of = [one.trust for one in of] or [lowest(Trust.AGENT, self.session.seen_trust)]
         trust = lowest(*made_of) if kind == "event" else lowest(Trust.AGENT, *made_of)
-        covers = tuple(one.ref for one in of if isinstance(one, Entry)) if kind == "summary" else ()
+        covers = [one for one in of if isinstance(one, Entry)] if kind == "summary" else same
         entry = Entry(
             id=self.session.id("mem_"),
             kind=kind,
             text=_cut(text.strip() or "(nothing)", LONGEST_ENTRY),
             agent=self.agent,
             trust=trust,
-            covers=covers,
+            covers=tuple(one.ref for one in covers),
+            instead_of=tuple(one.ref for one in instead_of),
         )
         written: list[JsonValue] = [entry.model_dump(mode="json", exclude_defaults=True)]
         await self.session.perform(self._effect(EffectKind.WRITE_MEMORY, {"entries": written}))
         return entry
 
-    async def ask(self, prompt: str, material: Sequence[Entry], **values: Any) -> str:
+    async def ask(
+        self, prompt: str, material: Sequence[Entry], *, schema: dict[str, Any] | None = None, **values: Any
+    ) -> str:
         """A request beside the agent's work: one that cannot be had changes nothing about the work."""
+        shown = shown_entries(material)
+        said = await self._reply(prompt, shown, schema, values)
+        if schema is None or not said:
+            return said
+        try:
+            read_output(said, schema)
+        except OutputError as exc:
+            problem = TextBlock(text=f"Your last reply was of no use: {exc}", trust=Trust.SYSTEM)
+            return await self._reply(prompt, (*shown, problem), schema, values)
+        return said
+
+    def _asked(self) -> tuple[str, Any]:
+        """The model that is asked, and what its role sets."""
+        role = self.session.manifest.roles.get(ROLE)
+        return (role.model if role is not None else "") or self.session.model, role or _no_role()
+
+    async def _reply(
+        self, prompt: str, content: tuple[Block, ...], schema: dict[str, Any] | None, values: dict[str, Any]
+    ) -> str:
         from agentorchestra.agents.kit import request_settings  # it is made of what stands here
 
-        role = self.session.manifest.roles.get(ROLE)
-        model = (role.model if role is not None else "") or self.session.model
-        _, settings, profile_hash = request_settings(model, role or _no_role(), self.session, self.kit)
+        model, role = self._asked()
+        _, settings, profile_hash = request_settings(model, role, self.session, self.kit)
+        if schema is not None:
+            settings = settings.model_copy(update={"output_schema": schema})
         asked = system_message(self.kit.prompts.get(prompt).render(**values))
-        shown = Message(role="user", content=shown_entries(material))
+        shown = Message(role="user", content=content)
         outcome = await self.session.perform(
             Effect(
                 kind=EffectKind.REQUEST_MODEL,
@@ -144,7 +191,7 @@ def shown_entries(entries: Sequence[Entry]) -> tuple[Block, ...]:
         if (one.kind, one.trust) != last:
             close()
             last, lines = (one.kind, one.trust), []
-        lines.append(f"- {one.text}")
+        lines.append(f"- {one.text}" + (f" (found in {one.times} tasks)" if one.times > 1 else ""))
     close()
     return tuple(blocks)
 
@@ -164,32 +211,63 @@ class Remembering:
     prompt: Any
     _began: bool = field(default=False, init=False)
     _step: int = field(default=0, init=False)
+    _finished: int = field(default=0, init=False)
 
     async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
         """What it knows already, before the first decision; it stays in the history."""
-        if self._began:
-            return None
+        blocks = () if self._began else await self.begin()
+        return Seen(blocks=blocks, keep=True) if blocks else None
+
+    async def begin(self) -> tuple[Block, ...]:
+        """What it knows already."""
         self._began = True
         told = list(await self.system.begin(self.memory))
         if not told:
-            return None
+            return ()
         head = TextBlock(text=self.prompt.render(count=len(told)), source=Source(kind="prompt"), trust=Trust.SYSTEM)
-        return Seen(blocks=(head, *shown_entries(told)), keep=True)
+        return (head, *shown_entries(told))
 
     async def observe(self, state: State, session: Session[Any]) -> State:
-        """Write the step down."""
-        if state.step > self._step:
+        """Write the step down; that of a rival where it wins, at the end."""
+        if session is not self.memory.session:
+            return self._rival(state, session)
+        if state.step != self._step:
             self._step = state.step
             event = step_of(state)
+            finished = sum(
+                one.status == "completed" for plan in Plans.of(session.vars).plans.values() for one in plan.steps
+            )
             if event is not None:
-                await self.system.step(self.memory, event)
+                await self.system.step(self.memory, event._replace(closes=finished > self._finished))
+            self._finished = finished
         return state
+
+    @staticmethod
+    def _rival(state: State, session: Session[Any]) -> State:
+        event = step_of(state)
+        if event is not None:
+            # In the state of its branch: the loop goes on with the winner's alone, and a resume makes it again.
+            held = session.vars.get(_RIVAL)
+            steps: list[JsonValue] = [*held] if isinstance(held, list) else []
+            session.vars[_RIVAL] = [*steps, {"text": event.text, "trust": event.trust.value}]
+        return state
+
+    async def workflow(self, session: Session[Any]) -> None:
+        """Write down the steps of the winner of rivals; of a workflow without steps what it called, together."""
+        if self._step:
+            return
+        held = session.vars.pop(_RIVAL, None)
+        steps = held if isinstance(held, list) else []
+        won = [Happening(str(one["text"]), Trust(str(one["trust"]))) for one in steps if isinstance(one, dict)]
+        called = [one._replace(text=f"Step {n}: {one.text}") for n, one in enumerate(calls_of(session), start=1)]
+        for event in won or called:
+            await self.system.step(self.memory, event)
 
     async def end(self, result: AgentResult, session: Session[Any]) -> None:
         """Write down what came of it."""
         answer = _cut(result.answer or result.report or "nothing", _ANSWER_CHARS)
         trust = lowest(Trust.AGENT, session.seen_trust)
-        await self.system.end(self.memory, Happening(f"Answer ({result.status.value}): {answer}", trust))
+        await self.system.end(self.memory, Happening(f"Answer ({result.status.value}): {answer}", trust, closes=True))
 
 
 def step_of(state: State) -> Happening | None:
@@ -226,6 +304,25 @@ def step_of(state: State) -> Happening | None:
     return Happening(text, lowest(Trust.AGENT, *(block.trust for block in blocks)))
 
 
+def calls_of(session: Session[Any]) -> list[Happening]:
+    """What was called on a branch so far and what that gave, in order; what was called together is one happening."""
+    found: dict[int, list[tuple[str, Trust]]] = {}
+    for n in range(1, session.asked + 1):
+        record = session.run.ledger.records.get(EffectKey(session.branch, n))
+        if record is None or record.outcome is None or record.effect.get("kind") not in _CALLS:
+            continue
+        name = str(record.effect.get("component", "")).partition("@")[0]
+        arguments = json.dumps(record.effect.get("arguments", {}), ensure_ascii=False)
+        outcome = record.outcome
+        said = text_of(outcome.blocks()) if outcome.ok else f"failed: {outcome.error or outcome.status}"
+        line = f"{name} {_cut(arguments, _ARGUMENT_CHARS)}: {_cut(said, _RESULT_CHARS)}"
+        found.setdefault(record.batch or n, []).append((line, outcome.trust))
+    return [
+        Happening("; ".join(line for line, _ in called), lowest(Trust.AGENT, *(trust for _, trust in called)))
+        for called in found.values()
+    ]
+
+
 def _cut(text: str, most: int) -> str:
     line = " ".join(text.split()) if most <= _RESULT_CHARS else text
     return line if len(line) <= most else f"{line[: most - 1]}…"
@@ -251,8 +348,8 @@ def memory_of(spec: AgentSpec, session: Session[Any], kit: Any, *, top: bool, tr
         known = ", ".join(sorted(kit.memories)) or "none"
         raise UnknownComponentError(f"no memory system {name!r} is registered; registered: {known}")
     asked = Happening(_cut(spec.instruction, _ANSWER_CHARS), trust)
-    memory = SessionMemory(session, kit, spec.name, asked, describe_memory(name, factory))
+    memory = SessionMemory(session, kit, spec.name, asked, describe_memory(name, factory), leads=top)
     return Remembering(memory, factory(), kit.prompts.get("memory"))
 
 
-__all__ = ["PURPOSE", "Remembering", "SessionMemory", "memory_of", "shown_entries", "step_of"]
+__all__ = ["PURPOSE", "Remembering", "SessionMemory", "calls_of", "memory_of", "shown_entries", "step_of"]

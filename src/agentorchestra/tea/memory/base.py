@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,8 +19,11 @@ from agentorchestra.tea.signatures import source_of
 EntryKind = Literal["event", "summary", "insight"]
 """What happened; what that came to, in short; what is worth knowing the next time."""
 
-Scope = Literal["task", "agent", "session"]
-"""Whose entries are read: of this agent in this run; of this agent in all runs of its session; of all its agents."""
+Scope = Literal["task", "agent", "session", "own", "workspace"]
+"""Whose entries are read: of this agent in this run; of this agent in all runs of its session; of all its agents; of
+this agent in all runs of the workspace, those without a session too; of all agents there."""
+
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 NONE = "none"
 """The name of no memory at all."""
@@ -43,7 +46,9 @@ class Entry(BaseModel):
         task: the run it was written in, "" for this one.
         at: when it was written.
         trust: the lowest of what it was made of: memory does not make content any safer.
-        covers: references of the entries that a summary stands for.
+        covers: references of the entries that a summary stands for; of an insight, earlier ones that say the same.
+        instead_of: references of the earlier insights that an insight contradicts.
+        times: in how many tasks an insight was found; told by a reading.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -56,6 +61,8 @@ class Entry(BaseModel):
     at: datetime | None = None
     trust: Trust = Trust.UNTRUSTED
     covers: tuple[str, ...] = ()
+    instead_of: tuple[str, ...] = ()
+    times: int = 1
 
     @property
     def ref(self) -> str:
@@ -64,10 +71,17 @@ class Entry(BaseModel):
 
 
 class Happening(NamedTuple):
-    """Something that happens to an agent, before anybody wrote it down."""
+    """Something that happens to an agent, before anybody wrote it down.
+
+    Attributes:
+        text: in words.
+        trust: the lowest of what it consists of.
+        closes: whether a part of the task was finished in it: a step of the plan, or all of it.
+    """
 
     text: str
     trust: Trust
+    closes: bool = False
 
 
 class Memory(Protocol):
@@ -83,27 +97,49 @@ class Memory(Protocol):
         """What the agent is asked to do."""
         ...
 
+    @property
+    def leads(self) -> bool:
+        """Whether it is the run's top agent."""
+        ...
+
+    @property
+    def room(self) -> int:
+        """Characters of entries that a model which is asked about them has room for."""
+        ...
+
     async def read(
         self, query: str = "", *, kinds: Sequence[EntryKind] = (), scope: Scope = "agent", limit: int = 20
     ) -> list[Entry]:
         """Entries: those that fit the query, best first; without one the newest, oldest of them first."""
         ...
 
-    async def write(self, kind: EntryKind, text: str, *, of: Sequence[Entry | Happening]) -> Entry:
+    async def write(
+        self,
+        kind: EntryKind,
+        text: str,
+        *,
+        of: Sequence[Entry | Happening],
+        same: Sequence[Entry] = (),
+        instead_of: Sequence[Entry] = (),
+    ) -> Entry:
         """Write an entry down.
 
         Args:
             kind, text: see Entry.
             of: what it was made of; it is trusted no further. A summary stands for the entries among them.
+            same, instead_of: earlier insights that an insight repeats, and those that it contradicts.
         """
         ...
 
-    async def ask(self, prompt: str, material: Sequence[Entry], **values: Any) -> str:
+    async def ask(
+        self, prompt: str, material: Sequence[Entry], *, schema: dict[str, Any] | None = None, **values: Any
+    ) -> str:
         """Ask a model (the role `summariser`) about entries.
 
         Args:
             prompt: the name of a prompt, the system prompt of the request.
             material: the entries it is to read.
+            schema: of the JSON that the reply has to be; a reply that is none is asked for once more.
             values: of the prompt's variables.
 
         Returns:
@@ -202,6 +238,7 @@ __all__ = [
     "LONGEST_ENTRY",
     "MEMBERS",
     "NONE",
+    "SCOPES",
     "Entry",
     "EntryKind",
     "Happening",

@@ -3,22 +3,27 @@
 The record of a WriteMemory is the entry: nothing else is written, so a crash can neither lose one that was recorded nor
 write one twice. A ReadMemory looks through the records of this run and of the earlier runs of its session; what it
 found is its outcome, which a resume, a replay and a fork give again.
+
+Of the workspace's other runs the insights count (or what else is asked for) that they wrote themselves: those of forks
+do not, which try out another way through a task that is there already.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import JsonValue, ValidationError
 
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
-from agentorchestra.core.query import LogQuery
-from agentorchestra.tea.memory.base import LONGEST_ENTRY, Entry
-from agentorchestra.tea.retrieval import Described, Index
+from agentorchestra.tea.memory.base import LONGEST_ENTRY, SCOPES, Entry, EntryKind
+from agentorchestra.tea.memory.reading import Reader, entries_of
+from agentorchestra.tea.memory.standing import standing
+from agentorchestra.tea.retrieval import Described, Index, words_of
 
 MOST_READ = 200
 MOST_CHARS = 40_000
@@ -30,20 +35,17 @@ MOST_SEARCHED = 200_000
 MOST_WRITTEN = 50
 """Entries that one writing takes."""
 
-MOST_EARLIER = 5_000
-"""Entries of earlier runs of a session that are looked through, the newest."""
-
 NEAR = 0.4
 """The least part of the best one's score that an entry must have to fit a query."""
-
-_PAGE = 1_000
 
 
 class MemoryHandler:
     """Executes ReadMemory and WriteMemory. One serves one drive of a run: what earlier runs wrote is read once."""
 
     def __init__(self) -> None:
-        self._earlier: dict[str, list[Entry]] = {}
+        self._reader: Reader | None = None
+        self._read: dict[tuple[str, str], list[Entry]] = {}
+        self._forgotten: frozenset[str] = frozenset()
 
     def mode(self, effect: Effect) -> Mode:
         """Pure: a reading changes nothing, and of a writing nothing happens but its record."""
@@ -80,71 +82,53 @@ class MemoryHandler:
     async def _found(self, effect: Effect, ctx: Any) -> Outcome:
         asked = effect.arguments
         scope, agent = str(asked.get("scope", "agent")), str(asked.get("agent", ""))
-        if scope not in ("task", "agent", "session"):
-            return failed("mistake", f"the scope of a memory is {scope!r}; it is 'task', 'agent' or 'session'")
+        if scope not in SCOPES:
+            return failed("mistake", f"the scope of a memory is {scope!r}; the scopes: {', '.join(SCOPES)}")
         wanted = asked.get("kinds")
         kinds = {str(one) for one in wanted} if isinstance(wanted, list) else set()
-        held = [] if scope == "task" else await self._of_session(ctx)
-        held = [*held, *_of_run(ctx.run.ledger.records.items())]
-        held = [one for one in held if (scope == "session" or one.agent == agent) and (not kinds or one.kind in kinds)]
+        own = list(_of_run(ctx.run.ledger.records.items()))
+        held = [*await self._earlier(ctx, scope, kinds, own), *own]
+        every = scope in ("session", "workspace")
+        held = [one for one in held if (every or one.agent == agent) and (not kinds or one.kind in kinds)]
+        held = standing(held)
         limit = asked.get("limit")
         most = min(limit if isinstance(limit, int) and limit > 0 else 20, MOST_READ)
         query = str(asked.get("query") or "")
-        found = await asyncio.to_thread(_fitting, held, query, most) if query else _newest(held, most)
+        found = await asyncio.to_thread(fitting, held, query, most) if query else _newest(held, most)
         value: list[JsonValue] = [one.model_dump(mode="json", exclude_defaults=True) for one in found]
         # What is remembered is trusted as what it was made of; to have nothing is the framework's word.
         return Outcome(value={"entries": value}, trust=lowest(*(one.trust for one in found)))
 
-    async def _of_session(self, ctx: Any) -> list[Entry]:
-        """What earlier and other runs of the session wrote, as it is now; read once."""
+    async def _earlier(self, ctx: Any, scope: str, kinds: set[str], own: Sequence[Entry]) -> list[Entry]:
+        """What other runs wrote, as it was when it was read first."""
         session = ctx.manifest.memory_session
-        if session is None:
+        if scope == "task" or (session is None and scope in ("agent", "session")):
             return []
-        if session not in self._earlier:
-            store = ctx.run.services.store
-            found: list[Entry] = []
-            imported: dict[str, bool] = {ctx.run_id: False}
-            after: tuple[str, int] | None = None
-            query = LogQuery(session=session, types=("completed",))
-            while True:
-                page = await store.query(query, after=after, limit=_PAGE)
-                for event in page:
-                    effect = event.body.get("effect") or {}
-                    if effect.get("kind") != EffectKind.WRITE_MEMORY or event.run == ctx.run_id:
-                        continue
-                    if event.run not in imported:
-                        record = await store.get_run(event.run)
-                        imported[event.run] = record is None or record.imported is not None
-                    found += _entries(effect, event.body["outcome"], event.run, event.ts, foreign=imported[event.run])
-                found = found[-MOST_EARLIER:]
-                if len(page) < _PAGE:
-                    break
-                after = page[-1].run, page[-1].seq
-            self._earlier[session] = found
-        return self._earlier[session]
+        if self._reader is None:
+            self._reader = Reader(ctx.run.services.store, ctx.run_id)
+            self._forgotten = await self._reader.forgotten()
+        found: list[Entry] = []
+        if scope in ("agent", "session"):
+            if ("session", session) not in self._read:
+                self._read["session", session] = await self._reader.of_session(session)
+            found = self._read["session", session]
+        else:
+            for kind in get_args(EntryKind):
+                if kinds and kind not in kinds:
+                    continue
+                if ("workspace", kind) not in self._read:
+                    self._read["workspace", kind] = await self._reader.of_workspace(kind)
+                found += self._read["workspace", kind]
+            found = sorted(found, key=lambda one: one.task)  # a stable sort: within a run they stay as they are
+        brought = {(one.id, one.text) for one in own}  # a fork has copies of what its parent wrote
+        return [one for one in found if one.ref not in self._forgotten and (one.id, one.text) not in brought]
 
 
 def _of_run(records: Any) -> Iterator[Entry]:
     """What this run wrote so far, in the order in which it was recorded."""
     for _, record in records:
         if record.effect.get("kind") == EffectKind.WRITE_MEMORY and record.outcome is not None and record.outcome.ok:
-            yield from _entries(record.effect, {}, "", record.outcome.ended_at)
-
-
-def _entries(effect: Any, outcome: Any, run: str, at: Any, *, foreign: bool = False) -> Iterator[Entry]:
-    """The entries of a recorded writing; `run` is "" for this run's own."""
-    given = effect.get("arguments", {}).get("entries")
-    if outcome.get("status", "ok") != "ok" or not isinstance(given, list):
-        return
-    for one in given:
-        try:
-            entry = Entry.model_validate(one)
-        except ValidationError:
-            continue  # of an imported log, which may hold anything
-        covers = tuple(f"{run}{ref}" if ref.startswith(":") else ref for ref in entry.covers)
-        trust = Trust.UNTRUSTED if foreign else entry.trust
-        text = entry.text[:LONGEST_ENTRY]
-        yield entry.model_copy(update={"text": text, "task": run, "at": at, "covers": covers, "trust": trust})
+            yield from entries_of(record.effect, {}, "", record.outcome.ended_at)
 
 
 def _newest(entries: Sequence[Entry], most: int, *, most_chars: int = MOST_CHARS) -> list[Entry]:
@@ -159,10 +143,10 @@ def _newest(entries: Sequence[Entry], most: int, *, most_chars: int = MOST_CHARS
     return found[::-1]
 
 
-def _fitting(entries: Sequence[Entry], query: str, most: int) -> list[Entry]:
+def fitting(entries: Sequence[Entry], query: str, most: int) -> list[Entry]:
     """Those that share words with a query, best first."""
     index = Index()
-    entries = _newest(entries, MOST_EARLIER, most_chars=MOST_SEARCHED)
+    entries = _searched(entries, query)
     for number, one in enumerate(entries):
         index.add(str(number), Described("", one.text))
     found: list[Entry] = []
@@ -178,4 +162,22 @@ def _fitting(entries: Sequence[Entry], query: str, most: int) -> list[Entry]:
     return found
 
 
-__all__ = ["MOST_READ", "MemoryHandler"]
+def _searched(entries: Sequence[Entry], query: str) -> list[Entry]:
+    """Those that are worth an index, in their order: of many the ones that share the rarest words with the query."""
+    if sum(len(one.text) for one in entries) <= MOST_SEARCHED:
+        return list(entries)
+    asked = set(words_of(query))
+    shared = [asked & set(words_of(one.text)) for one in entries]
+    often = Counter(word for words in shared for word in words)
+    ranked = sorted(range(len(entries)), key=lambda place: (-sum(1 / often[word] for word in shared[place]), -place))
+    chars = 0
+    kept: list[int] = []
+    for place in ranked:
+        chars += len(entries[place].text)
+        if chars > MOST_SEARCHED or not shared[place]:
+            break
+        kept.append(place)
+    return [entries[place] for place in sorted(kept)]
+
+
+__all__ = ["MOST_READ", "MemoryHandler", "fitting"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from agentorchestra.core.errors import OutputError
 from agentorchestra.tea.memory.base import Entry, Happening, Memory, MemoryFactory
+from agentorchestra.tea.memory.workflow import WorkflowMemory
 from agentorchestra.tea.structured import read_output
 
 
@@ -156,7 +157,7 @@ class Insights:
 
 def builtin_memories() -> dict[str, MemoryFactory]:
     """The memory systems every workspace has, by name."""
-    return {"window": Window, "summary": Summary, "insights": Insights}
+    return {"window": Window, "summary": Summary, "insights": Insights, "workflow": WorkflowMemory}
 
 
-__all__ = ["INSIGHTS", "Insights", "Summary", "Window", "builtin_memories"]
+__all__ = ["INSIGHTS", "Insights", "Summary", "Window", "WorkflowMemory", "builtin_memories"]

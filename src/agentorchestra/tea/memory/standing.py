@@ -1,0 +1,68 @@
+"""Insights as they stand after many tasks: one for each thing that was learned, however often it was learned.
+
+Nothing in the log changes: a task that learns something again, or learns better, says of which earlier insights it
+does so (`covers`, `instead_of`), and a reading puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agentorchestra.tea.memory.base import Entry
+
+
+@dataclass
+class _Known:
+    """One thing that was learned: the entry that stands for it, and in how many tasks it was found."""
+
+    entry: Entry
+    tasks: set[str]
+    refs: list[str]
+    place: int
+
+
+def standing(entries: Iterable[Entry]) -> list[Entry]:
+    """The entries, of insights those that hold now; see `stands_for`."""
+    return [entry for entry, _ in stands_for(entries)]
+
+
+def stands_for(entries: Iterable[Entry]) -> list[tuple[Entry, tuple[str, ...]]]:
+    """The entries in their order, of insights those that hold now, each with `times`, and what each stands for.
+
+    What was found again stands at its last place, in the words of the entry that is trusted most, of these the newest.
+    What a newer insight contradicts is gone, unless it is trusted more than that one: content from outside cannot take
+    away what did not come from there; then both stand.
+    """
+    others: list[tuple[int, Entry, tuple[str, ...]]] = []
+    known: dict[str, _Known] = {}
+    for place, one in enumerate(entries):
+        if one.kind != "insight":
+            others.append((place, one, (one.ref,)))
+            continue
+        held = _Known(one, {one.task}, [one.ref], place)
+        for ref in one.covers:
+            earlier = known.get(ref)
+            if earlier is None or earlier is held:
+                continue
+            if earlier.entry.trust.rank > held.entry.trust.rank:
+                held.entry = earlier.entry
+            held.tasks |= earlier.tasks
+            held.refs += earlier.refs
+            known.update(dict.fromkeys(earlier.refs, held))
+        for ref in one.instead_of:
+            earlier = known.get(ref)
+            if earlier is not None and earlier is not held and earlier.entry.trust.rank <= one.trust.rank:
+                for name in earlier.refs:
+                    known.pop(name, None)
+        known[one.ref] = held
+    whole = {id(each): each for each in known.values()}
+    found = [*others, *((each.place, _counted(each), tuple(each.refs)) for each in whole.values())]
+    return [(entry, refs) for _, entry, refs in sorted(found, key=lambda one: one[0])]
+
+
+def _counted(known: _Known) -> Entry:
+    return known.entry.model_copy(update={"times": len(known.tasks)})
+
+
+__all__ = ["standing", "stands_for"]

@@ -1,0 +1,237 @@
+"""Memory as a workflow agent: what one task taught, later tasks of the workspace use (000, app. C.1, D.1)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.kit import Kit, System, build_agent, result_of, run_agent
+from agentorchestra.core.content import Trust
+from agentorchestra.core.errors import SettingsError
+from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.settings import AgentSettings, Settings
+from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.loop import Parts, State, beam
+from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.tea.tool import tool
+from agentorchestra.testing import ScriptedModel, call, decide, say
+from agentorchestra.workspace import Workspace
+from tests.tea.test_memory import records, written
+
+REACT: dict[str, Any] = {"system": "react"}
+
+
+@tool(effect=("read", "network"))
+def archive(drawer: str) -> str:
+    """Look into a drawer of the archive.
+
+    Args:
+        drawer: its name.
+    """
+    if drawer != "west":
+        return f"The drawer {drawer} is locked."
+    return "The shelf mark of the atlas is QX-4417."
+
+
+def told(request: ModelRequest) -> str:
+    """What a request says of earlier tasks."""
+    return "\n".join(
+        getattr(block, "text", "")
+        for message in request.messages
+        for block in message.content
+        if block.source is not None and block.source.kind == "memory"
+    )
+
+
+class Librarian:
+    """Knows nothing by itself: answers with a shelf mark that it is shown, and tries the drawers one after the other.
+
+    As the summariser it writes down the shelf marks and the drawers that it reads of.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[ModelRequest] = []
+
+    def __call__(self, request: ModelRequest) -> ModelResponse:
+        self.requests.append(request)
+        text = "\n".join(message.text for message in request.messages[1:])
+        if not request.tools:
+            return say(json.dumps(self.lessons(text)))
+        found = re.search(r"\b[A-Z]{2}-\d{4}\b", text)
+        if found:
+            return decide(calls=[call("done", answer=found[0])])
+        tried = sum(message.role == "tool" for message in request.messages)
+        if tried < 2 and any(one.name == "archive" for one in request.tools):
+            return decide(calls=[call("archive", drawer=("east", "west")[tried])])
+        return decide(calls=[call("done", answer="unknown")])
+
+    def lessons(self, text: str) -> dict[str, Any]:
+        """A sentence for each thing it reads of; never one that it was not shown."""
+        facts = [f"The shelf mark of the atlas is {one}." for one in dict.fromkeys(re.findall(r"[A-Z]{2}-\d{4}", text))]
+        locked = [f"The drawer {one} is locked." for one in dict.fromkeys(re.findall(r"drawer (\w+) is locked", text))]
+        return {"summary": "The atlas was looked for.", "insights": [{"text": one} for one in [*facts, *locked]]}
+
+
+@pytest.mark.parametrize(("memory", "answer"), [("workflow", "QX-4417"), ("none", "unknown")])
+async def test_a_task_uses_what_an_earlier_one_of_the_workspace_taught(
+    tmp_path: Path, memory: str | None, answer: str
+) -> None:
+    model = Librarian()
+    async with Workspace(tmp_path / "ws", environ={}) as ws:
+        options: dict[str, Any] = {"model": ScriptedModel(model), "memory": memory, **REACT}
+        first = await ws.run("Find the shelf mark of the atlas.", tools=[archive], **options)
+        assert first.answer == "QX-4417"
+        # Neither of them is in a session, and the second cannot look for itself.
+        second = await ws.run("Where does the atlas stand? Say its shelf mark.", **options)
+        assert second.answer == answer
+        assert (await ws.replay(second.run_id)).answer == answer
+
+
+async def test_a_memory_of_the_settings_that_is_not_there(tmp_path: Path) -> None:
+    settings = Settings(agents={"deep_analyzer": AgentSettings(memory="workflo")})
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), settings=settings, environ={}) as ws:
+        said = (
+            r"'deep_analyzer' the memory system 'workflo' \(agents.deep_analyzer.memory\).*: none, insights, summary, "
+        )
+        with pytest.raises(SettingsError, match=said):
+            await ws.create("Do it.", model="offline")
+
+
+async def _look(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    """A workflow of code: asks the model where to look, unless it is told what it looks for."""
+    known = "\n".join(getattr(one, "text", "") for one in spec.context)
+    found = re.search(r"[A-Z]{2}-\d{4}", known)
+    if found is None:
+        build = session.run.services.tool_effect
+        assert build is not None
+        calls = [build("archive", {"drawer": one}, session) for one in ("east", "west") if "archive" in kit.tools]
+        said = [one.value for one in await session.perform_all(calls) if one.ok]
+        found = re.search(r"[A-Z]{2}-\d{4}", str(said))
+    return AgentResult(answer=found[0] if found else "unknown")
+
+
+class Lead(Librarian):
+    """Hands its task to the scout, and passes on what that one says."""
+
+    def __call__(self, request: ModelRequest) -> ModelResponse:
+        if any(one.name == "scout" for one in request.tools):
+            results = [m.text for m in request.messages if m.role == "tool"]
+            if not results:
+                return decide(calls=[call("scout", task="Find the shelf mark of the atlas.")])
+            found = re.search(r"[A-Z]{2}-\d{4}|unknown", results[-1])
+            return decide(calls=[call("done", answer=found[0] if found else "?")])
+        return super().__call__(request)
+
+
+@pytest.mark.parametrize(
+    ("drive", "memory", "answer"),
+    [(None, "workflow", "QX-4417"), (_look, "workflow", "QX-4417"), (_look, "none", "unknown")],
+)
+async def test_a_specialist_has_insights_of_its_own(
+    tmp_path: Path, drive: System | None, memory: str, answer: str
+) -> None:
+    scout = Agent("scout", "Finds things.", tools=("archive",), drive=drive)
+    settings = Settings(agents={"scout": AgentSettings(memory=memory)})
+    model = Lead()
+    async with Workspace(tmp_path / "a", tools=[archive], agents=[scout], settings=settings, environ={}) as ws:
+        first = await ws.run("Have the atlas found.", model=ScriptedModel(model))
+        assert first.answer == "QX-4417"
+        wrote = written(await records(ws, first.run_id))
+        assert {one.agent for one in wrote} == ({"scout"} if memory == "workflow" else set())
+        steps = [one for one in wrote if one.text.startswith("Step")]
+        if memory == "workflow":
+            assert "The drawer east is locked." in steps[0].text and all(one.trust is Trust.UNTRUSTED for one in steps)
+    # The same workspace without the tool.
+    blind = replace(scout, tools=())
+    async with Workspace(tmp_path / "a", agents=[blind], settings=settings, environ={}) as ws:
+        second = await ws.run("Have the atlas found again.", model=ScriptedModel(model))
+        assert second.answer == answer
+        assert (await ws.replay(second.run_id)).answer == answer
+        # What the scout knows is not what another agent is told.
+        other = await ws.run("Say the shelf mark.", model=ScriptedModel(model), system="react", memory="window")
+        assert other.answer == "unknown"
+
+
+async def _best_of_two(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    """A workflow of code whose steps are rivals: the one that opened the drawer `west` wins."""
+    agent = await build_agent(spec, session, kit, prompt="react")
+    parts = Parts(decide=agent.decide, observe=(session.memory.observe, *agent.observe))
+
+    async def score(state: State, branch: Session[Any]) -> float:
+        return float("QX-4417" in state.messages[-1].text) + float(state.ended)
+
+    return result_of(await beam(agent.state, session, parts, score=score, candidates=2))
+
+
+async def _best_of_two_runs(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    """A workflow of code in which two agents do the whole task; the one that found it wins."""
+    rivals = session.candidates(2)
+
+    def going(number: int) -> Callable[[], Awaitable[AgentResult]]:
+        own = spec.model_copy(update={"instruction": f"{spec.instruction} You are {number + 1}/2."})
+        return partial(run_agent, own, rivals[number], kit, prompt="react")
+
+    results = await session.rivals([going(0), going(1)])
+    best = max(range(2), key=lambda number: "QX-4417" in results[number].answer)
+    await session.adopt(rivals[best])
+    return results[best]
+
+
+@pytest.mark.parametrize("drive", [_best_of_two, _best_of_two_runs])
+async def test_of_rival_steps_the_winners_are_remembered(tmp_path: Path, drive: System) -> None:
+    class Rival(Librarian):
+        """Two candidates: the first opens the drawer `east`, the other one `west`."""
+
+        def __call__(self, request: ModelRequest) -> ModelResponse:
+            text = "\n".join(message.text for message in request.messages[1:])
+            if not request.tools or "QX-4417" in text:
+                return super().__call__(request)
+            return decide(calls=[call("archive", drawer="west" if "2/2" in text else "east")])
+
+    scout = Agent("scout", "Finds things.", tools=("archive",), drive=drive, max_steps=3, memory="workflow")
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), tools=[archive], agents=[scout], environ={}) as ws:
+        options: dict[str, Any] = {"model": ScriptedModel(Rival()), "system": "scout", "memory": "workflow"}
+        result = await ws.run("Find the shelf mark of the atlas.", **options)
+        assert result.answer == "QX-4417"
+        found = await records(ws, result.run_id)
+        opened = [one.effect["arguments"] for one in found if one.effect["component"].startswith("archive")]
+        assert {"drawer": "east"} in opened and {"drawer": "west"} in opened
+        steps = [one for one in written(found) if one.text.startswith("Step")]
+        assert (
+            [one.agent for one in steps] == ["scout"]
+            and "QX-4417" in steps[0].text
+            and steps[0].trust is Trust.UNTRUSTED
+        )
+        assert (await ws.replay(result.run_id)).answer == "QX-4417"
+        assert [one.text for one in await ws.remembered(kinds=("insight",))] == [
+            "The shelf mark of the atlas is QX-4417."
+        ]
+
+
+async def test_a_fork_knows_what_its_parent_knew_and_teaches_nobody(tmp_path: Path) -> None:
+    model = Librarian()
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), tools=[archive], environ={}) as ws:
+        options: dict[str, Any] = {"model": ScriptedModel(model), "memory": "workflow", **REACT}
+        await ws.run("Find the shelf mark of the atlas.", **options)
+        second = await ws.run("Say the shelf mark of the atlas.", **options)
+        before = await ws.remembered()
+        forked = await ws.fork(second.run_id, model=ScriptedModel(model))
+        result = await ws.resume(forked)
+        assert result.answer == "QX-4417" and (await ws.replay(forked)).answer == "QX-4417"
+        assert [one.kind for one in written(await records(ws, forked))].count("insight") >= 1
+        assert await ws.remembered() == before
+        # What was forgotten is told to no later task, and a fork goes on with what was recorded.
+        await ws.forget([one.ref for one in await ws.remembered(kinds=("insight",))])
+        blind = await ws.run("Say the shelf mark of the atlas.", tools=[], **options)
+        assert "QX-4417" not in told(model.requests[-2])
+        assert (await ws.replay(second.run_id)).answer == "QX-4417"
+        assert blind.answer == "QX-4417"  # it looks for itself again
