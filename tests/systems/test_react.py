@@ -68,6 +68,7 @@ async def test_the_prompt_has_the_papers_sections(tmp_path: Path) -> None:
     assert [schema.name for schema in model.requests[0].tools] == sorted(
         [
             "add",
+            "analyze_file",
             "archived_page",
             "ask_media",
             "bash",
@@ -89,7 +90,7 @@ async def test_the_prompt_has_the_papers_sections(tmp_path: Path) -> None:
     [
         (
             call("ad", a=1, b=2),
-            "there is no tool 'ad', did you mean 'add'; the tools: add, archived_page, ask_media, bash, done, ",
+            "there is no tool 'ad', did you mean 'add'; the tools: add, analyze_file, archived_page, ask_media, ",
         ),
         (call("add", a="x", b=2), "a: Input should be a valid integer"),
         (call("add", a=1), "b: Field required"),
@@ -110,9 +111,7 @@ async def test_a_wrong_call_becomes_an_observation_that_says_what_is_allowed(
 
 async def test_a_reply_without_a_call_is_answered(tmp_path: Path) -> None:
     def corrected(request: ModelRequest) -> ModelResponse:
-        assert "your reply called no tool; call at least one of: add, archived_page, ask_media, bash, done, " in seen(
-            request
-        )
+        assert "your reply called no tool; call at least one of: add, analyze_file, archived_page, " in seen(request)
         return decide(calls=[call("done", answer="5")])
 
     assert (await _ask(tmp_path, ScriptedModel([say("It is five."), corrected]))).answer == "5"

@@ -19,6 +19,7 @@ from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.chaos.support import only_run, python, read_log
+from tests.runtime.counter import Counter
 from tests.systems import team_program
 from tests.systems.support import seen
 
@@ -113,15 +114,23 @@ def price_of(offer: str) -> str:
 
 async def test_the_planner_sees_its_agents_and_never_their_tools(tmp_path: Path, files: list[Path]) -> None:
     model = team(lambda request: done("nothing to do"))
-    async with Workspace(tmp_path / "ws", tools=[price_of]) as ws:
-        await ws.run("Rest.", files=files, model=model)  # the team is the default
+    async with Workspace(tmp_path / "ws", tools=[price_of], environments={"counter": Counter}) as ws:
+        await ws.run("Rest.", files=files, model=model, environments=["browser"])  # the team is the default
         asked = model.requests[0]
-        assert [schema.name for schema in asked.tools] == ["deep_analyzer", "done", "reporter", "todo", "worker"]
-        assert "search_files" not in seen(asked) and "price_of" not in seen(asked)
-        assert "It can: The price of an offer." in seen(asked)
-        for schema in asked.tools:
-            if schema.name not in ("done", "todo"):
-                assert schema.parameters["required"] == ["task"], schema.name
+        offered = {schema.name: schema for schema in asked.tools}
+        agents = {*offered} - {"done", "todo"}
+        assert {"deep_analyzer", "deep_researcher", "reporter", "worker", "browser_use"} <= agents <= {*ws.agents}
+        shown = seen(asked) + "".join(f"{one.name} {one.description} {one.parameters}" for one in asked.tools)
+        assert all(name in seen(asked) for name in agents), "all are named in the prompt"
+        held = {tool for name in agents for tool in (ws.agents[name].tools or ())} | {"price_of", "counter_add"}
+        assert {"search_files", "read_file", "ask_media", "check_quotes"} <= held
+        # Names that are plain words of the language besides ("search", "python") prove nothing.
+        named = [one for one in held if "_" in one and re.search(rf"\b{one}\b", shown)]
+        assert not named
+        assert "It can: " in offered["worker"].description and "The price of an offer" in offered["worker"].description
+        for name in agents:
+            assert offered[name].parameters["required"] == ["task"], name
+            assert len(offered[name].description.split()) <= 75, name
         assert (await ws.runs())[0].manifest.system == "agentorchestra"
 
 
@@ -455,33 +464,42 @@ async def test_analyzers_work_at_the_same_time(tmp_path: Path, files: list[Path]
         assert overlapping(await ws.events(result.run_id), "deep_analyzer")
 
 
-KILLED_AT = [  # in both analyzers, and while the plan is marked and the report written
-    "after_mark:/1.agentorchestra/4.deep_analyzer#2",
-    "in_record:/1.agentorchestra/5.deep_analyzer#4",
-    "before:/1.agentorchestra#8",
-]
+def killed_at(events: list[Event]) -> list[str]:
+    """In both analyzers, and while the report is written."""
+    spans = [str(event.span) for event in events if event.type == "started"]
+    within: dict[str, list[str]] = {}
+    for span in spans:
+        within.setdefault(span.partition("#")[0], []).append(span)
+    first, second = (within[branch] for branch in within if branch.endswith(".deep_analyzer"))
+    (reporter,) = (branch for branch in within if branch.endswith(".reporter"))
+    top, _, n = reporter.removesuffix(".reporter").rpartition("/")
+    return [f"after_mark:{first[1]}", f"in_record:{second[-1]}", f"before:{top}#{n}"]
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.long
 async def test_a_killed_team_goes_on(tmp_path: Path) -> None:
     outputs = {}
-    for number, point in enumerate(["", *KILLED_AT]):
+    points = [""]
+    for number in range(4):
+        point = points[number]
         folder = tmp_path / f"case-{number}"
         folder.mkdir()
         for name, text in team_program.FILES.items():
             (folder / name).write_text(text)
         words: list[str | Path] = ["-m", "tests.systems.team_program", folder]
         out = await asyncio.to_thread(python, [*words, "run"], kill_at=point)
+        run = await only_run(folder / "ws")
         if point:
-            run = await only_run(folder / "ws")
             before = await read_log(folder / "ws", run)
             assert not any(event.type == "run_ended" for event in before), point
             out = await asyncio.to_thread(python, [*words, "resume"])
             completed = [event.span for event in await read_log(folder / "ws", run) if event.type == "completed"]
             assert len(completed) == len(set(completed)), point
-        outputs[point] = out.replace(str(folder), "FOLDER")
-    assert outputs[""].startswith("completed\n1. According to lease.txt (line 2)")
+        else:
+            points += killed_at(await read_log(folder / "ws", run))
+        outputs[point] = out.replace(str(folder), "FOLDER").replace(run, "RUN")
+    assert outputs[""].startswith("completed\n1. According to lease.txt (line")
     assert "75 euros" in outputs[""] and "2. [annex.txt](file://" in outputs[""]
     assert set(outputs.values()) == {outputs[""]}
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
@@ -167,3 +169,32 @@ async def test_a_sub_agent_that_exhausts_the_run_leaves_room_for_the_last_answer
         result = await ws.run("Delegate.", model=ScriptedModel(model), budget=Budget(steps=4), system="react")
         assert (result.status, result.answer) == (RunStatus.BUDGET_EXHAUSTED, "what I have")
         assert result.steps == 4
+
+
+@tool(effect="composite")
+async def inquire(ctx: RunContext[Any]) -> str:
+    """Ask the user."""
+    return str(await ctx.ask("May I?"))
+
+
+@tool(effect="composite")
+async def look_again(ctx: RunContext[Any], asks: bool) -> str:
+    """Let a sub-agent ask the user, which may or may not."""
+    result = await ctx.call_agent(AgentSpec(instruction="Inquire.", tools=("inquire",), max_steps=3, asks=asks))
+    return result.answer
+
+
+@pytest.mark.parametrize("asks", [True, False])
+async def test_an_agent_that_asks_nobody_is_denied_what_needs_a_question(tmp_path: Path, asks: bool) -> None:
+    def model(request: ModelRequest) -> ModelResponse:
+        if request.messages[-2].role == "tool":
+            return decide(calls=[call("done", answer=request.messages[-2].text)])
+        under = "Inquire." in _task(request)
+        return decide(calls=[call("inquire") if under else call("look_again", asks=asks)])
+
+    async with Workspace(tmp_path / "ws", tools=[inquire, look_again]) as ws:
+        result = await ws.run("Delegate.", model=ScriptedModel(model), system="react")
+        if asks:
+            assert result.status is RunStatus.WAITING
+        else:
+            assert "nobody is asked about what this agent does; do without it" in result.answer

@@ -1,9 +1,12 @@
-"""AgentOrchestra: a planning agent that leads specialised agents (000, sec. 4).
+"""AgentOrchestra: a planning agent that leads specialised agents (000, sec. 4, app. D.2).
 
-The planner sees the agents, never the tools they hold. Its answer is checked before it is taken: its sources must be
-what the agents found, its figures must come from them, and a judge asks whether the answer follows; an answer that
-does not hold goes back to the planner with the reason. Where one agent answered the whole task with evidence, that is
-the answer, and nobody is asked again. At last the answer is put into the form that the task asks for.
+    interpret -> decompose -> allocate -> execute: the steps of one loop, in prompt `planner`
+    the user speaks, an agent fails      ─> leading/revising.py: back to the interpretation, others that fit
+    an answer                            ─> leading/checking.py: its sources, its figures, a second agent, a judge
+
+The planner sees the agents, never the tools they hold. An answer that does not hold goes back to it with the reason.
+Where one agent answered the whole task with evidence, that is the answer, and the planner is not asked again. At last
+the answer is put into the form that the task asks for.
 """
 
 from __future__ import annotations
@@ -12,28 +15,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.evidence import (
-    MOST_CHECKS,
-    citations,
-    evidence_block,
-    figures,
-    is_last,
-    listed,
-    misquoted,
-    results_before,
-    unfound,
-    without,
-)
+from agentorchestra.agents.evidence import misquoted, results_before
 from agentorchestra.agents.kit import Kit, ask_model, run_agent
+from agentorchestra.agents.leading.checking import Check, plain
+from agentorchestra.agents.leading.revising import Hearing, Replacing, told_in
+from agentorchestra.agents.leading.verifying import Verifier
 from agentorchestra.agents.reporter import NAME as REPORTER
-from agentorchestra.core.content import TextBlock, Trust
-from agentorchestra.core.errors import OutputError
+from agentorchestra.core.content import Trust
+from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.messages import Message
+from agentorchestra.core.settings import TeamSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.loop import State, inbox
-from agentorchestra.models.render import render_block
+from agentorchestra.loop import State
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.structured import read_output
 from agentorchestra.tools.todo import Plans
 
 NAME = "agentorchestra"
@@ -42,30 +36,45 @@ PLANNER_TOOLS = ("todo",)
 SHORT_WORDS = 12
 """Answers of at most so many words are not reformatted."""
 
-VERDICT = {
-    "type": "object",
-    "properties": {"supported": {"type": "boolean"}, "problem": {"type": "string"}},
-    "required": ["supported"],
-}
-"""What the judge is asked to reply (prompt `verify`)."""
 
+@dataclass(frozen=True)
+class AgentOrchestra:
+    """The system: plan, delegate, check, answer.
 
-async def agentorchestra(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-    """Plan, delegate, check, answer."""
-    tools = tuple(name for name in PLANNER_TOOLS if name in spec.tools)
-    planner = spec.model_copy(update={"role": "planner", "tools": tools})
-    offered = kit.delegates(session)
-    check = Check(spec.instruction, kit)
-    early = EarlyFinish(spec, frozenset(one.agent.name for one in offered) - {REPORTER})
-    result = await run_agent(planner, session, kit, prompt="planner", offered=offered, observe=(check, early))
-    if check.doubt:
-        said = f"{result.report}\n\n" if result.report else ""
-        status = RunStatus.PARTIAL if result.status is RunStatus.COMPLETED else result.status
-        result = result.model_copy(update={"status": status, "report": f"{said}Doubted: {check.doubt}"})
-    written = _report(session)
-    if written is not None:
-        return _with_report(result, written)
-    return await formatted(result, spec, session, kit, told=check.told)
+    Attributes:
+        settings: how the planner works with its team.
+    """
+
+    settings: TeamSettings = field(default_factory=TeamSettings)
+
+    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        """One task.
+
+        Raises:
+            UnknownComponentError: the settings name a verifier that is no agent.
+        """
+        verifier = self.settings.verifier
+        if verifier and verifier not in {*kit.agents, *kit.absent}:
+            raise UnknownComponentError(
+                f"the settings name the agent {verifier!r} as verifier (team.verifier), which is not there; "
+                f"the agents: {', '.join(sorted(kit.agents))}"
+            )
+        tools = tuple(name for name in PLANNER_TOOLS if name in spec.tools)
+        planner = spec.model_copy(update={"role": "planner", "tools": tools})
+        offered = kit.delegates(session)
+        check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, offered, self.settings))
+        early = EarlyFinish(spec, frozenset(one.agent.name for one in offered) - {REPORTER}, check)
+        observe = (Replacing(kit, offered), check, early)
+        hear = Hearing(kit)
+        result = await run_agent(planner, session, kit, prompt="planner", offered=offered, observe=observe, hear=hear)
+        if check.doubt:
+            said = f"{result.report}\n\n" if result.report else ""
+            status = RunStatus.PARTIAL if result.status is RunStatus.COMPLETED else result.status
+            result = result.model_copy(update={"status": status, "report": f"{said}Doubted: {check.doubt}"})
+        written = _report(session)
+        if written is not None:
+            return _with_report(result, written)
+        return await formatted(result, spec, session, kit, told=check.told)
 
 
 # -- early finish ------------------------------------------------------------------------------------------------------
@@ -81,10 +90,12 @@ class EarlyFinish:
     Attributes:
         spec: of the planner.
         agents: names of those whose answer may be the run's.
+        check: what another agent has to look at first.
     """
 
     spec: AgentSpec
     agents: Collection[str]
+    check: Check
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
         """The state, with a result where the work is done."""
@@ -93,7 +104,14 @@ class EarlyFinish:
         result = self._answered(state, session)
         if result is None or not _nothing_open(session) or await misquoted(result.sources, session):
             return state
-        heard = await inbox(state, session)
+        found = results_before(session, upto=session.asked + 1)
+        doubt = await self.check.doubted(result, session, found, judged=False)
+        if doubt.text:
+            problem = self.check.kit.prompts.get("verification").render(
+                unsupported=[], figures=[], doubt=doubt.text, left_out=[]
+            )
+            return state.model_copy(update={"problem": problem, "messages": (*state.messages, *doubt.messages)})
+        heard = await Hearing(self.check.kit)(state, session)
         if heard is not None:  # the task may just have changed
             return state.model_copy(update={"messages": (*state.messages, Message(role="user", content=heard.blocks))})
         return state.model_copy(update={"result": result.model_copy(update={"steps": state.step})})
@@ -104,7 +122,7 @@ class EarlyFinish:
         calls = [call for call in last.tool_calls if call.name != "todo"] if last is not None else []
         if len(calls) != 1 or calls[0].name not in self.agents or not isinstance(calls[0].arguments, dict):
             return None
-        if _plain(str(calls[0].arguments.get("task"))) != _plain(self.spec.instruction):
+        if plain(str(calls[0].arguments.get("task"))) != plain(self.spec.instruction):
             return None
         found = results_before(session, upto=session.asked + 1)
         if not found or state.messages[-1].role != "tool" or found[-1][0] != calls[0].name:
@@ -121,102 +139,6 @@ def _nothing_open(session: Session[Any]) -> bool:
     return plans.active is None or len(plans.plans[plans.active].open) <= 1
 
 
-def told_in(state: State) -> tuple[str, ...]:
-    """What the user added while the work went on."""
-    return tuple(
-        block.text
-        for message in state.messages
-        if message.role == "user"
-        for block in message.content
-        if isinstance(block, TextBlock) and block.source is not None and block.source.ref == "tell"
-    )
-
-
-# -- check -------------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Check:
-    """An `observe` part: an answer is taken when it holds; else the planner hears what is wrong with it.
-
-    Attributes:
-        task: the user's.
-        kit: see Kit.
-        sent_back: how many answers were.
-        doubt: what the judge still finds wrong with the answer that was taken.
-        told: what the user added.
-    """
-
-    task: str
-    kit: Kit
-    sent_back: int = field(default=0, init=False)
-    doubt: str = field(default="", init=False)
-    told: tuple[str, ...] = field(default=(), init=False)
-
-    async def __call__(self, state: State, session: Session[Any]) -> State:
-        """The state; without its result where the answer has to be corrected, without sources that do not hold."""
-        result, self.told = state.result, told_in(state)
-        if result is None:
-            return state
-        found = results_before(session, upto=session.asked + 1)
-        prompt = self.kit.prompts.get("verification")
-        bad = await misquoted(result.sources, session)
-        if found:
-            bad += [one for one in unfound(result.sources, citations(found)) if one not in bad]
-        strange, doubt = [], ""
-        if found and result.status is RunStatus.COMPLETED and not evident(result, found):
-            # Figures are a matter of a look; what remains of them after that is the judge's to decide.
-            strange = self._strange(result, state, session) if self.sent_back == 0 else []
-            if not bad and not strange and state.limited is None:
-                doubt = await self._judge(result, session, found)
-        if (bad or strange or doubt) and self.sent_back < MOST_CHECKS and not is_last(state):
-            self.sent_back += 1
-            problem = prompt.render(unsupported=listed(bad), figures=strange, doubt=doubt, left_out=[])
-            return state.model_copy(update={"result": None, "problem": problem})
-        self.doubt = doubt
-        return state.model_copy(update={"result": without(result, bad, prompt)})
-
-    def _strange(self, result: AgentResult, state: State, session: Session[Any]) -> list[str]:
-        """Figures of the answer that neither the user nor an agent gave: a planner looks nothing up itself."""
-        given = [self.task, *self.told]
-        given += [f"{one.task}\n{one.answer}" for one in session.manifest.earlier]
-        for _, one, _ in results_before(session, upto=session.asked + 1):
-            given += [one.answer, one.report, *(f"{cited.place}\n{cited.quote}" for cited in one.sources)]
-        known = figures("\n".join(given))
-        return [written for form, written in figures(result.answer).items() if form not in known]
-
-    async def _judge(self, result: AgentResult, session: Session[Any], found: Sequence[Any]) -> str:
-        """What is wrong with an answer, "" where nothing is."""
-        prompt = self.kit.prompts.get("verify").render(
-            task="\n".join((self.task, *self.told)),
-            answer=result.answer,
-            sources=[one.model_dump(mode="json") for one in result.sources],
-            evidence=render_block(evidence_block(found)),
-        )
-        said = await ask_model(
-            "judge", prompt, session, self.kit, purpose="judge", trust=Trust.UNTRUSTED, output_schema=VERDICT
-        )
-        try:
-            verdict = read_output(said, VERDICT)
-        except OutputError:
-            return ""  # a judge that says nothing readable doubts nothing
-        if not isinstance(verdict, dict) or verdict.get("supported") is not False:
-            return ""
-        return str(verdict.get("problem") or "it does not follow from what was found")
-
-
-def evident(result: AgentResult, found: Sequence[tuple[str, AgentResult, Trust]]) -> bool:
-    """Whether an answer is word for word what one agent found and could prove: then nobody need judge it."""
-    answer = _plain(result.answer)
-    return any(
-        one.status is RunStatus.COMPLETED
-        and one.sources
-        and answer
-        and answer in (_plain(one.answer), _plain(one.report))
-        for _, one, _ in found
-    )
-
-
 # -- form --------------------------------------------------------------------------------------------------------------
 
 
@@ -228,7 +150,7 @@ def _report(session: Session[Any]) -> AgentResult | None:
 
 def _with_report(result: AgentResult, written: AgentResult) -> AgentResult:
     """The result with the report as it was written: nobody has to copy it, and nobody can change it."""
-    notes = [note for note in (result.report, written.report) if note and _plain(note) not in _plain(written.answer)]
+    notes = [note for note in (result.report, written.report) if note and plain(note) not in plain(written.answer)]
     sources = [*written.sources, *(one for one in result.sources if one not in written.sources)]
     return result.model_copy(
         update={"report": "\n\n".join([written.answer, *dict.fromkeys(notes)]), "sources": tuple(sources)}
@@ -252,8 +174,4 @@ async def formatted(
     return result.model_copy(update={"answer": said, "report": report})
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
-__all__ = ["Check", "EarlyFinish", "agentorchestra", "evident", "formatted", "told_in"]
+__all__ = ["NAME", "AgentOrchestra", "EarlyFinish", "formatted"]

@@ -1,0 +1,160 @@
+"""Whether a planner's answer is taken: its sources, its figures, another agent's word, a judge's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentorchestra.agents.evidence import (
+    MOST_CHECKS,
+    Found,
+    citations,
+    evidence_block,
+    figures,
+    is_last,
+    listed,
+    misquoted,
+    results_before,
+    unfound,
+    without,
+)
+from agentorchestra.agents.kit import Kit, ask_model
+from agentorchestra.agents.leading.revising import told_in
+from agentorchestra.agents.leading.verifying import Doubt, Verifier
+from agentorchestra.core.content import Trust
+from agentorchestra.core.errors import OutputError
+from agentorchestra.core.spec import AgentResult, RunStatus
+from agentorchestra.loop import State
+from agentorchestra.models.render import render_block
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.structured import read_output
+
+VERDICT = {
+    "type": "object",
+    "properties": {"supported": {"type": "boolean"}, "problem": {"type": "string"}},
+    "required": ["supported"],
+}
+"""What the judge is asked to reply (prompt `verify`)."""
+
+ENDED = (RunStatus.COMPLETED, RunStatus.PARTIAL)
+
+
+@dataclass
+class Check:
+    """An `observe` part: an answer is taken when it holds; else the planner hears what is wrong with it.
+
+    Attributes:
+        task: the user's.
+        kit: see Kit.
+        verifier: asks another agent about what one agent alone found on the web; None where nobody is to be asked.
+        sent_back: how many answers were.
+        doubt: what is still wrong with the answer that was taken.
+        told: what the user added.
+    """
+
+    task: str
+    kit: Kit
+    verifier: Verifier | None = None
+    sent_back: int = field(default=0, init=False)
+    doubt: str = field(default="", init=False)
+    told: tuple[str, ...] = field(default=(), init=False)
+
+    async def __call__(self, state: State, session: Session[Any]) -> State:
+        """The state; without its result where the answer has to be corrected, without sources that do not hold."""
+        result, self.told = state.result, told_in(state)
+        if result is None:
+            return state
+        found = results_before(session, upto=session.asked + 1)
+        prompt = self.kit.prompts.get("verification")
+        bad = await misquoted(result.sources, session)
+        if found:
+            bad += [one for one in unfound(result.sources, citations(found)) if one not in bad]
+        strange, doubt = [], Doubt()
+        # What an agent found for the task as it was is no proof that it answers the one that it has become.
+        plain = bool(found) and evident(result, found) and not self.told
+        if found and result.status in ENDED:
+            # Figures are a matter of a look; what remains of them after that is the judge's to decide.
+            judged = result.status is RunStatus.COMPLETED and not plain
+            strange = self._strange(result, state, session) if judged and self.sent_back == 0 else []
+            if not bad and not strange and state.limited is None:
+                doubt = await self.doubted(result, session, found, judged=judged)
+        if (bad or strange or doubt.text) and self.sent_back < MOST_CHECKS and not is_last(state):
+            self.sent_back += 1
+            problem = prompt.render(unsupported=listed(bad), figures=strange, doubt=doubt.text, left_out=[])
+            return state.model_copy(
+                update={"result": None, "problem": problem, "messages": (*state.messages, *doubt.messages)}
+            )
+        self.doubt = doubt.text
+        return state.model_copy(update={"result": without(result, bad, prompt)})
+
+    async def doubted(
+        self, result: AgentResult, session: Session[Any], found: Sequence[Found], *, judged: bool
+    ) -> Doubt:
+        """What another agent has against the answer, or the judge where there is none who could say.
+
+        Args:
+            result: the answer.
+            session: the planner's.
+            found: what the agents gave back so far.
+            judged: whether the judge is asked though nothing had to be verified.
+        """
+        said = None
+        if self.verifier is not None and self.verifier.wanted(result, found):
+            said = await self.verifier(result, session, found, told=self.told)
+            judged = said is None  # nobody could say: the judge decides by what was found
+        if said is not None:
+            return said
+        return Doubt(await self._judge(result, session, found)) if judged else Doubt()
+
+    def _strange(self, result: AgentResult, state: State, session: Session[Any]) -> list[str]:
+        """Figures of the answer that neither the user nor an agent gave: a planner looks nothing up itself."""
+        given = [self.task, *self.told]
+        given += [f"{one.task}\n{one.answer}" for one in session.manifest.earlier]
+        for _, one, _ in results_before(session, upto=session.asked + 1):
+            given += [one.answer, one.report, *(f"{cited.place}\n{cited.quote}" for cited in one.sources)]
+        known = figures("\n".join(given))
+        return [written for form, written in figures(result.answer).items() if form not in known]
+
+    async def _judge(self, result: AgentResult, session: Session[Any], found: Sequence[Found]) -> str:
+        """What is wrong with an answer, "" where nothing is."""
+        prompt = self.kit.prompts.get("verify")
+        # A copy of the prompt, or a run that is pinned to it, may be from before it had the variable.
+        apart = {"told": list(self.told)} if "told" in prompt.variables else {}
+        asked = prompt.render(
+            task=self.task if apart else "\n".join((self.task, *self.told)),
+            answer=result.answer,
+            sources=[one.model_dump(mode="json") for one in result.sources],
+            evidence=render_block(evidence_block(found)),
+            **apart,
+        )
+        said = await ask_model(
+            "judge", asked, session, self.kit, purpose="judge", trust=Trust.UNTRUSTED, output_schema=VERDICT
+        )
+        try:
+            verdict = read_output(said, VERDICT)
+        except OutputError:
+            return ""  # a judge that says nothing readable doubts nothing
+        if not isinstance(verdict, dict) or verdict.get("supported") is not False:
+            return ""
+        return str(verdict.get("problem") or "it does not follow from what was found")
+
+
+def evident(result: AgentResult, found: Sequence[Found]) -> bool:
+    """Whether an answer is word for word what one agent found and could prove: then nobody need judge it."""
+    answer = plain(result.answer)
+    return any(
+        one.status is RunStatus.COMPLETED
+        and one.sources
+        and answer
+        and answer in (plain(one.answer), plain(one.report))
+        for _, one, _ in found
+    )
+
+
+def plain(text: str) -> str:
+    """For comparison: without regard to white space and case."""
+    return " ".join(text.split()).casefold()
+
+
+__all__ = ["ENDED", "VERDICT", "Check", "evident", "plain"]

@@ -1,0 +1,169 @@
+"""Retrieve, verify, synthesise by different agents (000, app. E.2): a second agent looks before the user is told.
+
+    an answer ─> are its pages found by one agent alone? ─no──────────────> it stands as it is
+                                 └yes─> an agent that found none of them ─> confirmed, contradicted, undecided
+
+What code can check (quotes from files of the task) needs no second agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentorchestra.agents.agent import Delegate
+from agentorchestra.agents.evidence import VERIFICATION, Found
+from agentorchestra.agents.kit import Kit
+from agentorchestra.agents.references import normalised_address
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.effects import Effect, provenance_of
+from agentorchestra.core.messages import Message
+from agentorchestra.core.settings import TeamSettings
+from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, RunStatus
+from agentorchestra.runtime.session import Session
+from agentorchestra.tools.web.pages import is_address
+
+USUAL = ("deep_analyzer", "browser_use", "deep_researcher")
+"""Who is asked where the settings name nobody: whoever reads one page costs less than whoever searches."""
+
+CONFIRMED, CONTRADICTED, UNDECIDED = "confirmed", "contradicted", "undecided"
+
+REPLY: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "verdict": {"type": "string", "enum": [CONFIRMED, CONTRADICTED, UNDECIDED]},
+        "problem": {"type": "string"},
+    },
+    "required": ["verdict"],
+}
+"""What a verifying agent gives as its output."""
+
+LONGEST_PROBLEM, LONGEST_QUOTE = 1_000, 500
+"""Characters of what it says that the planner is shown, and of a quote that it is shown."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What is wrong with an answer, "" for nothing, and what the planner is shown of it besides, as material."""
+
+    text: str = ""
+    messages: tuple[Message, ...] = ()
+
+
+@dataclass
+class Verifier:
+    """Asks another agent about what one agent alone found on the web.
+
+    Attributes:
+        task: the user's.
+        kit: see Kit.
+        offered: the agents there are.
+        settings: whether, and whom.
+        said: what the agents that were asked gave back, by their names; these are no findings that confirm others.
+        known: what came of answers that were verified already.
+    """
+
+    task: str
+    kit: Kit
+    offered: Sequence[Delegate]
+    settings: TeamSettings
+    said: list[tuple[str, AgentResult]] = field(default_factory=list, init=False)
+    known: dict[str, Doubt | None] = field(default_factory=dict, init=False)
+
+    def wanted(self, result: AgentResult, found: Sequence[Found]) -> bool:
+        """Whether an answer rests on pages that only one agent found."""
+        return self.settings.verify == "web" and bool(result.answer.strip()) and bool(self._alone(result, found))
+
+    async def __call__(
+        self, result: AgentResult, session: Session[Any], found: Sequence[Found], *, told: Sequence[str] = ()
+    ) -> Doubt | None:
+        """What another agent says; None where there is none, or it could not say."""
+        mark = result.model_dump_json(include={"answer", "sources"})
+        if mark not in self.known:
+            self.known[mark] = await self._asked(result, session, found, told)
+        return self.known[mark]
+
+    async def _asked(
+        self, result: AgentResult, session: Session[Any], found: Sequence[Found], told: Sequence[str]
+    ) -> Doubt | None:
+        alone = self._alone(result, found)
+        other = self._other({name for one in alone for name in self._finders(one, found, said=True)})
+        if other is None:
+            return None
+        outcome = await session.perform(self._effect(other, result, alone, session, found, told))
+        if not outcome.ok:
+            return None
+        reply = AgentResult.model_validate(outcome.value)
+        self.said.append((other.agent.name, reply))
+        verdict = reply.output if isinstance(reply.output, dict) else {}
+        if reply.status is not RunStatus.COMPLETED or verdict.get("verdict") not in (CONFIRMED, CONTRADICTED):
+            return None
+        if verdict["verdict"] == CONFIRMED:
+            return Doubt()
+        shown = str(verdict.get("problem") or reply.answer or reply.report)[:LONGEST_PROBLEM]
+        source = Source(kind="agent", ref=other.agent.name)
+        block = TextBlock(text=shown or "It says no more than that.", source=source, trust=outcome.trust)
+        text = (
+            f"{other.agent.name}, which was asked to verify the answer, contradicts it; its words stand above. "
+            "Settle which of the two is right, by another look at the pages or another agent"
+        )
+        return Doubt(f"{text}.", (Message(role="user", content=(block,)),))
+
+    def _effect(
+        self,
+        other: Delegate,
+        result: AgentResult,
+        alone: Sequence[Citation],
+        session: Session[Any],
+        found: Sequence[Found],
+        told: Sequence[str],
+    ) -> Effect:
+        prompt = self.kit.prompts.get("verify_claim").render(task=self.task, told=list(told))
+        # What is to be verified may hold anything that stands on a page: it is material, never the order.
+        context = (_claim(result, alone, lowest(Trust.AGENT, *(trust for _, _, trust in found))),)
+        spec = AgentSpec(
+            name=other.agent.name,
+            instruction=prompt,
+            context=context,
+            tools=other.tools,
+            role=other.agent.role,
+            system=other.agent.name,
+            max_steps=other.agent.max_steps,
+            output_schema=REPLY,
+            asks=False,  # a second look is worth no stop of the run: the judge decides where it cannot be had
+        )
+        effect = other.effect_of(spec, session, provenance=provenance_of(context))
+        return effect.model_copy(update={"purpose": VERIFICATION})
+
+    def _alone(self, result: AgentResult, found: Sequence[Found]) -> list[Citation]:
+        """The quotes from pages that the answer rests on and only one agent found."""
+        cited = result.sources or tuple(one for _, each, _ in found for one in each.sources)
+        pages = [one for one in dict.fromkeys(cited) if is_address(one.source)]
+        return [one for one in pages if len(self._finders(one, found)) < 2]
+
+    def _finders(self, cited: Citation, found: Sequence[Found], *, said: bool = False) -> set[str]:
+        """The agents that cite the same page; with `said` also those that did so when they were asked to verify."""
+        page = normalised_address(cited.source)
+        asked = [reply for _, reply in self.said]
+        every = [(name, one) for name, one, _ in found if one not in asked]
+        return {
+            name
+            for name, one in (*every, *(self.said if said else ()))
+            if any(normalised_address(other.source) == page for other in one.sources)
+        }
+
+    def _other(self, finders: set[str]) -> Delegate | None:
+        """An agent that found none of it."""
+        there = {one.agent.name: one for one in self.offered if one.agent.name not in finders}
+        names = (self.settings.verifier,) if self.settings.verifier else USUAL
+        return next((there[name] for name in names if name in there), None)
+
+
+def _claim(result: AgentResult, alone: Sequence[Citation], trust: Trust) -> Block:
+    quotes = [f"- {one.source}{f', {one.place}' if one.place else ''}: “{one.quote[:LONGEST_QUOTE]}”" for one in alone]
+    text = "\n".join(["Claim:", result.answer, "", "It is said to stand on:", *quotes])
+    return TextBlock(text=text, source=Source(kind="agent", ref="team"), trust=trust)
+
+
+__all__ = ["REPLY", "USUAL", "Doubt", "Verifier"]

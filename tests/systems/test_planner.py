@@ -1,0 +1,258 @@
+"""The planner's course: verified by another agent, changed by the user, short for what is simple (000, D.2, E.2)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.events import Event
+from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.settings import Settings
+from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.testing import call, decide, say
+from agentorchestra.workspace import Workspace
+from tests.chaos.support import kill_points, only_run, python, read_log
+from tests.site import Site, served
+from tests.site.pages import PAGES, Page
+from tests.systems.planning import by_prompt, done, results, shown
+from tests.systems.tower import AUDITOR, NEW, SCOUT, TOWER, auditor, planner, scout, settings, task
+
+
+@pytest.fixture
+async def site(monkeypatch: Any) -> AsyncIterator[Site]:
+    """Two pages on one thing, of which the later one corrects the earlier."""
+    for path, one in TOWER.items():
+        monkeypatch.setitem(PAGES, path, one)
+    async with served() as running:
+        yield running
+
+
+async def led(site: Site, lead: Any, *, others: Any = None, **team: Any) -> tuple[RunResult, list[Event]]:
+    """The run of one question, and its log; the replay gives the same."""
+    scripts = {"planner": lead, "agent": scout, "verifier": auditor, **(others or {})}
+    given: Any = {"agents": [SCOUT, AUDITOR], "settings": settings(site.address, **team), "store": MemoryStore()}
+    async with Workspace(**given) as ws:
+        result = await ws.run(task(site.address), model=by_prompt(**scripts))
+        assert (await ws.replay(result.run_id)).answer == result.answer
+        return result, await ws.events(result.run_id)
+
+
+def asked_for(events: list[Event]) -> list[tuple[str, str]]:
+    """The agents that were asked, with what for, in order."""
+    effects = [event.body["effect"] for event in events if event.type == "started" and event.body.get("effect")]
+    return [(one["arguments"]["name"], one["purpose"]) for one in effects if one["kind"] == "InvokeAgent"][1:]
+
+
+# -- retrieve, verify, synthesise --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "verifier"),
+    [("", "deep_analyzer"), ("How many steps are there?", "auditor")],
+    ids=["early finish, the usual verifier", "the planner's words, another verifier"],
+)
+async def test_a_wrong_fact_that_another_agent_contradicts_is_not_the_answer(
+    site: Site, words: str, verifier: str
+) -> None:
+    """What the planner answers is what stands in its prompt: only the second agent brings the right number there."""
+    team = {} if verifier == "deep_analyzer" else {"verifier": verifier}
+    result, events = await led(site, planner(words), **team)
+    assert (result.status, result.answer) == (RunStatus.COMPLETED, "It has 212 steps."), result.report
+    assert asked_for(events)[:2] == [("scout", "agent"), (verifier, "verification")]
+    assert [one.source for one in result.sources] == [f"{site.address}{NEW}"]
+    assert site.asked(NEW), "it was looked at"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [pytest.param("", marks=pytest.mark.long, id="early finish"), pytest.param("How many steps?", id="its own words")],
+)
+async def test_without_verification_the_wrong_fact_stands(site: Site, words: str) -> None:
+    result, events = await led(site, planner(words), verify="off", verifier="auditor")
+    assert "112" in result.answer and asked_for(events) == [("scout", "agent")]
+
+
+@pytest.mark.long
+async def test_what_is_confirmed_is_the_answer_and_asked_once(site: Site, monkeypatch: Any) -> None:
+    monkeypatch.setitem(PAGES, NEW, Page("The tower", "<p>Since 2021 the tower has 112 steps.</p>"))
+    result, events = await led(site, planner(), verifier="auditor")
+    assert result.answer == "112 steps"
+    assert asked_for(events) == [("scout", "agent"), ("auditor", "verification")]
+
+
+@pytest.mark.long
+async def test_two_agents_that_cite_the_same_page_need_no_third(site: Site) -> None:
+    """The second one was asked by the planner itself."""
+
+    def lead(request: ModelRequest) -> ModelResponse:
+        if not results(request):
+            return decide(calls=[call("scout", task="How many steps?"), call("auditor", task="How many steps?")])
+        given = json.loads(results(request)[-1])
+        return done(f"It has {given['answer']}.", *given["sources"])
+
+    result, events = await led(site, lead, verifier="deep_analyzer")
+    assert result.answer == "It has 112 steps."
+    assert asked_for(events) == [("scout", "agent"), ("auditor", "agent")]
+
+
+@pytest.mark.long
+async def test_where_nobody_can_say_the_judge_is_asked(site: Site) -> None:
+    """The verifying agent sees nothing; the judge sees what was found, and that it is of 1998."""
+
+    def blind(request: ModelRequest) -> ModelResponse:
+        return done("I could not open it.", output={"verdict": "undecided"})
+
+    def judge(request: ModelRequest) -> ModelResponse:
+        old = "as of 1998" in shown(request) and "today" in shown(request)
+        return say(json.dumps({"supported": not old, "problem": "that was in 1998" if old else ""}))
+
+    def lead(request: ModelRequest) -> ModelResponse:
+        if "that was in 1998" in shown(request):
+            return done("It is not known.", status="blocked")
+        return planner()(request)  # type: ignore[no-any-return]
+
+    result, _ = await led(site, lead, others={"verifier": blind, "judge": judge}, verifier="auditor")
+    assert (result.status, result.answer) == (RunStatus.BLOCKED, "It is not known.")
+
+
+async def test_a_verifier_that_is_no_agent_is_said() -> None:
+    given = Settings.model_validate({"team": {"verifier": "auditer"}})
+    async with Workspace(store=MemoryStore(), settings=given) as ws:
+        result = await ws.run("Rest.", model=by_prompt(planner=lambda request: done("rested")))
+    assert result.status is RunStatus.FAILED
+    assert result.error is not None
+    assert "name the agent 'auditer' as verifier (team.verifier), which is not there; the agents: " in result.error
+
+
+# -- the objective changes ---------------------------------------------------------------------------------------------
+
+LEASE = "The rent is 900 euros.\nThe deposit is 1284 euros.\nThe garage costs 75 euros.\n"
+SHIFT = "Forget the deposit: what does the garage cost?"
+
+
+def reader(request: ModelRequest) -> ModelResponse:
+    """Answers with the line of the lease that holds the last word of its task, once it is shown the lease."""
+    asked = re.search(r"<task>\n.*?(\w+)\W*\n</task>", request.messages[1].text, re.DOTALL)
+    assert asked is not None
+    seen = re.findall(r'place="line (\d+)"[^>]*>\n(.*)\n</content>', shown(request))
+    lines = [(int(number), line) for number, line in seen if asked[1] in line]
+    if not lines:
+        return decide(calls=[call("search_files", query=asked[1])])
+    number, line = lines[0]
+    return done(line, {"source": "lease.txt", "place": f"line {number}", "quote": line})
+
+
+def obedient(request: ModelRequest) -> ModelResponse:
+    """Makes a plan and follows it; changes it where its prompt says that the task has changed."""
+    text = shown(request)
+    if "Plan 'plan'" not in text:
+        steps: Any = [{"text": "find the deposit", "agent": "deep_analyzer"}, {"text": "say it", "needs": [0]}]
+        return decide(calls=[call("todo", action="create", title="The deposit", steps=steps)])
+    if "reconsider: the task has changed" in text:
+        assert "Every open step of the plan is marked" in text and SHIFT in text
+        steps = [{"text": "find the garage", "agent": "deep_analyzer"}, {"text": "say it", "needs": [0]}]
+        return decide(calls=[call("todo", action="update", title="The garage", steps=steps)])
+    wanted = re.findall(r"0\. \[.\] find the (\w+)", text)[-1]
+    for given in (json.loads(one) for one in results(request) if one.startswith("{")):
+        if wanted in given["answer"]:
+            return done(given["answer"], *given["sources"])
+    return decide(calls=[call("deep_analyzer", task=f"What of the {wanted}")])
+
+
+def stubborn(request: ModelRequest) -> ModelResponse:
+    """Answers with the first thing that was found, until a judge says that it is not what was asked for."""
+    found = [json.loads(one) for one in results(request) if one.startswith("{")]
+    wanted = "garage" if "nothing of the garage" in shown(request) else "deposit"
+    for given in found:
+        if wanted in given["answer"]:
+            return done(given["answer"], *given["sources"])
+    return decide(calls=[call("deep_analyzer", task=f"What of the {wanted}")])
+
+
+def strict(request: ModelRequest) -> ModelResponse:
+    """A judge: the answer has to speak of what the user said last."""
+    text = shown(request)
+    asked = "garage" if f"what was said last holds: {SHIFT}" in text else "deposit"
+    answer = re.search(r"<answer>\n(.*?)\n</answer>", text, re.DOTALL)
+    assert answer is not None
+    right = asked in answer[1]
+    return say(json.dumps({"supported": right, "problem": "" if right else f"nothing of the {asked}"}))
+
+
+@pytest.mark.parametrize("lead", [obedient, stubborn])
+async def test_an_objective_that_changes_in_the_middle(tmp_path: Path, lead: Any) -> None:
+    """The user speaks while the analyzer reads: the plan is marked, the answer is judged by what was said last."""
+    (tmp_path / "lease.txt").write_text(LEASE)
+    async with Workspace(store=MemoryStore()) as ws:
+
+        async def speaking(request: ModelRequest) -> ModelResponse:
+            if not results(request) and "the deposit" in request.messages[1].text.partition("<original_task>")[0]:
+                await ws.tell((await ws.runs())[0].id, SHIFT)
+            return reader(request)
+
+        model = by_prompt(planner=lead, agent=speaking, judge=strict)
+        files = [tmp_path / "lease.txt"]
+        result = await ws.run("How much is the deposit?", files=files, model=model)
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "The garage costs 75 euros.")
+        assert (await ws.replay(result.run_id)).answer == result.answer
+
+
+# -- simple tasks ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_simple_question_takes_few_tokens(tmp_path: Path) -> None:
+    """One short file, one question: two requests, and tokens as the door estimates them (three characters each)."""
+    (tmp_path / "lease.txt").write_text(LEASE)
+    task = "How much is the deposit"
+    model = by_prompt(planner=lambda request: decide(calls=[call("deep_analyzer", task=task)]), agent=reader)
+    async with Workspace(store=MemoryStore()) as ws:
+        result = await ws.run(task, files=[tmp_path / "lease.txt"], model=model)
+        assert result.answer == "The deposit is 1284 euros."
+        assert result.usage.requests == 2
+        assert result.usage.input_tokens + result.usage.output_tokens <= 5_200
+
+
+# -- killed ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+async def test_killed_while_an_answer_is_verified_it_goes_on(site: Site, tmp_path: Path) -> None:
+    """At points before, in and after the verification: nothing recorded is asked again, and the answer is the same."""
+
+    async def run(number: int, what: str, kill_at: str = "") -> str:
+        words: list[str | Path] = ["-m", "tests.systems.verify_program", tmp_path / f"{number}", site.address, what]
+        return await asyncio.to_thread(python, words, kill_at=kill_at)
+
+    async def log(number: int) -> list[Event]:
+        folder = tmp_path / f"{number}" / "ws"
+        return await read_log(folder, await only_run(folder))
+
+    assert await run(0, "run") == "completed: It has 212 steps.\n"
+    events = await log(0)
+    (span,) = {
+        str(event.span)
+        for event in events
+        if event.type == "started" and event.body["effect"].get("purpose") == "verification"
+    }
+    inside = [
+        point for point in kill_points(events) if point.partition(":")[2].startswith((span, span.replace("#", "/")))
+    ]
+    assert len(inside) > 10
+    for number, point in enumerate(inside[:: len(inside) // 3], start=1):
+        await run(number, "run", point)
+        before = await log(number)
+        assert not any(event.type == "run_ended" for event in before), point
+        assert await run(number, "resume") == "completed: It has 212 steps.\n", point
+        completed = [event.span for event in await log(number) if event.type == "completed"]
+        assert len(completed) == len(set(completed)), point
+        asked = Counter((tmp_path / f"{number}" / "asked.txt").read_text().split())
+        assert sum(asked.values()) - len(asked) <= 1, f"{point}: asked again: {asked}"
