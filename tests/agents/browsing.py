@@ -56,12 +56,18 @@ def team(planner: Script, browser: Script, **others: Script) -> ScriptedModel:
         if "You work pages of the web" in said:
             return browser(request)
         if "You analyse files" in said:
-            return others["analyzer"](request)
+            return others.get("analyzer", agrees)(request)
         if "reader" in others and not request.tools:
             return others["reader"](request)
         return say("KEEP") if not request.tools else decide(calls=[call("done", answer="nothing", status="blocked")])
 
     return ScriptedModel(reply)
+
+
+def agrees(request: ModelRequest) -> ModelResponse:
+    """An analyzer that is asked only to verify what the browser agent found, and finds it right."""
+    assert "Verify a claim" in request.messages[1].text
+    return decide(calls=[call("done", answer="It is right.", output={"verdict": "confirmed"})])
 
 
 def opened(
