@@ -16,6 +16,7 @@ test_packages=(
     openbox     # its window manager and
     python3-tk  # programs with windows, which the tests drive (tests/environments/computer)
     ffmpeg      # length, streams and frames of recordings (tests/files)
+    espeak-ng   # speaks the recording of an example (examples/team/audio.py)
 )
 
 if (($# > 0)); then wanted=("$@"); else wanted=(${test_packages[@]+"${test_packages[@]}"}); fi

@@ -654,6 +654,7 @@ __all__ = [
     "Decision",
     "ModelDecider",
     "Parts",
+    "Perceive",
     "Seen",
     "State",
     "Toolset",

@@ -65,6 +65,9 @@ class Agent:
         environments: names of the environments it works in, of those the run has.
         remembers: whether it is told its earlier tasks and answers, within a run and in later runs of its session.
         memory: the memory system it works with in every run, "" for none of its own.
+        needs: tools without which it could do nothing: it belongs to the team of those runs only that have them.
+        within: names of the agents and systems that it works for: nobody else delegates to it, and it belongs to runs
+            only that have one of them. () for every planner.
         on_request: whether it belongs to the team of those runs only that name its environments, so that no other run
             pays for these.
         max_steps: decisions it may take in one delegation.
@@ -87,7 +90,9 @@ class Agent:
     environments: tuple[str, ...] = ()
     remembers: bool = False
     memory: str = ""
+    needs: tuple[str, ...] = ()
     on_request: bool = False
+    within: tuple[str, ...] = ()
     carried: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -103,7 +108,7 @@ class Agent:
             )
         if self.max_steps < 1:
             raise ToolDefinitionError(f"agent {self.name!r} has max_steps={self.max_steps}; it needs at least 1")
-        for what in ("competencies", "objectives", "environments"):
+        for what in ("competencies", "objectives", "environments", "needs", "within"):
             given = getattr(self, what)
             if isinstance(given, str) or not all(isinstance(one, str) and one.strip() for one in given):
                 raise ToolDefinitionError(f"agent {self.name!r} has {what}={given!r}; give a tuple of texts")
@@ -129,7 +134,9 @@ class Agent:
             "environments": self.environments,
             "remembers": self.remembers,
             "memory": self.memory,
+            "needs": self.needs,
             "on_request": self.on_request,
+            "within": self.within,
             "made_of": [one.content_hash for one in carried_by(self).tools],
             "drive": getattr(self.drive, "content_hash", ""),
         }
@@ -178,11 +185,11 @@ class Agent:
             "task": {
                 "type": "string",
                 "minLength": 1,
-                "description": "What the agent is to do, complete: it sees nothing of your history.",
+                "description": "What it is to do, complete: it sees nothing of your history.",
             },
             "context": {
                 "type": "string",
-                "description": "What is known already and helps: facts with their sources, earlier results.",
+                "description": "What helps: facts with their places, earlier results.",
             },
         }
         if len(models) > 1:

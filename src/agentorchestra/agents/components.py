@@ -49,6 +49,7 @@ class Components:
         distribution: the package's version.
         access: how components are called outside of a run.
         redact: a JSON value without the values of secrets.
+        may_call, may_import: the tools and further modules that code may use which the workspace's user did not write.
     """
 
     def __init__(
@@ -68,6 +69,8 @@ class Components:
         distribution: str,
         access: Access,
         redact: Callable[[Any], Any] = lambda value: value,
+        may_call: Iterable[str] = (),
+        may_import: Iterable[str] = (),
     ) -> None:
         self.registry = Registry(store, clock, redact)
         self._toolkits = tuple(toolkits)
@@ -83,7 +86,11 @@ class Components:
         self._library = prompts
         registry = self.registry
         self.tools: ToolContextManager = ContextManager(
-            tool_kind(programs), registry, tools, builtin=builtin_tools, distribution=distribution
+            tool_kind(programs, may_call=tuple(may_call), may_import=tuple(may_import)),
+            registry,
+            tools,
+            builtin=builtin_tools,
+            distribution=distribution,
         )
         self.environments: EnvironmentContextManager = ContextManager(
             ENVIRONMENT, registry, environments, builtin=builtin_environments, distribution=distribution

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
-from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, Citation
 from agentorchestra.loop import State
@@ -31,6 +31,9 @@ MOST_CHECKS = 2
 CHECK = "check_quotes"
 """The tool that looks quotes up."""
 
+VERIFICATION = "verification"
+"""Why an agent is asked that only verifies what another one found: the purpose of its effect."""
+
 FOLDER_FILES = "files"
 """The environment that reads what lies in the run's folder."""
 
@@ -38,8 +41,27 @@ Found = tuple[str, AgentResult, Trust]
 """An agent's name, its result, and how far that may be trusted."""
 
 
-def results_before(session: Session[Any], *, upto: int | None = None) -> list[Found]:
-    """The results of the agents a session asked, itself or in its programs, in order.
+@dataclass(frozen=True)
+class Delegation:
+    """An agent that was asked, and what came of it.
+
+    Attributes:
+        n: its number on the caller's branch.
+        name: of the agent.
+        task: what it was told.
+        purpose: what for: `agent`, or VERIFICATION.
+        outcome: its result, or why there is none.
+    """
+
+    n: int
+    name: str
+    task: str
+    purpose: str
+    outcome: Outcome
+
+
+def delegations(session: Session[Any], *, upto: int | None = None) -> list[Delegation]:
+    """The agents a session asked, itself or in its programs, in order, as far as they came to an end.
 
     Args:
         session: the caller's; of a program's, those its agent asked before are among them.
@@ -50,21 +72,36 @@ def results_before(session: Session[Any], *, upto: int | None = None) -> list[Fo
         if record.effect.get("kind") in (EffectKind.INVOKE_AGENT, EffectKind.RUN_CODE):
             asked.setdefault(key.branch, []).append((key.n, record))
 
-    def on(branch: str, upto: int | None) -> Iterator[Found]:
+    def on(branch: str, upto: int | None, number: int = 0) -> Iterator[Delegation]:
         for n, record in sorted(asked.get(branch, ()), key=lambda one: one[0]):
             if upto is not None and n >= upto:
                 continue
             if record.effect.get("kind") == EffectKind.RUN_CODE:
-                yield from on(f"{EffectKey(branch, n).path}.{PROGRAM}", None)
-            elif record.outcome is not None and record.outcome.ok:
-                name = str(record.effect.get("arguments", {}).get("name", "agent"))
-                yield name, AgentResult.model_validate(record.outcome.value), record.outcome.trust
+                yield from on(f"{EffectKey(branch, n).path}.{PROGRAM}", None, number or n)
+            elif record.outcome is not None:
+                given = record.effect.get("arguments", {})
+                yield Delegation(
+                    number or n,
+                    str(given.get("name", "agent")),
+                    str(given.get("instruction", "")),
+                    str(record.effect.get("purpose", "")),
+                    record.outcome,
+                )
 
     found = list(on(session.branch, upto))
     owner = session.parent
     if owner is not None and session.branch == f"{session.key.path}.{PROGRAM}":
-        found = results_before(owner, upto=session.asked_at) + found
+        found = delegations(owner, upto=session.asked_at) + found
     return found
+
+
+def results_before(session: Session[Any], *, upto: int | None = None) -> list[Found]:
+    """The results of the agents a session asked, in order; see `delegations`."""
+    return [
+        (one.name, AgentResult.model_validate(one.outcome.value), one.outcome.trust)
+        for one in delegations(session, upto=upto)
+        if one.outcome.ok
+    ]
 
 
 def citations(results: Sequence[Found]) -> tuple[Citation, ...]:
@@ -217,8 +254,11 @@ __all__ = [
     "CHECK",
     "FOLDER_FILES",
     "MOST_CHECKS",
+    "VERIFICATION",
+    "Delegation",
     "QuoteCheck",
     "citations",
+    "delegations",
     "evidence_block",
     "figures",
     "is_last",

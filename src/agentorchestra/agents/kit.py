@@ -13,6 +13,7 @@ from typing import Any, Literal
 from agentorchestra.agents.agent import Agent, Delegate
 from agentorchestra.agents.code import CodeDecider
 from agentorchestra.agents.compaction import Compaction, Summariser
+from agentorchestra.agents.generation.workshop import Workshop
 from agentorchestra.agents.memory import memory_of
 from agentorchestra.agents.showing import shown_first
 from agentorchestra.core.budget import NO_COST, Bound
@@ -30,6 +31,7 @@ from agentorchestra.loop import (
     ModelDecider,
     Observe,
     Parts,
+    Perceive,
     Seen,
     State,
     described,
@@ -50,6 +52,9 @@ from agentorchestra.tea.toolset import AgentToolset, Offered
 from agentorchestra.tools.done import done_tool
 from agentorchestra.tools.files.folders import listing
 from agentorchestra.tools.todo import render_todo
+
+CODE_TOOL = "python"
+"""Who has this tool may run programs in the sandbox, and so may call what is one."""
 
 RESULT_SHARE = 0.15
 """Part of an agent's window that one result may take; what is longer is cut, the whole kept as an artifact."""
@@ -76,7 +81,8 @@ class Kit:
         behind: names of agents that stand behind a tool or an environment: nobody delegates to them.
         memories: makers of memory systems by name.
         apart: names of the packaged environments that only the agents have whose makers named them.
-        absent: names of the agents that are in other runs only, with the environments that those name.
+        workshop: where tools are made, None where they cannot be.
+        absent: names of the agents that are in other runs only, with what those have: environments they name, tools.
     """
 
     tools: Mapping[str, Tool[..., Any]]
@@ -93,19 +99,23 @@ class Kit:
     memories: Mapping[str, MemoryFactory] = field(default_factory=dict)
     apart: frozenset[str] = frozenset()
     absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    workshop: Workshop | None = None
 
-    def delegates(self, session: Session[Any], *, but: tuple[str, ...] = ()) -> list[Delegate]:
+    def delegates(self, session: Session[Any], *, but: tuple[str, ...] = (), leader: str = "") -> list[Delegate]:
         """The agents a caller may delegate to, with the tools each gets: never more than the caller has itself.
 
         Args:
             session: the caller's.
             but: names left out (the caller's own, for one).
+            leader: the caller's name, for one that agents work for alone.
         """
         found = []
         choices = self.choices if session.manifest.choices is None else session.manifest.choices
         for name, agent in sorted(self.agents.items()):
             wanted = agent.reach(self.given)
             if name in but or name in self.behind or (agent.tools is None and not wanted):
+                continue
+            if agent.within and leader not in agent.within:
                 continue
             held = session.capabilities
             own = agent.uses | (self.apart & {*agent.environments})
@@ -116,8 +126,10 @@ class Kit:
                 said, named = self._abilities(tools, session.manifest.prompt_tool_chars // 4)
                 agent = replace(agent, description=f"{agent.description} It can: {said}.")
                 trust = lowest(*(self.tools[name].schema.trust for name in named if name in self.tools))
-            if agent.profile:
-                agent = replace(agent, description=f"{agent.description}\n{agent.profile}")
+            # Where it works of its own accord is no more the caller's concern than the tools it holds.
+            said_of = replace(agent, environments=tuple(one for one in agent.environments if one not in self.apart))
+            if said_of.profile:
+                agent = replace(agent, description=f"{agent.description}\n{said_of.profile}")
             found.append(Delegate(agent, tools, choices, agent_effect, trust))
         return found
 
@@ -156,6 +168,15 @@ def tools_of(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:
             raise UnknownComponentError(f"no tool {name!r} is registered; registered: {', '.join(sorted(kit.tools))}")
         found.append(tool)
     return [*found, done_tool(spec.output_schema)]
+
+
+async def _made(spec: AgentSpec, session: Session[Any], kit: Kit) -> dict[str, Tool[..., Any]]:
+    """The tools that were generated in this run so far, for an agent that may run such code itself."""
+    agent = kit.agents.get(spec.system)
+    runs_code = CODE_TOOL in spec.tools or (agent is not None and agent.tools is None)
+    if kit.workshop is None or not runs_code:
+        return {}
+    return {one.name: one for one in await kit.workshop.made(session)}
 
 
 @dataclass(frozen=True)
@@ -223,7 +244,9 @@ async def build_agent(
         offered: agents it may delegate to.
     """
     tools = tools_of(spec, kit)
-    session.own_tools = {tool.name: tool for tool in tools if tool.name not in kit.tools}
+    made = await _made(spec, session, kit)
+    tools = [*(tool for tool in tools if tool.name not in made), *made.values()]
+    session.own_tools = {tool.name: tool for tool in tools if tool.name not in kit.tools} | made
     instances = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
     toolset = AgentToolset(tools, instances, offered=offered, role=spec.role)
     model, role = model_of(spec, session)
@@ -450,6 +473,7 @@ async def run_agent(
     prompt: str,
     offered: Sequence[Offered] = (),
     observe: tuple[Observe, ...] = (),
+    hear: Perceive = inbox,
 ) -> AgentResult:
     """The ordinary agent: one prompt, its tools, step after step until it is done.
 
@@ -458,22 +482,42 @@ async def run_agent(
         prompt: the name of its system prompt.
         offered: agents it may delegate to.
         observe: what happens after its calls, before its history is looked after.
+        hear: how a run's top agent takes what the user says in between.
     """
     agent = await build_agent(spec, session, kit, prompt=prompt, offered=offered)
     shown = {name: kit.environments[name]() for name in agent.environments}
     perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
     top = is_top(session)
     told = Trust.USER if top else lowest(Trust.AGENT, *(one.trust for one in session.provenance))
-    memory = memory_of(spec, session, kit, top=top, trust=told)
+    working = session.memory  # of an agent with a workflow around this loop
+    memory = working or memory_of(spec, session, kit, top=top, trust=told)
     parts = Parts(
         decide=agent.decide,
-        perceive=(*((inbox,) if top else ()), *((memory.perceive,) if memory else ()), *perceive),
+        perceive=(*((hear,) if top else ()), *((memory.perceive,) if memory else ()), *perceive),
         observe=(*observe, *((memory.observe,) if memory else ()), *agent.observe),
         environments=agent.environments,
     )
     result = result_of(await linear(agent.state, session, parts))
-    if memory is not None:
+    if memory is not None and working is None:
         await memory.end(result, session)
+    return result
+
+
+async def run_workflow(spec: AgentSpec, session: Session[Any], kit: Kit, drive: System) -> AgentResult:
+    """An agent whose workflow is code: where it has a memory, it is told and written down around it.
+
+    The steps of a loop in it are written down as they come; without one, what the workflow called is.
+    """
+    top = is_top(session)
+    told = Trust.USER if top else lowest(Trust.AGENT, *(one.trust for one in session.provenance))
+    memory = memory_of(spec, session, kit, top=top, trust=told)
+    if memory is None:
+        return await drive(spec, session, kit)
+    known = await memory.begin()
+    session.memory = memory
+    result = await drive(spec.model_copy(update={"context": (*spec.context, *known)}), session, kit)
+    await memory.workflow(session)
+    await memory.end(result, session)
     return result
 
 
@@ -523,7 +567,8 @@ class AgentHandler:
         agent = kit.agents.get(spec.system)
         if agent is None:
             return await find_system(spec.system, kit.systems, kit.absent)(spec, ctx, kit)
-        drive: System = agent.drive or partial(run_agent, prompt=agent.prompt)
+        own = agent.drive
+        drive: System = partial(run_agent, prompt=agent.prompt) if own is None else partial(run_workflow, drive=own)
         instance = spec.instance or (agent.name if agent.remembers else "")
         if not instance:
             return await drive(spec, ctx, kit)
@@ -540,15 +585,15 @@ def find_system(
     Args:
         name: of the system.
         systems: those there are.
-        absent: agents that a run does not have, with the environments that it would have to name for them.
+        absent: agents that a run does not have, with the environments and tools that it would have to have for them.
 
     Raises:
         UnknownSystemError: with the names there are.
     """
     if name in absent:
         raise UnknownSystemError(
-            f"the agent {name!r} is not in this run: it is there in runs that name its environments, "
-            f"environments={[*absent[name]]!r}"
+            f"the agent {name!r} is not in this run: it is there in runs that have {', '.join(absent[name])}; name "
+            "environments with environments=[...], and see that the settings leave the tools on"
         )
     try:
         return systems[name]

@@ -12,15 +12,23 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.browser_use import BROWSER, BROWSER_USE
-from agentorchestra.agents.deep_analyzer import DEEP_ANALYZER
+from agentorchestra.agents.browser_use import BROWSER, browser_use
+from agentorchestra.agents.debate import debate
+from agentorchestra.agents.debating.experts import EXPERTS
+from agentorchestra.agents.deep_analyzer import NAME as ANALYZER
+from agentorchestra.agents.deep_analyzer import Analysing, deep_analyzer
+from agentorchestra.agents.deep_researcher import deep_researcher
 from agentorchestra.agents.evidence import FOLDER_FILES
 from agentorchestra.agents.reporter import REPORTER
+from agentorchestra.agents.reporting import REPORT
+from agentorchestra.agents.tool_generator import tool_generator
 from agentorchestra.agents.worker import WORKER
-from agentorchestra.core.errors import SourceError, UnknownComponentError
+from agentorchestra.core.errors import SettingsError, SourceError, UnknownComponentError
+from agentorchestra.core.settings import AgentSettings, Settings
 from agentorchestra.tea.config import ComponentConfig, Operation
 from agentorchestra.tea.history import Maker
 from agentorchestra.tea.kind import Kind, Made, Variable
+from agentorchestra.tea.memory.base import NONE
 
 _DEFAULT = "1.0.0"
 _CODE = ("drive", "version", "carried")
@@ -29,28 +37,79 @@ _CODE = ("drive", "version", "carried")
 _TEXTS = ("description", "prompt", "role")
 
 
-def builtin_agents() -> dict[str, Agent]:
-    """The agents every workspace has, by name."""
-    return {one.name: one for one in (BROWSER_USE, DEEP_ANALYZER, REPORTER, WORKER)}
+def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
+    """The agents every workspace has, by name, with the limits of its settings."""
+    given = settings or Settings()
+    packaged = (browser_use(given.browser), deep_analyzer(given.analysis), deep_researcher(given.research))
+    agents = (*packaged, REPORTER, WORKER, tool_generator(given.generator), debate(given.debate), *EXPERTS)
+    return {one.name: one for one in agents}
 
 
-def team(agents: Mapping[str, Agent], named: Collection[str], packaged: Collection[str]) -> dict[str, Agent]:
+def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
+    """The agents as the settings want them.
+
+    Args:
+        agents: by name.
+        settings: what is set otherwise, by the agents' names.
+
+    Raises:
+        SettingsError: for a name that no agent has.
+    """
+    unknown = sorted({*settings} - {*agents})
+    if unknown:
+        raise SettingsError(
+            f"the settings name the agent {unknown[0]!r} (agents.{unknown[0]}), which is not there; the agents: "
+            f"{', '.join(sorted(agents))}"
+        )
+    found = dict(agents)
+    for name, one in settings.items():
+        values = one.model_dump(exclude_none=True)
+        if values.get("memory") == NONE:
+            values["memory"] = ""
+        if values.pop("team", None):
+            values["within"] = ()
+        found[name] = replace(found[name], **values)
+    return found
+
+
+def team(
+    agents: Mapping[str, Agent],
+    named: Collection[str],
+    packaged: Collection[str],
+    tools: Collection[str] | None = None,
+    *,
+    leaders: Collection[str] = (),
+) -> dict[str, Agent]:
     """The agents of one run.
 
-    Those that are there on request only are left out where the run does not name their environments. Where pages are
+    Those that are there on request only are left out where the run does not name their environments, those that need a
+    tool where it does not have it, and those that work for others alone where none of these is there. Where pages are
     opened, the analyzer reads what was downloaded: it works in `files` there.
 
     Args:
         agents: the workspace's, by name.
         named: the packaged environments that the run names.
         packaged: all of these.
+        tools: the run's, by name; None for all that may be.
+        leaders: the run's system, and the agents that stand behind its tools.
     """
-    missing = {*packaged} - {*named}
-    found = {name: one for name, one in agents.items() if not one.on_request or not missing & {*one.environments}}
-    analyzer = found.get(DEEP_ANALYZER.name)
-    if analyzer is not None and analyzer.drive is DEEP_ANALYZER.drive and FOLDER_FILES in packaged and BROWSER in named:
-        found[DEEP_ANALYZER.name] = replace(analyzer, environments=(*analyzer.environments, FOLDER_FILES))
+    missing = {*packaged} - {*named} - {REPORT}  # that one is there wherever an agent writes it
+    found = {
+        name: one
+        for name, one in agents.items()
+        if not (one.on_request and missing & {*one.environments}) and (tools is None or {*one.needs} <= {*tools})
+    }
+    there = {*leaders, *(name for name, one in found.items() if not one.within)}
+    found = {name: one for name, one in found.items() if name in there or there & {*one.within}}
+    analyzer = found.get(ANALYZER)
+    if analyzer is not None and isinstance(analyzer.drive, Analysing) and FOLDER_FILES in packaged and BROWSER in named:
+        found[ANALYZER] = replace(analyzer, environments=(*analyzer.environments, FOLDER_FILES))
     return found
+
+
+def wants_in_run(agent: Agent) -> tuple[str, ...]:
+    """What a run has to have for an agent to be in it: environments that it names, tools."""
+    return (*(one for one in agent.environments if one != REPORT), *agent.needs)
 
 
 def _describe(name: str, agent: Agent, builtin: bool) -> ComponentConfig:
@@ -75,12 +134,19 @@ def _describe(name: str, agent: Agent, builtin: bool) -> ComponentConfig:
     )
 
 
-def check_named(given: Iterable[Agent], *, tools: set[str] | None, environments: set[str], agents: set[str]) -> None:
+def check_named(
+    given: Iterable[Agent],
+    *,
+    tools: set[str] | None,
+    environments: set[str],
+    agents: set[str],
+    systems: Collection[str] = (),
+) -> None:
     """Refuse agents that name what is not there.
 
     Args:
         given: the agents.
-        tools, environments, agents: the names there are; None where more tools may come later.
+        tools, environments, agents, systems: the names there are; None where more tools may come later.
 
     Raises:
         UnknownComponentError: with the nearest name.
@@ -91,6 +157,7 @@ def check_named(given: Iterable[Agent], *, tools: set[str] | None, environments:
             ("tool", one.tools or (), tools),
             ("environment", one.environments, environments),
             ("agent", related, agents),
+            ("agent", one.within, agents | {*systems}),
         ):
             for name in names:
                 if known is None or name in known or name == "done":
@@ -110,6 +177,7 @@ def _profile(agent: Agent) -> dict[str, JsonValue]:
         "relationships": [asdict(one) for one in agent.relationships],
         "environments": [*agent.environments],
         "remembers": agent.remembers,
+        "within": [*agent.within],
     }
     return {name: value for name, value in said.items() if value}
 
@@ -179,4 +247,4 @@ AGENT: Kind[Agent] = Kind(
     rewritten=_rewritten,
 )
 
-__all__ = ["AGENT", "builtin_agents", "check_named", "team"]
+__all__ = ["AGENT", "adjusted", "builtin_agents", "check_named", "team", "wants_in_run"]

@@ -100,6 +100,7 @@ async def drive(
     ask: bool,
     budget: Budget | None = None,
     pin: bool = False,
+    talk: bool = False,
 ) -> RunResult:
     """Drive a run in this process to its end, or to where it waits; Ctrl-C cancels it and gives its result.
 
@@ -112,13 +113,14 @@ async def drive(
         ask: whether questions may be asked at the terminal.
         budget: other limits from here on.
         pin: with the prompts and tools as the run was started with.
+        talk: shown is what is said in a debate, and not how it comes about.
 
     Raises:
         UsageError: for input that is refused before anything is done.
         Unfinished: for any other error, with the run's id.
     """
     try:
-        display = None if as_json else await _display(workspace, run_id)
+        display = None if as_json else await _display(workspace, run_id, talk=talk)
         if ask and at_terminal():
             workspace.asker = TerminalAsker(workspace, run_id, display)
         stop.leave = display.leave if display is not None else stop.leave
@@ -145,13 +147,13 @@ async def drive(
         raise Unfinished(run_id, f"to go on: {command('resume', run_id, folder)}") from exc
 
 
-async def _display(workspace: Workspace[Any], run_id: str) -> Display:
+async def _display(workspace: Workspace[Any], run_id: str, *, talk: bool) -> Display:
     """What shows the run: the live picture at a terminal, else lines for what happens from now on."""
-    if live_here():
+    if live_here() and not talk:
         return LiveDisplay(workspace, run_id)
     events = await workspace.events(run_id)
     steps = (await workspace.result(run_id)).steps
-    return PlainDisplay(workspace, run_id, steps=steps, seen=events[-1].seq if events else 0)
+    return PlainDisplay(workspace, run_id, steps=steps, before=events, talk=talk)
 
 
 def at_terminal() -> bool:

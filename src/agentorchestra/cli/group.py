@@ -19,6 +19,7 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "run": Entry("run", "run", "Run a task and print the answer."),
+    "debate": Entry("debate", "debate", "Let experts debate a topic, and conclude."),
     "runs": Entry("runs", "runs", "List the runs of the workspace, newest first."),
     "show": Entry("show", "show", "Show what a run did, step by step."),
     "tail": Entry("tail", "tail", "Follow a run that another process drives."),
@@ -43,8 +44,9 @@ COMMANDS: dict[str, Entry] = {
     "environments": Entry("components", "environments", "The commands of components, for environments."),
     "agents": Entry("components", "agents", "The commands of components, for agents."),
     "prompts": Entry("components", "prompts", "The commands of components, for prompts."),
-    "memories": Entry("components", "memories", "The commands of components, for memory systems."),
+    "memories": Entry("components", "memories", "What is remembered; the commands of components, for memory systems."),
     "new": Entry("new", "new", "Write a tool, an agent or a system to begin with, and its test."),
+    "presets": Entry("presets", "presets", "List the presets of the papers, and what they set."),
     "gc": Entry("gc", "gc", "Delete old runs, and what nothing refers to any more."),
     "serve": Entry("serve", "serve", "Answer HTTP requests: submit, status, events, answers."),
     "browser": Entry("browser", "browser", "Open the browser by hand, as an agent has it."),

@@ -151,6 +151,31 @@ def mcp_files() -> tuple[Path, ...]:
     return files
 
 
+_PRESET = "agentorchestra.preset"
+
+
+def _keep_preset(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    ctx.meta[_PRESET] = value
+
+
+def preset_option(function: F) -> F:
+    """`--preset NAME`; `opened` gives it to the workspace."""
+    return click.option(
+        "--preset",
+        metavar="NAME",
+        type=WORDS,
+        expose_value=False,
+        callback=_keep_preset,
+        help="The limits of a paper under the settings: paper-000, paper-001, or none.  [default: from the settings]",
+    )(function)
+
+
+def preset_name() -> str | None:
+    """What `--preset` said in the command that runs."""
+    context = click.get_current_context(silent=True)
+    return context.meta.get(_PRESET) if context is not None else None
+
+
 def pin_option(function: F) -> F:
     """`--pin`."""
     return click.option(
@@ -163,6 +188,58 @@ def pin_option(function: F) -> F:
 def warn_unsafe() -> None:
     """Say in red what `--unsafe-local` means."""
     say("WARNING: --unsafe-local: programs that models write run without a sandbox and may do what you may", red=True)
+
+
+def once_each(
+    ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, str], ...]:
+    """Refuse a name that is given twice."""
+    names = [name for name, _ in pairs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        what = (param.name or "").removesuffix("s")
+        raise click.BadParameter(f"{twice[0]!r} is given more than once; a {what} has one value", ctx=ctx, param=param)
+    return pairs
+
+
+def file_option(function: F) -> F:
+    """`--file F`, as `files`."""
+    return click.option(
+        "--file",
+        "-f",
+        "files",
+        multiple=True,
+        metavar="F",
+        type=FilePath(),
+        help="A file, or a folder for the files below it; may be repeated.",
+    )(function)
+
+
+def model_option(function: F) -> F:
+    """`--model M`."""
+    return click.option(
+        "--model",
+        metavar="M",
+        type=WORDS,
+        help="A model of the settings, provider:model, or offline.  [default: from the settings]",
+    )(function)
+
+
+def role_option(names: str) -> Callable[[F], F]:
+    """`--role ROLE=MODEL`, as `roles`.
+
+    Args:
+        names: of the roles there are, for the help text.
+    """
+    return click.option(
+        "--role",
+        "roles",
+        multiple=True,
+        metavar="ROLE=MODEL",
+        type=Pair("role=model", empty=False),
+        callback=once_each,
+        help=f"The model of one role ({names}, or one of your own agents'); may be repeated.",
+    )
 
 
 def run_argument(function: F) -> F:
@@ -193,10 +270,16 @@ __all__ = [
     "FilePath",
     "Pair",
     "budget_options",
+    "file_option",
     "json_option",
     "mcp_files",
     "mcp_option",
+    "model_option",
+    "once_each",
     "pin_option",
+    "preset_name",
+    "preset_option",
+    "role_option",
     "run_argument",
     "unsafe_option",
     "warn_unsafe",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentorchestra.cli.debating import Talk
 from agentorchestra.cli.output import one_line
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.events import Event
@@ -17,15 +18,24 @@ class Progress:
 
     Args:
         steps: decisions taken before, for a run that is resumed.
+        talk: only what is said in a debate and what goes wrong, not the steps that lead to it.
+
+    Attributes:
+        steps: decisions so far.
     """
 
-    def __init__(self, *, steps: int = 0) -> None:
-        self._steps = steps
+    def __init__(self, *, steps: int = 0, talk: bool = False) -> None:
+        self.steps = steps
         self._top = ""
+        self._talk = Talk()
+        self._only_talk = talk
 
     def line(self, event: Event) -> str | None:
         """What to print for an event, one line or a few; None for nothing."""
         body = event.body
+        said = self._talk.line(event)
+        if said is not None or (self._only_talk and event.type in ("started", "completed")):
+            return said or None
         match event.type:
             case "started":
                 if event.branch == "/":
@@ -62,9 +72,9 @@ class Progress:
         if kind is EffectKind.REQUEST_MODEL:
             if effect.get("purpose") not in ("decision", "final"):
                 return None
-            self._steps += 1
-            return f"step {self._steps} ({actor})"
-        if kind in _SILENT:
+            self.steps += 1
+            return f"step {self.steps} ({actor})"
+        if kind in _SILENT or (kind is EffectKind.WRITE_MEMORY and not _lasting(effect)):
             return None
         by = f"  ({actor})" if self._top and actor != self._top else ""
         return f"  {describe(effect)}{by}"
@@ -108,8 +118,16 @@ def describe(effect: dict[str, Any], width: int = 120) -> str:
             return one_line(f"{name} of {count}: {'; '.join(lines)}", width)
         case EffectKind.INVOKE_TOOL:
             return one_line(call_text(name, arguments), width)
+        case EffectKind.WRITE_MEMORY if said := _lasting(effect):
+            return one_line(f"remembers: {'; '.join(said)}", width)
         case _:
             return one_line(f"{kind.value} {name}({_named(arguments)})", width)
+
+
+def _lasting(effect: dict[str, Any]) -> list[str]:
+    """What is written down for later tasks: summaries and insights, not each step."""
+    entries = effect.get("arguments", {}).get("entries", ())
+    return [str(one.get("text", "")) for one in entries if one.get("kind") != "event"]
 
 
 def call_text(name: str, arguments: Any) -> str:

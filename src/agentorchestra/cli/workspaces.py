@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from agentorchestra.cli.options import mcp_files
+from agentorchestra.cli.options import mcp_files, preset_name
 from agentorchestra.core.errors import UnknownRunError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunStatus
@@ -31,15 +31,18 @@ def exists(folder: Path) -> bool:
 
 
 @asynccontextmanager
-async def opened(folder: Path, *, app: bool = True, unsafe_local: bool = False) -> AsyncIterator[Workspace[Any]]:
+async def opened(
+    folder: Path, *, app: bool = True, unsafe_local: bool = False, preset: str | None = None
+) -> AsyncIterator[Workspace[Any]]:
     """The workspace of a folder; made where it is missing.
 
     Args:
         folder: the workspace.
         app: load the user's application. Reading the log needs none, and must work while it is broken.
         unsafe_local: run programs without a sandbox.
+        preset: under the settings; None for that of the command line, or of the settings.
     """
-    workspace = open_workspace(folder, app=app)
+    workspace = open_workspace(folder, app=app, preset=preset_name() if preset is None else preset)
     workspace.unsafe_local = unsafe_local
     workspace.mcp_files = mcp_files()
     await workspace.open()
@@ -59,8 +62,9 @@ async def opened_run(
     Args:
         folder: the workspace.
         name: a run's id, a unique beginning of it, or `last`.
-        app: load the application of the settings, or the one that was recorded with the run where they name none - but
-            never the one that came in with an imported run: that is a stranger's word for code to execute.
+        app: load what the run is driven with: its preset, and the application of the settings, or the one that was
+            recorded with the run where they name none - but never the one that came in with an imported run: that is a
+            stranger's word for code to execute.
         unsafe_local: run programs without a sandbox.
 
     Raises:
@@ -74,11 +78,19 @@ async def opened_run(
     async with opened(folder, app=app, unsafe_local=unsafe_local) as workspace:
         record = await find_run(workspace, name)
         manifest = record.manifest
-        if not app or workspace.app is not None or manifest.app is None or record.imported is not None:
+        recorded = workspace.app is None and manifest.app is not None and record.imported is None
+        as_started = manifest.preset == workspace.settings.preset
+        if not app or (as_started and not recorded):
             yield workspace, record
             return
+    if not recorded:
+        async with opened(folder, unsafe_local=unsafe_local, preset=manifest.preset) as workspace:
+            yield workspace, record
+        return
+    assert manifest.app is not None
     loaded = load_app(manifest.app, Path(manifest.app_folder or "."))
     loaded.folder = folder
+    loaded.preset = manifest.preset
     loaded.unsafe_local = unsafe_local
     loaded.mcp_files = mcp_files()
     await loaded.open()

@@ -5,6 +5,7 @@ History of the formats (a line each, newest last):
 - all types, v1: first version.
 - answered, v1: `asked`; told, v1: `to`.
 - run_ended, v1: `until`, where a timer is waited for; pause_requested, v1: first version.
+- forgotten, v1: first version.
 """
 
 from __future__ import annotations
@@ -215,6 +216,15 @@ class PauseRequested(Body):
     by: str = ""
 
 
+class Forgotten(Body):
+    """External: entries of the memory, by their ids, that this run wrote and no reading is to find again."""
+
+    type: ClassVar[str] = "forgotten"
+    external: ClassVar[bool] = True
+    entries: tuple[str, ...] = ()
+    by: str = ""
+
+
 BODIES: dict[str, type[Body]] = {
     cls.type: cls
     for cls in (
@@ -233,6 +243,7 @@ BODIES: dict[str, type[Body]] = {
         Told,
         CancelRequested,
         PauseRequested,
+        Forgotten,
     )
 }
 

@@ -10,7 +10,9 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict
 
 from agentorchestra.core.events import Event
-from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.ids import EffectKey, compact_encoder
+
+_WRITTEN = compact_encoder()
 
 
 class LogQuery(BaseModel):
@@ -24,6 +26,8 @@ class LogQuery(BaseModel):
         types: `started`, `completed`, ...
         actor: the agent or process that wrote it.
         since: not before this time.
+        holds: texts that all stand in the event's body, as JSON without white space; a body of more than 16 KiB need
+            not be looked into.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,6 +40,7 @@ class LogQuery(BaseModel):
     types: tuple[str, ...] = ()
     actor: str | None = None
     since: datetime | None = None
+    holds: tuple[str, ...] = ()
 
     @property
     def key(self) -> EffectKey | None:
@@ -69,7 +74,12 @@ class LogQuery(BaseModel):
             and (not self.types or event.type in self.types)
             and (self.actor is None or event.actor == self.actor)
             and (self.since is None or event.ts >= self.since)
+            and (not self.holds or self._held(event))
         )
+
+    def _held(self, event: Event) -> bool:
+        body = _WRITTEN(event.body)
+        return all(one in body for one in self.holds)
 
 
 __all__ = ["LogQuery"]

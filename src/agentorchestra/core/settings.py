@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from agentorchestra.core.budget import Budget
 
+NO_PRESET = "none"
+"""In place of a preset's name: there is nothing under the settings."""
+
 
 class Price(BaseModel):
     """US dollars per million tokens, by class. A class left out costs as much as plain input or output.
@@ -272,6 +275,8 @@ class BrowserSettings(BaseModel):
         record: whether agents that work in the browser leave a moving picture, a log and a report of what they did.
         download_mib: of one download.
         download_s: seconds it may take.
+        rounds: that the agent `browser_use` has for one task: while its steps ended before its work, it goes on with
+            as many once more, knowing what it had come to. 5 in both papers.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -294,6 +299,7 @@ class BrowserSettings(BaseModel):
     record: bool = True
     download_mib: float = Field(default=100.0, gt=0)
     download_s: float = Field(default=120.0, gt=0)
+    rounds: int = Field(default=1, ge=1, le=20)
 
 
 class ComputerSettings(BaseModel):
@@ -371,10 +377,150 @@ class SearchSettings(BaseModel):
     engine: dict[str, SearchEngineSettings] = {}
 
 
+class AgentSettings(BaseModel):
+    """What is set otherwise for one agent, a packaged one or the user's.
+
+    Attributes:
+        max_steps: decisions it may take in one delegation; None for its own.
+        memory: the memory system it works with; None for its own, `none` for none.
+        team: True puts an agent that is for certain runs only (the `debate`) into the team of all.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_steps: int | None = Field(default=None, ge=1)
+    memory: str | None = None
+    team: Literal[True] | None = None
+
+
+class TeamSettings(BaseModel):
+    """How the planning agent works with its team (docs/team.md).
+
+    Attributes:
+        verify: `web`: what one agent alone found on the web is verified by another one before it is the answer
+            (000, app. E.2), which costs one more delegation; `off`: only code and the judge look at it.
+        verifier: the agent that is asked, "" for the first of the deep analyzer, the browser use agent and the deep
+            researcher that did not find it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    verify: Literal["web", "off"] = "web"
+    verifier: str = ""
+
+
+class ResearchSettings(BaseModel):
+    """How far the deep researcher goes with one task (000, app. D.3; 001, sec. 3.3.1).
+
+    Attributes:
+        rounds: of searching, reading and judging; 3 in both papers.
+        depth: how far follow-ups lead from a query of the plan, that one counted; each branch has its own. 2 in 001.
+        queries: of the plan, searched in the first round.
+        reflect: whether queries are looked at once more before they are searched: what is wrong with them, what is
+            searched instead.
+        variants: of each query that are searched as well, in other words.
+        follow_ups: that are asked for after a round; 3 in 001.
+        branches: of these that are searched; 2 in 001.
+        pages_per_round, pages: that are read, in one round and in all.
+        parts: of a long page that are read, the first one included.
+        pictures_per_page: that a model which sees is shown of a page.
+        insights_per_page, insights: that are taken out of a page, and kept of all; 3 and 20 in 001.
+        calculations: over the findings, after each round.
+        seconds: after which no further round begins, 0 for no limit; 60 in 001.
+        tokens: of the researcher's questions, after which no further round begins; 0 for no limit but the budget.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rounds: int = Field(default=3, ge=1, le=20)
+    depth: int = Field(default=3, ge=1, le=5)
+    queries: int = Field(default=3, ge=1, le=10)
+    reflect: bool = True
+    variants: int = Field(default=1, ge=0, le=5)
+    follow_ups: int = Field(default=3, ge=1, le=10)
+    branches: int = Field(default=2, ge=1, le=10)
+    pages_per_round: int = Field(default=5, ge=1, le=20)
+    pages: int = Field(default=15, ge=1, le=200)
+    parts: int = Field(default=2, ge=1, le=10)
+    pictures_per_page: int = Field(default=2, ge=0, le=8)
+    insights_per_page: int = Field(default=3, ge=1, le=10)
+    insights: int = Field(default=20, ge=1, le=200)
+    calculations: int = Field(default=2, ge=0, le=10)
+    seconds: float = Field(default=0.0, ge=0)
+    tokens: int = Field(default=0, ge=0)
+
+
+class AnalysisSettings(BaseModel):
+    """How far the deep analyzer and the tool `analyze_file` go (000, app. D.4; 001, sec. 3.3.3).
+
+    Attributes:
+        rounds: of one analysis; the next one knows what was tried. 3 in both papers.
+        models: that analyse one after the other's result unseen, by profile or `provider:model`; the role `summariser`
+            makes one answer of theirs. None for the model of the role `analyzer` alone.
+        sources: addresses of the task that are read before the first round.
+        chunk_chars: characters of a text that are asked about at once.
+        chunks: of one source that are asked about; of more, those with the words of the question.
+        at_once: chunks that are asked at the same time; the next ones only if none of these answers.
+        findings: that are taken out of a chunk.
+        members: pictures and recordings of one archive that are looked at, tables and texts of it that are shown.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rounds: int = Field(default=3, ge=1, le=20)
+    models: tuple[str, ...] = ()
+    sources: int = Field(default=8, ge=0, le=50)
+    chunk_chars: int = Field(default=12_000, ge=500, le=400_000)
+    chunks: int = Field(default=24, ge=1, le=500)
+    at_once: int = Field(default=4, ge=1, le=32)
+    findings: int = Field(default=5, ge=1, le=50)
+    members: int = Field(default=10, ge=1, le=200)
+
+
+class GeneratorSettings(BaseModel):
+    """How the tool generator makes tools (000, app. D.6).
+
+    Attributes:
+        attempts: at writing the code of one tool; 10 steps in 000.
+        examples: of what the tool is to give, written before its code; more are tried too.
+        candidates: tools that are there already and are tried in its place.
+        trial_s: seconds that one trial may take.
+        libraries: modules besides the standard library's pure ones that its code may import; the sandbox must have
+            them (`sandbox.libraries`).
+        tools: that code which an agent or another machine wrote may call, where whoever calls it may call them too.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    attempts: int = Field(default=5, ge=1, le=50)
+    examples: int = Field(default=2, ge=1, le=10)
+    candidates: int = Field(default=3, ge=0, le=20)
+    trial_s: float = Field(default=10.0, gt=0, le=600)
+    libraries: tuple[str, ...] = ("numpy", "pandas", "openpyxl", "matplotlib", "pypdf", "PIL", "scipy")
+    tools: tuple[str, ...] = ("fetch", "search")
+
+
+class DebateSettings(BaseModel):
+    """How experts debate (000, app. G.2, which names no limits).
+
+    Attributes:
+        rounds: of arguments and rebuttals after the opening statements, at most.
+        experts: that are invited, at most, where nobody names them.
+        arguments: that an expert brings in one turn, at most.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rounds: int = Field(default=2, ge=1, le=10)
+    experts: int = Field(default=3, ge=2, le=8)
+    arguments: int = Field(default=3, ge=1, le=10)
+
+
 class Settings(BaseModel):
     """The workspace's settings; unknown names are refused.
 
     Attributes:
+        preset: the settings under these, of a paper (docs/presets.md); what is set here wins, key by key.
         app: `module:workspace`: where a fresh process finds the user's tools and dependencies.
         model: the default model.
         system: the default system.
@@ -388,7 +534,8 @@ class Settings(BaseModel):
             that fit its task, and finds the others (docs/retrieval.md); 0 shows all, however many they are.
         finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
         action: how agents act: `tools`, or `code`: a program in each step, in which the tools are functions.
-        memory: the memory system of runs' top agents: `none`, `window`, `summary`, `insights`, or the user's own.
+        memory: the memory system of runs' top agents: `none`, `window`, `summary`, `insights`, `workflow`, or the
+            user's own.
         sandbox: where code that a model wrote runs.
         folder: what the folder of a run's environments may hold (docs/environments.md).
         git, github: what the environments of these names use (docs/git.md).
@@ -400,12 +547,19 @@ class Settings(BaseModel):
         web: how the web is read.
         browser: how pages are opened, acted on and looked at.
         computer: the screen of a desktop, and what its programs may use.
+        agents: what is set otherwise for single agents, by name.
+        team: how the planning agent works with them.
+        research: how far the deep researcher goes with one task.
+        analysis: how far the deep analyzer goes with one task, and `analyze_file` with one file.
+        debate: how long experts debate, and how many of them.
+        generator: how the tool generator makes tools.
         mcp: a file of MCP servers whose tools runs have (docs/mcp.md), beside the settings file; "" for none.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    preset: str = NO_PRESET
     app: str | None = None
     model: str = "offline"
     system: str = "agentorchestra"
@@ -430,6 +584,12 @@ class Settings(BaseModel):
     browser: BrowserSettings = BrowserSettings()
     computer: ComputerSettings = ComputerSettings()
     search: SearchSettings = SearchSettings()
+    agents: dict[str, AgentSettings] = {}
+    team: TeamSettings = TeamSettings()
+    research: ResearchSettings = ResearchSettings()
+    analysis: AnalysisSettings = AnalysisSettings()
+    debate: DebateSettings = DebateSettings()
+    generator: GeneratorSettings = GeneratorSettings()
     mcp: str = ""
     secrets: tuple[str, ...] = ()
     max_bytes: int | None = Field(default=None, gt=0)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import Block
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.core.settings import Action, Finish, RoleSettings
+from agentorchestra.core.settings import NO_PRESET, Action, Finish, RoleSettings
 
 
 class RunStatus(StrEnum):
@@ -59,6 +59,7 @@ class AgentSpec(BaseModel):
         output_schema: JSON schema of its answer, for structured output.
         finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
         instance: the identity it works under: it is told what it was asked before under the same one.
+        asks: whether people may be asked for it and those under it; else what would need a question is denied.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -75,6 +76,7 @@ class AgentSpec(BaseModel):
     output_schema: dict[str, Any] | None = None
     finish: Finish = "done"
     instance: str = ""
+    asks: bool = True
 
 
 class Citation(BaseModel):
@@ -191,6 +193,8 @@ class RunManifest(BaseModel):
         kept: what agents remember from the session's earlier runs: the run's state begins with it.
         began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
         environments: names of the packaged environments that its top agent works in.
+        options: what its system was told besides the task: of a `debate`, the experts and rounds.
+        preset: what lay under the settings that it was started with; it goes on with no other.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -235,6 +239,8 @@ class RunManifest(BaseModel):
     kept: dict[str, JsonValue] = {}
     prompt_tool_chars: int = 0
     environments: tuple[str, ...] = ()
+    options: dict[str, JsonValue] = {}
+    preset: str = NO_PRESET
 
 
 class Question(BaseModel):

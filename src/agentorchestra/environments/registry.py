@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.protocols import Environment
@@ -20,6 +21,7 @@ PACKAGED: Mapping[str, str] = {
     "files": "agentorchestra.environments.files:FilesEnvironment",
     "git": "agentorchestra.environments.git:Git",
     "github": "agentorchestra.environments.github:GitHub",
+    "report": "agentorchestra.environments.report.environment:Report",
     "terminal": "agentorchestra.environments.terminal:Terminal",
 }
 """Name -> `module:class`. A class that has the class method `packaged(parts)` is made by it."""
@@ -35,6 +37,7 @@ class EnvironmentParts:
         limits: what it may use.
         network: whether it reaches the network.
         environ: the process's environment, for handles of secrets.
+        reports: the workspace's folder of the reports that its runs share.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -42,6 +45,7 @@ class EnvironmentParts:
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     network: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
+    reports: Path | None = None
 
 
 class PackagedFactory:

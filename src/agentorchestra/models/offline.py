@@ -182,7 +182,7 @@ class _View:
     @property
     def evidence(self) -> str:
         """What was found by others and is to be written up, "" where this is no such task."""
-        if set(self.tools) - set(_FINISHING):
+        if set(self.tools) - {*_FINISHING, "python"}:
             return ""
         shown = [content.text for content in parse_contents(self.first) if content.kind == "agent"]
         given = "\n".join(shown) or self.first.rpartition("</files>")[2]

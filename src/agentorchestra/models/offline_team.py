@@ -193,9 +193,14 @@ def single_reply(system: str, asked: str, note: str) -> str | None:
         return judged(_inside(asked, "task"), _inside(asked, "answer"), _inside(asked, "found_by_the_team"), note)
     if "<answer>" in asked and "<task>" in asked:
         return shortened(_inside(asked, "answer"), note)
+    if "<task_of_the_analysis>" in system:
+        return analysed(asked, judging="<tried>" in system)
     if "<rules_of_memory>" in system:
         limit = re.search(r"at most (\d+) words", system)
-        return kept(asked, int(limit[1])) if limit else learned(asked)
+        if limit is None or "insights:" in system:
+            return learned(asked, objects='"text"' in system)
+        said = kept(asked, int(limit[1]))
+        return json.dumps({"summary": said}, ensure_ascii=False) if '{"summary"' in system else said
     if "<task_of_the_agent>" in system:
         limit = re.search(r"at most (\d+) words", system)
         return summarised(_inside(system, "task_of_the_agent"), asked, int(limit[1]) if limit else 300)
@@ -265,11 +270,12 @@ def kept(asked: str, most: int) -> str:
     return "\n".join(found) or "Nothing was asked yet."
 
 
-def learned(asked: str) -> str:
-    """What a task came to, and which of its calls failed, as JSON."""
+def learned(asked: str, *, objects: bool) -> str:
+    """What a task came to, and which of its calls failed, as JSON; insights as texts or as objects."""
     said = [f"{match['what']}: {' '.join(match['text'].split())}" for match in _TOLD.finditer(asked)]
     failed = dict.fromkeys(f"{one['tool']} failed: {one['text'].strip()}" for one in _FAILED.finditer(asked))
-    return json.dumps({"summary": "; ".join(said) or "Nothing was asked.", "insights": [*failed]}, ensure_ascii=False)
+    insights = [{"text": one} for one in failed] if objects else [*failed]
+    return json.dumps({"summary": "; ".join(said) or "Nothing was asked.", "insights": insights}, ensure_ascii=False)
 
 
 _NOTED = re.compile(r"^- (?P<ref>[^()\n]+) \((?P<place>(?:p|pp|lines?|rows?)\.? [\d-]+|[A-Z]{1,3}\d+)\): (?P<text>.+)$")
@@ -282,6 +288,20 @@ def remembered(text: str) -> list[RenderedContent]:
 
 
 _RESULT = re.compile(r"^(?P<agent>\w+) \((?P<status>\w+)\): (?P<text>.*?)(?=^\w+ \(\w+\): |^\[E\d+\] |\Z)", re.M | re.S)
+
+
+def analysed(asked: str, *, judging: bool) -> str:
+    """Whether an analysis goes on: never, the rules have tried what they can; or one answer of several, the first."""
+    if judging:
+        return json.dumps({"go_on": False})
+    shown = asked.replace("</content>", "")
+    answers = [" ".join(match["text"].split()) for match in _RESULT.finditer(shown)]
+    said = [re.sub(r"(?:\s*\[E\d+\])+$", "", one) for one in answers]
+    agreed = len(set(said)) < 2
+    return json.dumps(
+        {"answer": said[0] if said else "", "agreed": agreed, "disagreement": "" if agreed else " / ".join(said)},
+        ensure_ascii=False,
+    )
 
 
 def reported(evidence: str, note: str) -> str:

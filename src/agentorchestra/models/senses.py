@@ -13,7 +13,7 @@ from agentorchestra.models.media import takes
 ROLES = {"image": "vision", "audio": "hearing", "video": "video"}
 """The role whose model and parameters a question about each kind of medium has."""
 
-_EXAMPLE = {"image": "image/jpeg", "audio": "audio/mpeg", "video": "video/mp4"}
+_EXAMPLE = {"image": "image/jpeg", "audio": "audio/mpeg", "video": "video/mp4", "document": "application/pdf"}
 
 
 def media_models(
@@ -41,12 +41,16 @@ def media_models(
             chosen = [model]
         if chosen:
             found[kind] = tuple(dict.fromkeys(chosen))
+    # Documents as they are only to models of which it is said: every model can be given their text.
+    documents = [name for name in (model, *settings.models) if _says(models.profile(name), "document")]
+    if chosen := [one for one in documents if _may(models, one, "document")]:
+        found["document"] = tuple(dict.fromkeys(chosen))
     return found
 
 
 def _says(profile: ModelProfile, kind: str) -> bool:
-    said = {"image": profile.vision, "audio": profile.audio, "video": profile.video}[kind]
-    return said is True
+    said = {"image": profile.vision, "audio": profile.audio, "video": profile.video, "document": profile.document}
+    return said[kind] is True
 
 
 def _may(models: ModelManager, name: str, kind: str) -> bool:

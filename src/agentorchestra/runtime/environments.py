@@ -11,7 +11,17 @@ from agentorchestra.core.conditions import conditions_of, untrue
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
 from agentorchestra.core.errors import StoreError, ToolError
-from agentorchestra.runtime.live import CHANGED, MAIN, LiveEnvironment, acted_in, grounded, made, opened, standing
+from agentorchestra.runtime.live import (
+    CHANGED,
+    MAIN,
+    LiveEnvironment,
+    acted_in,
+    grounded,
+    made,
+    opened,
+    standing,
+    stood_at,
+)
 from agentorchestra.runtime.results import MAX_RESULT_CHARS, ToolResult, cut_result, result_value
 
 if TYPE_CHECKING:
@@ -219,6 +229,8 @@ class EnvironmentHandler(BaseHandler):
             if ref == CHANGED and effect.world != MAIN and not acted_in(run, place):
                 raise ToolError("how it stood where this rival world begins could not be kept")
             live = run.environments[place] = await opened(made(name, run), ref, ctx)
+            if not run.replaying:
+                live.past |= stood_at(run, place)
             if ref == CHANGED:
                 lost = (
                     f"the state of {instance} was lost with the process that held it; it was opened anew, "

@@ -36,6 +36,8 @@ class AskHumanHandler(BaseHandler):
         answered = run.ledger.answers.get(key)
         if answered is not None:
             return Outcome(value=answered.answer, trust=Trust.USER)
+        if not ctx.asks:
+            return failed("denied", "nobody is asked about what this agent does; do without it")
         question = Question(
             key=key,
             question=str(effect.arguments.get("question", "")),

@@ -191,6 +191,18 @@ def standing(run: Run, place: tuple[str, str], ref: str | None, *, before: int =
     return last if last_seq > came else ref
 
 
+def stood_at(run: Run, place: tuple[str, str]) -> set[str]:
+    """The states that an instance stood at in this very world, by what is recorded: none of them is one to go back to
+    because a branch beside the last one still has it in view."""
+    world, instance = place
+    values = [
+        record.outcome.writes.get(f"{STATE}{instance}")
+        for record in run.ledger.records.values()
+        if record.outcome is not None and record.kind in _OF_AN_INSTANCE and record.effect.get("world", MAIN) == world
+    ]
+    return {value for value in values if isinstance(value, str) and value != CHANGED}
+
+
 def acted_in(run: Run, place: tuple[str, str]) -> bool:
     """Whether an instance was changed in this very world, by what is recorded."""
     world, instance = place
@@ -289,6 +301,7 @@ __all__ = [
     "settle",
     "standing",
     "standing_now",
+    "stood_at",
     "take_over",
     "world_folder",
 ]

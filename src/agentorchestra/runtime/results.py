@@ -15,6 +15,10 @@ from agentorchestra.core.ids import canonical_json, is_plain
 
 MAX_RESULT_CHARS = 20_000
 SHORTEST_CHARS = 200
+END_SHARE = 4
+"""Of a long result the last quarter of what is kept is its end."""
+BETWEEN = "\n\n"
+"""Stands between the blocks of a result that is kept as one text."""
 
 _BLOCKS = next(iter(blocks_value(())))  # type: ignore[arg-type]  # it is an object
 """The key under which a value holds blocks."""
@@ -103,6 +107,8 @@ async def cut_result(
 ) -> tuple[JsonValue, tuple[ArtifactRef, ...]]:
     """The value as it is recorded, and the artifact that holds the whole where something was left out.
 
+    What is kept are the beginning and the end: programs say at last what came of it, tables have their sums there.
+
     Args:
         value: of an outcome.
         name: of the component, for the artifact's name.
@@ -123,20 +129,22 @@ async def cut_result(
     suffix, media_type = ("txt", "text/plain; charset=utf-8") if is_text else ("json", "application/json")
     place = ctx.key.path.strip("/").replace("/", "_")
     ref = await ctx.artifact(f"{place}-{name}.{suffix}", text.encode("utf-8", "replace"), media_type)
+    last = max_chars // END_SHARE
+    first, on = max_chars - last, len(text) - last
     note = (
-        f"[cut: {len(text) - max_chars:,} of {len(text):,} characters left out; "
+        f"[cut: {on - first:,} of {len(text):,} characters left out here, from start={first} on; "
         f"the whole result is kept as the artifact {ref.name}, which read_artifact reads in parts]"
     )
     if blocks is None:
-        return f"{text[:max_chars]}\n{note}", (ref,)
-    return blocks_value([*_first_chars(blocks, max_chars), TextBlock(text=note)]), (ref,)
+        return f"{text[:first]}\n{note}\n{text[on:]}", (ref,)
+    return blocks_value(_ends(blocks, first, on, TextBlock(text=note))), (ref,)
 
 
 def _read(value: JsonValue) -> tuple[tuple[Block, ...] | None, str]:
     """The blocks of a value, where it has some, and its text."""
     blocks = Outcome(value=value).blocks() if _has_blocks(value) else None
     if blocks is not None:
-        return blocks, "\n\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+        return blocks, BETWEEN.join(block.text for block in blocks if isinstance(block, TextBlock))
     return None, value if isinstance(value, str) else canonical_json(value)
 
 
@@ -144,13 +152,28 @@ def _has_blocks(value: JsonValue) -> bool:
     return isinstance(value, dict) and value.keys() == blocks_value(()).keys()  # type: ignore[union-attr]
 
 
-def _first_chars(blocks: tuple[Block, ...], chars: int) -> list[Block]:
-    """The blocks up to a number of characters of text; media stay."""
+def _ends(blocks: tuple[Block, ...], first: int, on: int, note: TextBlock) -> list[Block]:
+    """The blocks without the characters from `first` to `on` of their common text, the note in their place; all media.
+
+    Args:
+        blocks: of a result.
+        first, on: positions in the text that `_read` gives.
+        note: says what is left out.
+    """
     kept: list[Block] = []
+    at, noted = 0, False
     for block in blocks:
         if not isinstance(block, TextBlock):
             kept.append(block)
-        elif chars > 0:
-            kept.append(block if len(block.text) <= chars else block.model_copy(update={"text": block.text[:chars]}))
-            chars -= len(block.text)
+            continue
+        end = at + len(block.text)
+        begins, ends = block.text[: max(0, first - at)], block.text[max(0, on - at) :]
+        if begins:
+            kept.append(block.model_copy(update={"text": begins}))
+        if end > first and not noted:
+            kept.append(note)
+            noted = True
+        if ends:
+            kept.append(block.model_copy(update={"text": ends}))
+        at = end + len(BETWEEN)
     return kept

@@ -500,7 +500,7 @@ def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -
         system=manifest.system,
         model=manifest.model,
         duration_s=ended.active_s,
-        artifacts=tuple(artifacts),
+        artifacts=tuple(dict.fromkeys(artifacts)),  # an effect made of others hands on what is theirs
         questions=run.questions() if ended.status in (RunStatus.WAITING, RunStatus.PAUSED) else (),
         until=ended.until,
         error=ended.error,

@@ -131,6 +131,7 @@ class Session(Generic[Deps]):
     raised: BaseException | None = None
     result_chars: int | None = None  # the longest result this agent's window has room for
     functions: Any = None  # what this agent's programs may call
+    memory: Any = None  # of this agent, where a workflow of code has one (agents/memory.py)
     acting_on: tuple[str, str] | None = None  # the instance of an environment that this effect acts on
     _name = ""
     _sight: Sight | None = None
@@ -172,6 +173,7 @@ class Session(Generic[Deps]):
         self.actor = actor
         self.role = role
         self.capabilities = capabilities
+        self.asks: bool = parent is None or parent.asks  # whether people may be asked for what it does
         self.world = world
         self.model = model
         self.spawned: dict[EffectKey, Spawned] = {}
@@ -1042,6 +1044,7 @@ class Session(Generic[Deps]):
         self, key: EffectKey, effect: Effect, mode: Mode, base: dict[str, JsonValue], attempt: int
     ) -> Session[Any]:
         capabilities, node, actor, role, model = self.capabilities, self.node, self.actor, self.role, self.model
+        asks = self.asks
         branch = ""  # by its name, when it is asked for
         if capabilities is not None:
             capabilities |= self._granted(effect)
@@ -1059,7 +1062,7 @@ class Session(Generic[Deps]):
                 spent=self.run.ledger.spent_under(branch),
                 active=(lambda: self.run.active_s() - began) if carve.active_s is not None else None,
             )
-            actor, role, model = spec.name, spec.role, spec.model or self.model
+            actor, role, model, asks = spec.name, spec.role, spec.model or self.model, asks and spec.asks
             base = {name: value for name, value in base.items() if not name.startswith(PRIVATE)}
         made: Session[Any] = Session(
             self.run,
@@ -1079,6 +1082,7 @@ class Session(Generic[Deps]):
             provenance=effect.provenance,
         )
         made._name = effect.name
+        made.asks = asks
         return made
 
     def candidates(self, count: int) -> list[Session[Any]]:
@@ -1106,6 +1110,7 @@ class Session(Generic[Deps]):
         ]
         for rival in rivals:
             rival.sight.adopt(self.sight)
+            rival.memory = self.memory
             rival._chance = EffectKey(rival.branch, 0)  # rivals that draw the same numbers would all be alike
         return rivals
 

@@ -28,14 +28,18 @@ def _decorator(function: Any = None, /, **_: Any) -> Any:
     return function if function is not None else lambda one: one
 
 
-def _call(give: Callable[..., Any], source: str, name: str, arguments: str, longest: int) -> None:
-    class ToolError(Exception):
-        """What a tool could not do, in its own words."""
+class _ToolError(Exception):
+    """What a tool could not do, in its own words."""
 
+
+def _call(give: Callable[..., Any], source: str, name: str, arguments: str, longest: int) -> None:
+    # The program that this is a part of has the host's tools, and the error that they raise, under these names.
+    tools, ToolError = globals().get("tools"), globals().get("ToolError", _ToolError)
     ours: Any = types.ModuleType("agentorchestra")
     ours.tool, ours.ToolError, ours.RunContext = _decorator, ToolError, _Context
     sys.modules["agentorchestra"] = ours
-    module = types.ModuleType("foreign")
+    module: Any = types.ModuleType("foreign")
+    module.tools = tools
     sys.modules["foreign"] = module
     linecache.cache["<source>"] = (len(source), None, source.splitlines(True), "<source>")
     try:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from pydantic import JsonValue
+
 from agentorchestra.core.errors import LifecycleError, NotAllowedError, VersionError
 from agentorchestra.tea.config import ComponentConfig, KindName, Operation, first_sentence
 from agentorchestra.tea.entering import FIRST_VERSION, By, Entering, by_whom
@@ -91,6 +93,7 @@ class ContextManager(Entering[T]):
         parent: str = "",
         invokers: Sequence[str] | None = None,
         needs: bool = False,
+        metadata: Mapping[str, JsonValue] | None = None,
     ) -> list[ComponentConfig]:
         """`register` for several: all of them or none."""
         self._check_invokers(invokers)
@@ -136,6 +139,7 @@ class ContextManager(Entering[T]):
                     trusted=trusted,
                     parent=parent,
                     invokers=limits,
+                    metadata=metadata,
                 )
 
         await self.registry.write(plan)

@@ -13,7 +13,7 @@ a replay and a fork show the same, whatever can be found by then. Nothing is fou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,27 +185,10 @@ class Discovery:
 
     async def _find(self, kind: str, query: str, under: str, limit: int, ctx: Any) -> ToolResult:
         names = self._keys[kind]
-        await self._index(kind)
-        # Vectors of another model than the run's cannot be compared with its question.
-        mine = bool(self._finder.model) and ctx.manifest.embedding_model == self._finder.model
-        used = self._finder.uses or {}
-        matches = await self._finder.retriever.search(
-            query,
-            limit=max(1, min(limit, MOST_LINES)),
-            under=under or None,
-            among=names,
-            embed=ctx.embed if mine else None,
-            vectors=mine,
-            uses={key: used[name] for key, name in names.items() if used.get(name)} if used else {},
-        )
-        found = [self._hidden[names[one.key]] for one in matches]
-        lines, left = [], self._room // 4
-        for schema in found:
-            line = entry_of(schema)
-            left -= len(line)
-            if left < 0:
-                break
-            lines.append(line)
+        among = [self._hidden[name] for name in names.values()]
+        asked = max(1, min(limit, MOST_LINES))
+        found = await matching(self._finder, among, query, asked, ctx, under=under, path=self._tools.path)
+        lines, trust = lines_of(found, self._room // 4)
         shown = found[: len(lines)]
         best = _fitting({one.name: one for one in shown[:BEST]} if query.strip() else {}, None, self._room // 4)
         value: dict[str, JsonValue] = {"found": [*lines], "opened": [*best]}
@@ -215,7 +198,7 @@ class Discovery:
         if self._functions:
             del value["opened"]
             value["functions"] = [self._text(name) for name in best]
-        return ToolResult(content=value, trust=lowest(Trust.AGENT, *(one.trust for one in shown)))
+        return ToolResult(content=value, trust=trust)
 
     def _open(self, names: list[str]) -> dict[str, JsonValue]:
         known = [name for name in dict.fromkeys(names) if name in self._hidden]
@@ -236,21 +219,66 @@ class Discovery:
         meant = f"; did you mean {' or '.join(near)}?" if near else "; search with find_tools"
         return meant
 
-    async def _index(self, kind: str) -> None:
-        """Add what the retriever does not have yet: descriptions that many agents share are read once."""
-        retriever = self._finder.retriever
-        missing = [(key, name) for key, name in self._keys[kind].items() if key not in retriever]
-        for number, (key, name) in enumerate(missing, 1):
-            schema = self._hidden[name]
-            described = Described.of_schema(name, schema.description, schema.parameters)
-            retriever.add(key, described, path=self._tools.path(name))
-            if number % _BATCH == 0:
-                await asyncio.sleep(0)
-
     def _text(self, name: str) -> str:
         from agentorchestra.tea.functions import Functions, python_name
 
         return Functions(self._tools, only=(name,)).text(python_name(name))
+
+
+async def matching(
+    finder: Finder,
+    among: Sequence[ToolSchema],
+    query: str,
+    limit: int,
+    ctx: Any,
+    *,
+    under: str = "",
+    path: Callable[[str], str] = lambda name: "agents",
+) -> list[ToolSchema]:
+    """Those of some tools or agents that fit a query, best first.
+
+    What the retriever does not have yet is added: descriptions that many agents share are read once.
+
+    Args:
+        finder: where they are looked for.
+        among: what may be found.
+        query: what is to be done.
+        limit: at most so many.
+        ctx: of the call that looks.
+        under: only those of this group.
+        path: where each stands in the tree, by its name.
+    """
+    retriever, schemas = finder.retriever, {one.digest: one for one in among}
+    missing = [(key, one) for key, one in schemas.items() if key not in retriever]
+    for number, (key, one) in enumerate(missing, 1):
+        retriever.add(key, Described.of_schema(one.name, one.description, one.parameters), path=path(one.name))
+        if number % _BATCH == 0:
+            await asyncio.sleep(0)
+    # Vectors of another model than the run's cannot be compared with its question.
+    mine = bool(finder.model) and ctx.manifest.embedding_model == finder.model
+    used = finder.uses or {}
+    matches = await retriever.search(
+        query,
+        limit=limit,
+        under=under or None,
+        among=schemas,
+        embed=ctx.embed if mine else None,
+        vectors=mine,
+        uses={key: used[one.name] for key, one in schemas.items() if used.get(one.name)} if used else {},
+    )
+    return [schemas[one.key] for one in matches]
+
+
+def lines_of(found: Sequence[ToolSchema], room: int | None = None) -> tuple[list[str], Trust]:
+    """A line for each, as far as there is room for their characters, and how far they may be trusted together."""
+    lines: list[str] = []
+    left = room
+    for one in found:
+        line = entry_of(one)
+        if left is not None and (left := left - len(line)) < 0:
+            break
+        lines.append(line)
+    return lines, lowest(Trust.AGENT, *(one.trust for one in found[: len(lines)]))
 
 
 def entry_of(schema: ToolSchema) -> str:
@@ -270,4 +298,14 @@ def _fitting(schemas: Mapping[str, ToolSchema], names: Sequence[str] | None, roo
     return kept
 
 
-__all__ = ["FIND_AGENTS", "FIND_TOOLS", "OPENING", "OPEN_TOOLS", "Discovery", "Finder", "entry_of"]
+__all__ = [
+    "FIND_AGENTS",
+    "FIND_TOOLS",
+    "OPENING",
+    "OPEN_TOOLS",
+    "Discovery",
+    "Finder",
+    "entry_of",
+    "lines_of",
+    "matching",
+]

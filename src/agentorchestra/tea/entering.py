@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from agentorchestra.core.errors import UsageError, VersionError
 from agentorchestra.core.ids import sha256_text
@@ -136,10 +136,13 @@ class Entering(Known[T]):
         trusted: bool = True,
         parent: str = "",
         invokers: Sequence[str] | None = None,
+        metadata: Mapping[str, JsonValue] | None = None,
     ) -> Iterable[Entry]:
         """The entries that make content a version of a component, from its history as it is now."""
         history = self.registry.history(self.kind.name, name)
         config = self._config(name, one, origin)
+        if metadata:
+            config = config.model_copy(update={"metadata": {**config.metadata, **metadata}})
         chosen, explicit = self._version_of(one, config, history, version)
         if history is not None and chosen in history.names:
             held = history.version(chosen)

@@ -14,13 +14,11 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.protocols import Store
-from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import FINAL
 from agentorchestra.core.vectors import unpack
-from agentorchestra.runtime.ledger import Ledger
-from agentorchestra.runtime.store.pages import selected_events
 from agentorchestra.tea.discovery import Finder
 from agentorchestra.tea.retriever import Embed, Retriever
+from agentorchestra.tea.usage import CALLED, calls_in
 
 Perform = Callable[[Callable[[Any], Effect]], Awaitable[Outcome]]
 """Lets an effect through the door outside of a run: `DirectCalls.perform`."""
@@ -31,8 +29,6 @@ little-endian, in single precision."""
 
 RUNS_COUNTED = 50
 """Runs of earlier processes, the newest, whose calls count as having been of use."""
-
-_COUNTED = {EffectKind.INVOKE_TOOL: "tool", EffectKind.INVOKE_ACTION: "environment", EffectKind.INVOKE_AGENT: "agent"}
 
 
 class Finding:
@@ -51,7 +47,7 @@ class Finding:
         self._model = model
         kept = folder / f"{sha256_text(model)[:16]}.vectors" if model and folder is not None else None
         self._vectors: MutableMapping[str, Sequence[float]] = KeptVectors(kept, model) if kept is not None else {}
-        self._uses: dict[str, Counter[str]] = {kind: Counter() for kind in _COUNTED.values()}
+        self._uses: dict[str, Counter[str]] = {kind: Counter() for kind in CALLED.values()}
         self._uncounted: list[str] | None = None
         counted = ChainMap(self._uses["tool"], self._uses["agent"])
         self.finder = Finder(self._made({}), model=model, uses=counted)
@@ -95,13 +91,8 @@ class Finding:
             newest = sorted(states, key=lambda one: one.created)[-RUNS_COUNTED:]
             self._uncounted = [one.id for one in newest]
         runs, self._uncounted = self._uncounted, []
-        for run_id in dict.fromkeys(runs):
-            wanted = LogQuery(runs=(run_id,), types=("started", "completed"))
-            events = [event async for event in selected_events(self._store, wanted)]
-            for record in Ledger.of(events).records.values():
-                kind = _COUNTED.get(record.kind) if record.effect else None
-                if kind is not None and record.outcome is not None and record.outcome.ok:
-                    self._uses[kind][str(record.effect.get("component", "")).rpartition("@")[0]] += 1
+        for one in await calls_in(self._store, dict.fromkeys(runs)):
+            self._uses[one.kind][one.name] += one.ok
 
 
 class KeptVectors(MutableMapping[str, Sequence[float]]):

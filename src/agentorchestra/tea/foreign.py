@@ -10,7 +10,7 @@ import ast
 import difflib
 import importlib.resources
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Literal, Protocol
 
 from pydantic import JsonValue
@@ -20,7 +20,8 @@ from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import SourceError, ToolError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import ToolSchema
-from agentorchestra.tea.imports import check_imports, complete_imports
+from agentorchestra.tea.imports import FOREIGN_MODULES, check_imports, complete_imports
+from agentorchestra.tea.programs import given
 from agentorchestra.tea.signatures import read_docstring
 from agentorchestra.tea.tool import Tool, ToolResult, Traits, tool_from_schema
 
@@ -35,6 +36,9 @@ LONGEST_WORDS = 8_000
 
 _GIVE = "_give"
 
+TOOLS = "tools"
+"""Under this name code has the tools that it may call."""
+
 
 class Programs(Protocol):
     """Where programs run: the workbench of tools/workbench.py."""
@@ -48,8 +52,9 @@ class Programs(Protocol):
         *,
         functions: Sequence[str] = (),
         answer: Callable[[Any, dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]] | None = None,
+        seconds: float | None = None,
     ) -> Outcome:
-        """Run a program to its end; `answer` makes the calls of `functions`."""
+        """Run a program to its end, or for so many seconds; `answer` makes the calls of `tools` and `functions`."""
         ...
 
 
@@ -62,7 +67,15 @@ class _Given(Exception):
 
 
 def foreign_tool(
-    text: str, name: str, programs: Programs, *, version: str = "1.0.0", timeout_s: float = TIMEOUT_S
+    text: str,
+    name: str,
+    programs: Programs,
+    *,
+    version: str = "1.0.0",
+    timeout_s: float = TIMEOUT_S,
+    may_call: Collection[str] = (),
+    may_import: Collection[str] = (),
+    trial_s: float | None = None,
 ) -> Tool[..., Any]:
     """A tool from source that the workspace's user did not write.
 
@@ -72,18 +85,23 @@ def foreign_tool(
         programs: where its calls run.
         version: of the component.
         timeout_s: seconds that one call may take.
+        may_call: tools that its code may call as `tools.NAME(argument=value)`, each time through the door, where
+            whoever calls it may call them too.
+        may_import: modules that it may import besides those of every such code.
+        trial_s: seconds that its program may take, for a trial of it: the sandbox ends it, and the call says so.
 
     Raises:
         SourceError: for text that is no Python, imports what it may not, lacks the function, or has a signature that
             cannot be read from its text.
     """
     where = f"the source of {name!r}"
-    check_imports(text, where=where)
+    allowed = FOREIGN_MODULES | {*may_import}
+    called = tuple(sorted(called_tools(check_imports(text, allowed=allowed, where=where)) & {*may_call}))
     source = complete_imports(text, where=where).text
-    schema = read_schema(text, name)
+    schema = read_schema(text, name, allowed=allowed)
 
     async def call(ctx: Any, **arguments: Any) -> ToolResult:
-        return await _called(ctx, programs, source, name, arguments)
+        return await _called(ctx, programs, source, name, arguments, called, trial_s)
 
     return tool_from_schema(
         call,
@@ -96,22 +114,44 @@ def foreign_tool(
     )
 
 
-async def _called(ctx: Any, programs: Programs, source: str, name: str, arguments: dict[str, Any]) -> ToolResult:
+def called_tools(tree: ast.AST) -> frozenset[str]:
+    """The names that code calls as `tools.NAME`."""
+    return frozenset(
+        one.attr
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == TOOLS
+    )
+
+
+async def _called(
+    ctx: Any,
+    programs: Programs,
+    source: str,
+    name: str,
+    arguments: dict[str, Any],
+    tools: Sequence[str],
+    seconds: float | None,
+) -> ToolResult:
     """One call: a program of its own, whose only word to us is its result."""
 
     async def answer(_: Any, asked: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        given = asked.get("arguments")
-        raise _Given(given if isinstance(given, dict) else {})
+        said = asked.get("arguments")
+        values = said if isinstance(said, dict) else {}
+        if asked.get("name") == _GIVE:
+            raise _Given(values)
+        outcome = await ctx.call_tool(str(asked.get("name")), **values)
+        return {"value": given(outcome)} if outcome.ok else {"error": outcome.error or f"it ended as {outcome.status}"}
 
     inside = importlib.resources.files("agentorchestra.tea").joinpath("_foreign_call.py").read_text(encoding="utf-8")
     last = f"_call({_GIVE}, {source!r}, {name!r}, {canonical_json(arguments)!r}, {LONGEST_RESULT})"
     try:
-        outcome = await programs.run(ctx, "python", f"{inside}\n\n{last}\n", functions=(_GIVE,), answer=answer)
-    except _Given as given:
-        error = given.arguments.get("error")
+        code = f"{inside}\n\n{last}\n"
+        outcome = await programs.run(ctx, "python", code, tools, functions=(_GIVE,), answer=answer, seconds=seconds)
+    except _Given as result:
+        error = result.arguments.get("error")
         if error is not None:
             raise ToolError(f"{name} failed: {str(error)[:2500]}") from None
-        return ToolResult(content=given.arguments.get("value"), trust=Trust.UNTRUSTED)
+        return ToolResult(content=result.arguments.get("value"), trust=Trust.UNTRUSTED)
     if not outcome.ok or not isinstance(outcome.value, dict):
         raise ToolError(outcome.error or f"{name} gave no result")
     said = outcome.value
@@ -123,30 +163,31 @@ async def _called(ctx: Any, programs: Programs, source: str, name: str, argument
 # -- what a function takes, from its text ------------------------------------------------------------------------------
 
 
-def read_schema(text: str, name: str) -> ToolSchema:
+def read_schema(text: str, name: str, *, allowed: Collection[str] = FOREIGN_MODULES) -> ToolSchema:
     """Name, description and parameters of a function, read from its text; its words are untrusted.
 
     Args:
         text: Python, of which nothing is executed.
         name: of a function at the top of the text.
+        allowed: modules that the text may import.
 
     Raises:
         SourceError: for text that is no Python, no such function, or a signature that is more than JSON values by name;
             the sentence has the line.
     """
     where = f"the source of {name!r}"
-    function = _function(text, name, where)
+    function = _function(text, name, where, allowed)
     described: dict[str, str]
     description, described = read_docstring((ast.get_docstring(function) or "")[:LONGEST_WORDS])
-    given = function.args
-    if given.posonlyargs or given.vararg is not None or given.kwarg is not None:
+    asked = function.args
+    if asked.posonlyargs or asked.vararg is not None or asked.kwarg is not None:
         raise SourceError(
             f"{where}: line {function.lineno}: it is called with arguments by name; leave out '/', *args and **kwargs"
         )
     named: list[tuple[ast.arg, ast.expr | None]] = []
-    none: list[ast.expr | None] = [None] * (len(given.args) - len(given.defaults))
-    named += zip(given.args, [*none, *given.defaults], strict=True)
-    named += zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    none: list[ast.expr | None] = [None] * (len(asked.args) - len(asked.defaults))
+    named += zip(asked.args, [*none, *asked.defaults], strict=True)
+    named += zip(asked.kwonlyargs, asked.kw_defaults, strict=True)
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
     for parameter, default in named:
@@ -162,8 +203,8 @@ def read_schema(text: str, name: str) -> ToolSchema:
     return ToolSchema(name=name, description=description, parameters=parameters, trust=Trust.UNTRUSTED)
 
 
-def _function(text: str, name: str, where: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
-    tree = check_imports(text, where=where)
+def _function(text: str, name: str, where: str, allowed: Collection[str]) -> ast.FunctionDef | ast.AsyncFunctionDef:
+    tree = check_imports(text, allowed=allowed, where=where)
     found = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
     if name in found:
         return found[name]
@@ -290,4 +331,4 @@ def _refused(node: ast.expr, parameter: str, line: str) -> SourceError:
     )
 
 
-__all__ = ["Programs", "foreign_tool", "read_schema"]
+__all__ = ["TOOLS", "Programs", "called_tools", "foreign_tool", "read_schema"]

@@ -18,6 +18,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.errors import ProgramEndedError
 from agentorchestra.tea.awaited import Span, awaited_calls
+from agentorchestra.tea.interpreters import Held, MontyPool
 from agentorchestra.tea.monty import lacks
 
 _PRELUDE = "ToolError = RuntimeError"
@@ -150,8 +151,7 @@ class MontyInterpreter:
 
     def __init__(self, limits: ProgramLimits | None = None) -> None:
         self._limits = limits or ProgramLimits()
-        self._pool: Any = None
-        self._lock = asyncio.Lock()
+        self._pool = MontyPool(self._limits.processes)
 
     def lacks(self, code: str) -> str | None:
         """See tea/monty.py."""
@@ -173,47 +173,32 @@ class MontyInterpreter:
             },
             "os_policy": {"datetime": now, "sleep": "zero", "random_start": {"seed": seed}},
         }
-        worker = _Worker(await self._started(), options)
+        worker = _Worker(self._pool, options)
         return await _MontyRun(worker, code, host, self._limits.seconds).run(state)
-
-    async def _started(self) -> Any:
-        async with self._lock:
-            if self._pool is None:
-                from pydantic_monty import AsyncMonty
-
-                pool = AsyncMonty(max_processes=self._limits.processes)
-                await pool.__aenter__()
-                self._pool = pool
-            return self._pool
 
     async def aclose(self) -> None:
         """End the interpreters; idempotent."""
-        async with self._lock:
-            pool, self._pool = self._pool, None
-            if pool is not None:
-                await pool.__aexit__(None, None, None)
+        await self._pool.aclose()
 
 
 class _Worker:
     """One of the pool's interpreters, held only while the program computes."""
 
-    def __init__(self, pool: Any, options: dict[str, Any]) -> None:
+    def __init__(self, pool: MontyPool, options: dict[str, Any]) -> None:
         self._pool = pool
         self._options = options
-        self._held: Any = None
+        self._held: Held | None = None
 
     async def take(self) -> Any:
         """A fresh interpreter."""
-        held = self._pool.checkout(**self._options)
-        interpreter = await held.__aenter__()
-        self._held = held
-        return interpreter
+        self._held = await self._pool.take(self._options)
+        return self._held.interpreter
 
     async def give_up(self) -> None:
         """Let others have it; idempotent."""
         held, self._held = self._held, None
         if held is not None:
-            await held.__aexit__(None, None, None)
+            await held.give_back()
 
 
 @dataclass

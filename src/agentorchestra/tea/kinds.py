@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -96,10 +96,12 @@ def definitions_of(text: str) -> str:
     return "".join(lines)
 
 
-async def _foreign(programs: Programs, name: str, maker: Maker, text: str) -> Tool[..., Any]:
+async def _foreign(
+    programs: Programs, name: str, maker: Maker, text: str, may_call: Collection[str], may_import: Collection[str]
+) -> Tool[..., Any]:
     if maker.how == "definition":
         return _make_definition(name, maker, checked=False)
-    return foreign_tool(text, maker.symbol or name, programs)
+    return foreign_tool(text, maker.symbol or name, programs, may_call=may_call, may_import=may_import)
 
 
 def _variables_of_tool(tool: Tool[..., Any], made: Made | None) -> list[Variable]:
@@ -145,15 +147,19 @@ def lines_of(text: str, name: str) -> tuple[int, int]:
     raise SourceError(f"{name!r} is not defined at the top of its text, so its code cannot be told from the rest")
 
 
-def tool_kind(programs: Programs) -> Kind[Tool[..., Any]]:
+def tool_kind(
+    programs: Programs, *, may_call: Collection[str] = (), may_import: Collection[str] = ()
+) -> Kind[Tool[..., Any]]:
     """Tools.
 
     Args:
         programs: where code runs that the workspace's user did not write.
+        may_call: the tools that such code may call.
+        may_import: the modules that it may import besides the usual ones.
     """
 
     async def foreign(name: str, maker: Maker, text: str, config: ComponentConfig | None) -> Tool[..., Any]:
-        return await _foreign(programs, name, maker, text)
+        return await _foreign(programs, name, maker, text, may_call, may_import)
 
     return Kind(
         name="tool",

@@ -94,6 +94,10 @@ def _named(prompt: Prompt, source: _Source) -> Prompt:
     return prompt
 
 
+_PACKAGED: dict[tuple[tuple[str, _Source], ...], dict[str, Prompt]] = {}
+"""The packaged prompts as they were composed last, by what their files held."""
+
+
 class PromptLibrary:
     """Packaged prompts, and the workspace's own in their place. Files are read once, when the library is made.
 
@@ -114,7 +118,11 @@ class PromptLibrary:
         self._sources: dict[str, _Source] = {}
         for folder in packaged:
             self._sources |= _in_folder(folder)
-        self._prompts = self._packaged = self._composed(set(self._sources))
+        sources = tuple(self._sources.items())
+        if sources not in _PACKAGED:  # every workspace that is opened has the same
+            _PACKAGED.clear()
+            _PACKAGED[sources] = self._composed(set(self._sources))
+        self._prompts = self._packaged = dict(_PACKAGED[sources])
         for own in given:
             if not own.is_dir():
                 raise PromptError(f"the folder of prompts {own} is not there; name it beside the code that uses it")

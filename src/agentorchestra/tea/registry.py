@@ -70,6 +70,11 @@ class Registry:
         """All of a kind, by name."""
         return [one for _, one in sorted(self._kinds.get(kind, {}).items())]
 
+    @property
+    def store(self) -> Store:
+        """Where the histories are kept, and the log."""
+        return self._store
+
     async def refresh(self) -> set[tuple[str, str]]:
         """Read what was written since, here or elsewhere; whose histories grew."""
         count = await self._store.component_count()
@@ -129,12 +134,13 @@ class Registry:
         seqs: dict[tuple[str, str], int] = {}
         changes = []
         now = self._clock.now()
-        for kind, name, type_, body, ts in entries:
+        listed = [*entries]
+        redacted = self._redact([body for _, _, _, body, _ in listed])
+        for (kind, name, type_, body, ts), said in zip(listed, redacted, strict=True):
             held = self._histories.get((kind, name))
             seq = seqs.get((kind, name), held.seq if held is not None else 0) + 1
             seqs[kind, name] = seq
             _check_body(kind, name, body)
-            said = self._redact(body)
             changes.append(ComponentChange(kind=kind, name=name, seq=seq, ts=ts or now, type=type_, body=said))
         return changes
 

@@ -47,6 +47,7 @@ from agentorchestra.tea.registering import (
 from agentorchestra.tea.retriever import Group
 from agentorchestra.tea.saving import read_saved, saved, taken_over
 from agentorchestra.tea.tool import Tool
+from agentorchestra.tea.usage import Use, uses
 from agentorchestra.tea.versions import Level, level_of
 
 T = TypeVar("T")
@@ -171,6 +172,12 @@ class Server(Generic[T]):
         await self._access.ready()
         return self.manager.browse(under)
 
+    async def stats(self) -> Sequence[Use]:
+        """How often each component was called in all runs, with what success, and where it was reused."""
+        await self._access.ready()
+        histories = [self.manager.registry.history(self.manager.kind.name, name) for name in self.manager.names()]
+        return await uses(self.manager.registry.store, [one for one in histories if one is not None])
+
     async def contract(self) -> str:
         """One Markdown document that describes all components."""
         await self._access.ready()
@@ -220,6 +227,7 @@ class Server(Generic[T]):
         run: str = "",
         trusted: bool = True,
         invokers: Sequence[str] | None = None,
+        metadata: Mapping[str, JsonValue] | None = None,
     ) -> Sequence[ComponentConfig]:
         """Make something a component. What is known already stays the version it is; other content is the next one.
 
@@ -234,6 +242,7 @@ class Server(Generic[T]):
             author, reason, run: who made it, why, in which run.
             trusted: False for code that the workspace's user did not write: it runs in the sandbox only.
             invokers: who may invoke it: names of agents, `user` for calls outside of runs; everybody by default.
+            metadata: what else is to be known of it; it stands in its configuration.
 
         Returns:
             What is known of each component now.
@@ -252,6 +261,7 @@ class Server(Generic[T]):
             state=state,
             trusted=trusted,
             invokers=invokers,
+            metadata=metadata,
             origin="file" if path is not None else "register",
         )
         if path is not None and _place(path).suffix == ".json":

@@ -10,6 +10,7 @@ import re
 import textwrap
 import types
 import typing
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NotRequired, Protocol, Required
@@ -160,6 +161,7 @@ def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[s
     context = _context(found, hints, name)
     description, described = read_docstring(inspect.getdoc(_inner(function) if bound else function) or "")
     fields: dict[str, Any] = {}
+    types_of: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     shown: dict[str, Any] = {}
     for parameter in found:
@@ -182,7 +184,7 @@ def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[s
             )
         if parameter.name in described and not _has_description(hint):
             hint = typing.Annotated[hint, Field(description=described[parameter.name])]
-        _check_type(hint, parameter.name, name)
+        types_of[parameter.name] = hint
         if parameter.name in defaults:
             shown[parameter.name] = _shown_default(defaults[parameter.name], parameter.name, name)
             hint = NotRequired[hint]
@@ -190,7 +192,12 @@ def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[s
             hint = Required[hint]
         fields[parameter.name] = hint
     positional = tuple(p.name for p in found if p.kind is inspect.Parameter.POSITIONAL_ONLY)
-    adapter, parameters = _adapter(fields, shown)
+    try:
+        adapter, parameters = _adapter(fields, shown)
+    except _NO_SCHEMA:
+        for one, hint in types_of.items():
+            _check_type(hint, one, name)
+        raise
     return Signature(description, parameters, context, positional, is_method, defaults, adapter)
 
 
@@ -271,11 +278,14 @@ def _has_description(hint: Any) -> bool:
     return any(isinstance(extra, FieldInfo) and extra.description for extra in hint.__metadata__)
 
 
+_NO_SCHEMA = (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUserError, TypeError)
+
+
 def _check_type(hint: Any, parameter: str, name: str) -> None:
     """One parameter alone, so that the message can name it."""
     try:
         TypeAdapter(hint).json_schema()
-    except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUserError, TypeError) as exc:
+    except _NO_SCHEMA as exc:
         reason = str(exc).splitlines()[0]
         raise ToolDefinitionError(
             f"the type {_type_name(hint)} of parameter {parameter!r} of tool {name!r} has no JSON schema ({reason}); "
@@ -469,10 +479,35 @@ def source_of(function: Callable[..., Any]) -> str:
     inner = _inner(function)
     try:
         bound = f"\n# bound: {', '.join(sorted(function.keywords))}" if isinstance(function, functools.partial) else ""
-        return textwrap.dedent(inspect.getsource(inner)) + bound
+        return _text_of(inner) + bound
     except (OSError, TypeError):
         code = getattr(inner, "__code__", None)
         return _bytecode(code) if code is not None else repr(type(inner))
+
+
+_OF_CODE: dict[int, tuple[types.CodeType, str]] = {}
+"""Texts that were looked up, by the identity of the code, which is kept so that no other one takes its place: every
+workspace that is opened makes the packaged tools anew, of the same code."""
+
+_OF_CLASSES: weakref.WeakKeyDictionary[type, str] = weakref.WeakKeyDictionary()
+_MOST_TEXTS = 4096
+
+
+def _text_of(thing: Any) -> str:
+    """The source of a function or a class, as it was when it was first asked for."""
+    if inspect.isclass(thing):
+        text = _OF_CLASSES.get(thing)
+        if text is None:
+            text = _OF_CLASSES[thing] = textwrap.dedent(inspect.getsource(thing))
+        return text
+    code = getattr(inspect.unwrap(thing), "__code__", None)
+    known = _OF_CODE.get(id(code))
+    if code is not None and known is not None:
+        return known[1]
+    text = textwrap.dedent(inspect.getsource(thing))
+    if code is not None and len(_OF_CODE) < _MOST_TEXTS:
+        _OF_CODE[id(code)] = (code, text)
+    return text
 
 
 def _bytecode(code: types.CodeType) -> str:

@@ -66,21 +66,64 @@ async def ask_media(
         from_s: First second of recordings and videos that is looked at.
         to_s: Last second.
     """
-    part = _Part(region, _pages_of(pages), from_s, to_s)
-    items = [await _identified(ctx, name) for name in files]
-    part.check(items)
-    asking = _Asking(ctx, question, part)
-    text, shown = await asking.answer(items)
-    single = Source(kind="file", ref=items[0].name) if len(items) == 1 else Source(kind="tool", ref="ask_media")
+    looked = await look(ctx, question, files, region=region, pages=_pages_of(pages), from_s=from_s, to_s=to_s)
+    single = Source(kind="file", ref=looked.names[0]) if len(files) == 1 else Source(kind="tool", ref="ask_media")
     blocks: list[Block] = [
-        TextBlock(text=text, source=single, trust=Trust.UNTRUSTED),
-        note(f"{asking.answered_by} was given {', '.join(map(_named, shown))}."),
-        *(note(f"Note: {one}.") for one in asking.notes),
+        TextBlock(text=looked.text, source=single, trust=Trust.UNTRUSTED),
+        note(f"{looked.by} was given {', '.join(looked.given)}."),
+        *(note(f"Note: {one}.") for one in looked.notes),
     ]
     return ToolResult(content=blocks, trust=Trust.UNTRUSTED)
 
 
 ask_media.backed_by(Carried(tools=(media_as,)), uses=(media_as.name,))
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a model said of media.
+
+    Attributes:
+        text: its words.
+        by: the model.
+        names: of the media.
+        given: what it was given of them.
+        notes: what was left out.
+    """
+
+    text: str
+    by: str
+    names: tuple[str, ...]
+    given: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+async def look(
+    ctx: RunContext[Any],
+    question: str,
+    files: Sequence[str],
+    *,
+    region: list[float] | None = None,
+    pages: Sequence[int] = (),
+    from_s: float | None = None,
+    to_s: float | None = None,
+    prompt: str = PROMPT,
+) -> Looked:
+    """What `ask_media` does, for other composites that ask it (see there).
+
+    Args:
+        prompt: says what to do; its variables are those of `media`.
+
+    Raises:
+        ToolError: one sentence, where no model could answer.
+    """
+    part = _Part(region, list(pages), from_s, to_s)
+    items = [await _identified(ctx, name) for name in files]
+    part.check(items)
+    asking = _Asking(ctx, question, part, prompt)
+    text, shown = await asking.answer(items)
+    names = tuple(item.name for item in items)
+    return Looked(text, asking.answered_by, names, tuple(map(_named, shown)), tuple(asking.notes))
 
 
 @dataclass(frozen=True)
@@ -278,6 +321,7 @@ class _Asking:
     ctx: RunContext[Any]
     question: str
     part: _Part
+    prompt: str = PROMPT
     notes: list[str] = field(default_factory=list)
     answered_by: str = ""
 
@@ -296,7 +340,7 @@ class _Asking:
             notes: list[str] = []
             blocks = await self._blocks(plan, items, notes)
             outcome = await self.ctx.ask_model(
-                PROMPT,
+                self.prompt,
                 blocks,
                 role=plan.role,
                 model=plan.model,
@@ -378,4 +422,4 @@ def _refused(outcome: Any, blocks: Sequence[Block]) -> set[str]:
     return held & {str(kind) for kind in outcome.value.get("kinds") or ()}
 
 
-__all__ = ["Given", "Item", "Plan", "ask_media", "plan_for"]
+__all__ = ["Given", "Item", "Looked", "Plan", "ask_media", "look", "plan_for"]

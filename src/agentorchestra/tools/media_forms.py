@@ -62,7 +62,7 @@ async def media_as(
         count: How many frames.
     """
     asked = {"form": form, "region": region, "pages": pages or [], "from_s": from_s, "to_s": to_s, "count": count}
-    async with _on_disk(ctx, name) as (path, member, whole):
+    async with on_disk(ctx, name) as (path, member, whole):
         if path.stat().st_size == 0:
             raise ToolError(f"{whole} is empty; there is nothing to be seen or heard.")
         try:
@@ -82,7 +82,7 @@ async def media_as(
 
 
 @asynccontextmanager
-async def _on_disk(ctx: RunContext[Any], name: str) -> AsyncIterator[tuple[Path, tuple[str, ...], str]]:
+async def on_disk(ctx: RunContext[Any], name: str) -> AsyncIterator[tuple[Path, tuple[str, ...], str]]:
     """Where the bytes of a name lie, the way to a member of an archive, and the name as it is meant."""
     first, *member = name.split("!")
     given = {ref.name for ref in ctx.manifest.files}
@@ -97,7 +97,7 @@ async def _on_disk(ctx: RunContext[Any], name: str) -> AsyncIterator[tuple[Path,
         try:
             first = file_named(ctx, first.removeprefix(_TASK_FILES)).name
         except ToolError as error:
-            made = first_names(await _folder_names(ctx))
+            made = first_names(await folder_names(ctx))
             raise ToolError(
                 f"{error} An artifact of that name is not there either; the folder holds: {made}."
             ) from None
@@ -122,7 +122,7 @@ async def _of_the_web(ctx: RunContext[Any], address: str) -> bytes:
 
 async def _of_the_run(ctx: RunContext[Any], name: str) -> bytes | None:
     """The bytes of a file in the folder of the environments, or of an artifact; None where there is none."""
-    digest = (await _folder_names(ctx)).get(name.removeprefix("./"))
+    digest = (await folder_names(ctx)).get(name.removeprefix("./"))
     try:
         if digest is not None:
             return await ctx.read_artifact(ArtifactRef(name=name, sha256=digest, size=0))
@@ -131,7 +131,7 @@ async def _of_the_run(ctx: RunContext[Any], name: str) -> bytes | None:
         return None
 
 
-async def _folder_names(ctx: RunContext[Any]) -> dict[str, str]:
+async def folder_names(ctx: RunContext[Any]) -> dict[str, str]:
     """The files of the folder as the last action left it, with the hashes of their contents: never from the disk,
 
     where something may be at work, and where a replay would find what came later.
@@ -143,4 +143,4 @@ async def _folder_names(ctx: RunContext[Any]) -> dict[str, str]:
     return {path: content for path, kind, *_, content in listed["entries"] if kind == "file"}
 
 
-__all__ = ["Form", "media_as"]
+__all__ = ["Form", "folder_names", "media_as", "on_disk"]

@@ -7,8 +7,8 @@ seed. So what runs there is pure: executed again after a crash it gives the same
 from __future__ import annotations
 
 import ast
-import asyncio
 import re
+import sys
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,7 @@ from agentorchestra.core.effects import Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.tea.discovery import OPENING
+from agentorchestra.tea.interpreters import MontyPool
 from agentorchestra.tea.monty import MODULES, lacks
 from agentorchestra.tea.tool import Tool, ToolResult, tool
 from agentorchestra.tools.workbench import Workbench
@@ -78,8 +79,7 @@ class PythonTool:
     def __init__(self, limits: Limits | None = None, workbench: Workbench | None = None) -> None:
         self._limits = limits or Limits()
         self._workbench = workbench
-        self._pool: Any = None
-        self._lock = asyncio.Lock()
+        self._pool = MontyPool(self._limits.processes)
         self.tool: Tool[..., Any] = self._make()
 
     def _make(self) -> Tool[..., Any]:
@@ -160,17 +160,20 @@ class PythonTool:
         from pydantic_monty import MontyError
 
         printed = _Text(self._limits.printed)
-        session = (await self._started()).checkout(
-            limits={
+        options = {
+            "limits": {
                 "max_feed_duration_secs": self._limits.seconds,
                 "max_memory": self._limits.memory,
                 "max_recursion_depth": self._limits.depth,
             },
-            os_policy={"datetime": now, "sleep": "zero", "random_start": {"seed": seed}},
-        )
+            "os_policy": {"datetime": now, "sleep": "zero", "random_start": {"seed": seed}},
+        }
         try:
-            async with session as interpreter:
-                value = await interpreter.feed_run(code, print_callback=lambda _, text: printed.add(text))
+            held = await self._pool.take(options)
+            try:
+                value = await held.interpreter.feed_run(code, print_callback=lambda _, text: printed.add(text))
+            finally:
+                await held.give_back(*sys.exc_info())
         except MontyError as exc:
             failure = _failure(exc, printed.text())
             lacks = _lacks(failure)
@@ -179,22 +182,9 @@ class PythonTool:
             printed.add(repr(value))
         return printed.text().rstrip("\n") or "(no output)"
 
-    async def _started(self) -> Any:
-        async with self._lock:
-            if self._pool is None:
-                from pydantic_monty import AsyncMonty
-
-                pool = AsyncMonty(max_processes=self._limits.processes)
-                await pool.__aenter__()
-                self._pool = pool
-            return self._pool
-
     async def aclose(self) -> None:
         """End the interpreters; idempotent."""
-        async with self._lock:
-            pool, self._pool = self._pool, None
-            if pool is not None:
-                await pool.__aexit__(None, None, None)
+        await self._pool.aclose()
 
 
 _OURS = frozenset({"tools", "ToolError", "open"})

@@ -27,11 +27,11 @@ _FIRST = "plan"
 
 
 class StepArgument(BaseModel):
-    """A step with who does it and what it waits for."""
+    """A step."""
 
     text: str = Field(description="What is done.")
-    agent: str = Field(default="", description="The agent it is assigned to.")
-    needs: list[int] = Field(default=[], description="Numbers of the steps, from 0, that must be completed before it.")
+    agent: str = Field(default="", description="Who does it.")
+    needs: list[int] = Field(default=[], description="Steps, from 0, that must be completed before it.")
 
 
 class PlanStep(BaseModel):
@@ -43,6 +43,7 @@ class PlanStep(BaseModel):
         notes: what is worth knowing about it.
         agent: who it is assigned to, "" for nobody.
         needs: numbers of the steps that must be completed before it.
+        doubtful: whether it was made for a task that has changed since, and was not looked at again.
     """
 
     text: str
@@ -50,6 +51,7 @@ class PlanStep(BaseModel):
     notes: str = ""
     agent: str = ""
     needs: list[int] = []
+    doubtful: bool = False
 
 
 class Plan(BaseModel):
@@ -134,7 +136,8 @@ class Plan(BaseModel):
             agent = f" @{step.agent}" if step.agent else ""
             needs = f" [after {', '.join(map(str, step.needs))}]" if step.needs else ""
             notes = f" ({step.notes})" if step.notes else ""
-            lines.append(f"{index}. {_MARKS[step.status]} {step.text}{agent}{needs}{notes}")
+            doubt = " - reconsider: the task has changed" if step.doubtful else ""
+            lines.append(f"{index}. {_MARKS[step.status]} {step.text}{agent}{needs}{notes}{doubt}")
         if self.ready and any(step.needs for step in self.steps):
             lines.append(f"Can start now: {', '.join(map(str, self.ready))}")
         return "\n".join(lines)
@@ -205,15 +208,15 @@ def todo(
 
     Args:
         action: create (plan_id, title, steps), update (title, steps; steps that stay keep their status), list, get,
-            set_active (plan_id), mark_step (step_index, step_status, step_notes), delete (plan_id); and on the active
-            plan: add (steps), complete (step_index), clear.
-        plan_id: Name of the plan; get, update, mark_step, add, complete and clear take the active one without it.
-        title: What the plan is for.
-        steps: The steps, in order: texts, or objects that also name the agent of a step and the steps it needs.
-        step_index: Which step, from 0.
-        step_status: not_started, in_progress, completed or blocked.
-        step_notes: What is worth knowing about the step.
-        step_agent: The agent that the step is assigned to from now on.
+            set_active (plan_id), mark_step (step_index, step_status, step_notes), delete (plan_id); on the active plan
+            also add (steps), complete (step_index), clear.
+        plan_id: Its name; the active plan without it.
+        title: What it is for.
+        steps: In order: texts, or objects with the agent and what they need.
+        step_index: From 0.
+        step_status: Its state.
+        step_notes: What is worth knowing.
+        step_agent: Who does it from now on.
     """
     plans = Plans.of(ctx.vars)
     if action == "list":
@@ -246,6 +249,17 @@ def todo(
     return said
 
 
+@tool(effect="pure", thread=False, sequential=True)
+def reconsider_plan(ctx: RunContext[Any]) -> str:
+    """Mark the open steps of the active plan: the task has changed, so each is to be looked at again."""
+    plans = Plans.of(ctx.vars)
+    if plans.active is not None:
+        for step in plans.plans[plans.active].steps:
+            step.doubtful = step.doubtful or step.status != "completed"
+    ctx.vars[_VAR] = plans.model_dump(mode="json")
+    return render_todo(ctx.vars)
+
+
 def _mark(plan: Plan, step: PlanStep, status: StepStatus | None, notes: str | None, agent: str | None) -> None:
     if status is None and notes is None and agent is None:
         raise ToolError(f"mark_step needs step_status ({', '.join(_MARKS)}), step_notes or step_agent")
@@ -255,6 +269,7 @@ def _mark(plan: Plan, step: PlanStep, status: StepStatus | None, notes: str | No
             f"the step {step.text!r} needs step {listed}, which is not completed; "
             "complete that first, or update the plan"
         )
+    step.doubtful = False
     step.status = status or step.status
     step.notes = step.notes if notes is None else notes
     step.agent = step.agent if agent is None else agent
@@ -278,4 +293,4 @@ def render_todo(state: Mapping[str, JsonValue]) -> str:
     return plans.plans[plans.active].render() if plans.active is not None else ""
 
 
-__all__ = ["Plan", "PlanStep", "Plans", "StepArgument", "render_todo", "todo"]
+__all__ = ["Plan", "PlanStep", "Plans", "StepArgument", "reconsider_plan", "render_todo", "todo"]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import mimetypes
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -173,7 +173,7 @@ class Workbench:
         if self.sandbox is None:
             raise SandboxUnavailableError('this workspace has no sandbox (sandbox.backend = "none" in its settings)')
         program = await self._program(live.program, ctx, network=Tag.NETWORK in effect.tags)
-        live.task = asyncio.create_task(self.sandbox.run(program, self.limits, call=live.call))
+        live.task = asyncio.create_task(self.sandbox.run(program, self._limits(live.program), call=live.call))
         for index in range(part):
             came = await live.next()
             if isinstance(came, Ran) or came != live.calls[index]:
@@ -184,6 +184,12 @@ class Workbench:
             if index < part - 1:
                 live.answer(live.answers[index])
         return ""
+
+    def _limits(self, given: dict[str, JsonValue]) -> SandboxLimits:
+        seconds = given.get("seconds")
+        if not isinstance(seconds, int | float):
+            return self.limits
+        return replace(self.limits, seconds=min(float(seconds), self.limits.seconds))
 
     async def _program(self, given: dict[str, JsonValue], ctx: Any, *, network: bool) -> Program:
         kept: dict[str, bytes] = {}
@@ -215,6 +221,7 @@ class Workbench:
         *,
         functions: Sequence[str] = (),
         answer: Answer | None = None,
+        seconds: float | None = None,
     ) -> Outcome:
         """Run a program to its end, its calls through the door.
 
@@ -224,6 +231,7 @@ class Workbench:
             tools: names of the tools it may call.
             functions: names of plain functions that it may call besides.
             answer: makes its calls; by default they are calls of tools.
+            seconds: that it may take, where that is less than any program may.
 
         Returns:
             The outcome of its last part.
@@ -236,6 +244,8 @@ class Workbench:
         }
         program: dict[str, JsonValue] = {"language": language, "code": code, "seed": ctx.random.getrandbits(31)}
         program |= {"files": files, "tools": list(tools), "functions": list(functions)}
+        if seconds is not None:
+            program["seconds"] = seconds
         live = self._live[slot] = _Live(program)
         # Without a sandbox a program reaches whatever its user does: it is judged like one with a network.
         open_ = self.network or (self.sandbox is not None and not self.sandbox.safe)

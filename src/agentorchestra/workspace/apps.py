@@ -50,7 +50,11 @@ def load_app(reference: str, folder: Path) -> Workspace[Any]:
 
 
 def open_workspace(
-    folder: str | Path | None = None, *, environ: Mapping[str, str] | None = None, app: bool = True
+    folder: str | Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    app: bool = True,
+    preset: str | None = None,
 ) -> Workspace[Any]:
     """The workspace of a folder with the user's application, where the settings name one (not yet opened).
 
@@ -58,14 +62,16 @@ def open_workspace(
         folder: default `.agentorchestra/` in the current folder.
         environ: replaces the process's environment.
         app: load the application; reading the log needs none, and must work while it is broken.
+        preset: see Workspace; None for the one that the application or the settings name.
     """
     base = Path(folder or DEFAULT_FOLDER)
-    settings = load_settings(base)
+    settings = load_settings(base, preset)
     path = settings_path(base)
     if settings.app is None or not app:
-        return Workspace(base, environ=environ)
+        return Workspace(base, environ=environ, preset=preset)
     workspace = load_app(settings.app, path.parent if path is not None else Path.cwd())
     workspace.folder = base
+    workspace.preset = workspace.preset if preset is None else preset
     return workspace
 
 

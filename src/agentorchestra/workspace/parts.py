@@ -6,14 +6,15 @@ import asyncio
 import importlib
 import importlib.resources
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
+from pydantic import JsonValue, TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import (
@@ -29,6 +30,7 @@ from agentorchestra.core.spec import (
 
 if TYPE_CHECKING:
     from agentorchestra.agents.agent import Agent
+    from agentorchestra.core.settings import Settings
     from agentorchestra.tea.prompts import PromptLibrary
 
 
@@ -39,6 +41,7 @@ class Equipment:
     Attributes:
         recorded: the manifest of a run that is replayed with nothing else than what it had, None for today's.
         environments: names of the packaged environments that its top agent works in.
+        system: that drives it, "" for calls outside of runs.
     """
 
     tools: Mapping[str, Any]
@@ -46,6 +49,7 @@ class Equipment:
     prompts: PromptLibrary
     recorded: RunManifest | None = None
     environments: tuple[str, ...] = ()
+    system: str = ""
 
 
 def tools_by_name(given: Sequence[Any]) -> dict[str, Any]:
@@ -88,6 +92,30 @@ def check_arguments(files: Any, budget: Any, on_ask: Any, on_uncertain: Any, lab
             raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
 
 
+def check_options(
+    system: str, drive: Any, options: Mapping[str, Any], agents: Collection[str], model: str
+) -> dict[str, JsonValue]:
+    """What a system is told besides its task, where it takes that.
+
+    Args:
+        system: its name.
+        drive: runs it.
+        options: by name.
+        agents: names of the run's.
+        model: of the run.
+
+    Raises:
+        SettingsError: it takes none; else what the system itself refuses.
+    """
+    given: dict[str, JsonValue] = to_jsonable_python(dict(options))
+    check = getattr(drive, "check_options", None)
+    if check is not None:
+        check(given, agents, model)
+    elif given:
+        raise SettingsError(f"the system {system!r} has no options, but {', '.join(given)} were given; leave them out")
+    return given
+
+
 def prompt_text(name: str, path: Path, prompts: PromptLibrary) -> str:
     prompts.get(name)
     try:
@@ -112,13 +140,13 @@ def check_finish(finish: str, output_type: type[Any] | None, *, native: bool) ->
 
 
 def agents_by_name(
-    given: Sequence[Any], tools: Mapping[str, Any], systems: Mapping[str, Any], prompts: Any
+    given: Sequence[Any], tools: Mapping[str, Any], systems: Mapping[str, Any], prompts: Any, settings: Settings
 ) -> dict[str, Any]:
-    """Agents by name; what an agent names must be there."""
+    """Agents by name, as the settings want them; what an agent names must be there."""
     from agentorchestra.agents.agent import Agent
-    from agentorchestra.agents.registry import builtin_agents
+    from agentorchestra.agents.registry import adjusted, builtin_agents
 
-    found: dict[str, Agent] = builtin_agents()
+    found: dict[str, Agent] = builtin_agents(settings)
     for one in given:
         if not isinstance(one, Agent):
             raise UnknownComponentError(f"{one!r} is not an agent; make one with agentorchestra.agents.agent.Agent")
@@ -130,7 +158,7 @@ def agents_by_name(
         found[one.name] = one
         if one.drive is None:
             prompts.get(one.prompt)
-    return found
+    return adjusted(found, settings.agents)
 
 
 def packaged_prompts() -> list[Any]:
@@ -138,12 +166,17 @@ def packaged_prompts() -> list[Any]:
     return [importlib.resources.files(f"agentorchestra.{room}") / "prompts" for room in ("tools", "agents", "systems")]
 
 
-def systems() -> dict[str, Any]:
-    """The systems by name."""
-    from agentorchestra.systems.agentorchestra import agentorchestra
+def systems(settings: Settings | None = None) -> dict[str, Any]:
+    """The systems by name, with the limits of the settings."""
+    from agentorchestra.agents.debate import Debating
+    from agentorchestra.systems.agentorchestra import AgentOrchestra
     from agentorchestra.systems.react import react
 
-    return {"agentorchestra": agentorchestra, "react": react}
+    return {
+        "agentorchestra": AgentOrchestra(*([settings.team] if settings else [])),
+        "debate": Debating(*([settings.debate] if settings else [])),
+        "react": react,
+    }
 
 
 def memories_by_name(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from agentorchestra.core.errors import (
     WorkspaceNotWritableError,
 )
 from agentorchestra.core.settings import PolicySettings, Settings
+from agentorchestra.workspace.presets import with_preset
 
 if TYPE_CHECKING:
     pass
@@ -25,11 +26,17 @@ if TYPE_CHECKING:
 SETTINGS_FILE = "agentorchestra.toml"
 
 
-def load_settings(folder: Path) -> Settings:
-    """The settings of a workspace: `agentorchestra.toml` in its folder or the one above, then the environment.
+def load_settings(folder: Path, preset: str | None = None) -> Settings:
+    """The settings of a workspace: a preset, its file, the environment - each over the one before, key by key.
+
+    The file is `agentorchestra.toml` in the workspace's folder or the one above it.
 
     Environment variables are named `AGENTORCHESTRA_MODEL`, `AGENTORCHESTRA_SYSTEM`, `AGENTORCHESTRA_MAX_STEPS`,
     nested ones with two underscores (`AGENTORCHESTRA_BUDGET__COST_USD`); they win over the file.
+
+    Args:
+        folder: of the workspace.
+        preset: its name, `none` for no preset, None for the one that file or environment name.
 
     Raises:
         SettingsError: with the file or variable, the value, and what is allowed.
@@ -46,7 +53,7 @@ def load_settings(folder: Path) -> Settings:
     if isinstance(limits, dict) and (unknown := sorted(set(limits) - set(Budget.model_fields))):
         raise SettingsError(f"budget.{unknown[0]} in {path} is no limit; the limits: {', '.join(Budget.model_fields)}")
     try:
-        return _settings_class()(**values)
+        settings = _settings_class()(**values)
     except ValidationError as exc:
         first = exc.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
@@ -56,6 +63,7 @@ def load_settings(folder: Path) -> Settings:
         ) from None
     except Exception as exc:  # pydantic-settings has its own error for a variable that is not JSON
         raise SettingsError(f"the environment's AGENTORCHESTRA_ variables do not fit: {exc}") from None
+    return with_preset(settings, preset)
 
 
 _OTHER_VARIABLES = ("WORKSPACE", "DEBUG", "TOKEN")

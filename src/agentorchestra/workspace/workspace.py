@@ -95,6 +95,7 @@ from agentorchestra.workspace.parts import (
     agents_by_name,
     check_arguments,
     check_finish,
+    check_options,
     distribution,
     is_toolkit,
     memories_by_name,
@@ -105,12 +106,13 @@ from agentorchestra.workspace.parts import (
     systems,
     tools_by_name,
 )
+from agentorchestra.workspace.presets import with_preset
 from agentorchestra.workspace.settings import SETTINGS_FILE, load_settings, settings_path
 
 if TYPE_CHECKING:
     from agentorchestra.agents.components import Components
     from agentorchestra.runtime.bundle.format import Exported, Imported
-    from agentorchestra.tea.memory.base import MemoryFactory
+    from agentorchestra.tea.memory.base import Entry, EntryKind, MemoryFactory
     from agentorchestra.tea.prompts import Prompt
     from agentorchestra.tea.servers import ACPServer, ECPServer, Server, TCPServer
     from agentorchestra.tea.tool import Tool
@@ -164,6 +166,8 @@ class Workspace(Generic[Deps]):
         models: clients by name, besides those of the settings (scripted models in tests).
         policy: replaces the default policy.
         settings: replaces what `agentorchestra.toml` says.
+        preset: what lies under the settings: `paper-000`, `paper-001` (docs/presets.md), `none`; None for the one that
+            they name.
         store: replaces the store of the settings, SQLite by default (`MemoryStore()` for runs that need not survive).
         handlers: replaces or wraps handlers, by kind.
         asker: answers questions in place.
@@ -186,6 +190,7 @@ class Workspace(Generic[Deps]):
         models: Mapping[str, Any] | None = None,
         policy: Policy | None = None,
         settings: Settings | None = None,
+        preset: str | None = None,
         store: Store | None = None,
         handlers: Callable[[dict[EffectKind, Handler]], dict[EffectKind, Handler]] | None = None,
         asker: Asker | None = None,
@@ -199,6 +204,7 @@ class Workspace(Generic[Deps]):
         self.app_folder: str | None = None
         self.asker = asker
         self.unsafe_local = False
+        self.preset = preset
         self.mcp_files: tuple[Path, ...] = ()
         self._given_sandbox = sandbox
         self._given_tools = tuple(tools)
@@ -249,7 +255,8 @@ class Workspace(Generic[Deps]):
             return
         from agentorchestra.runtime.store.choose import store_for
 
-        self.settings = self._given_settings or load_settings(self.folder)
+        given = self._given_settings
+        self.settings = load_settings(self.folder, self.preset) if given is None else with_preset(given, self.preset)
         if self.app is None and self.settings.app is not None:
             self.app = self.settings.app
         self.store: Store = self._given_store or store_for(self.settings, self.folder)
@@ -263,6 +270,7 @@ class Workspace(Generic[Deps]):
 
     async def _assemble(self) -> None:
         """Make everything that an open workspace has, around its open store."""
+        from agentorchestra.agents.analysis.tool import analyze_file_tool
         from agentorchestra.environments.registry import packaged_environments
         from agentorchestra.models.manager import ModelManager
         from agentorchestra.tea.finding import Finding
@@ -283,15 +291,17 @@ class Workspace(Generic[Deps]):
         self._builtin = builtin_tools(
             self.folder, given, sandbox=self._given_sandbox, web=self.settings.web, engines=self._engines
         )
+        analyze_file = analyze_file_tool(self.settings.analysis)
+        self._builtin.tools[analyze_file.name] = analyze_file
         self.tools: dict[str, Any] = dict(self._builtin.tools)
         if self.settings.transcription_model:
             from agentorchestra.tools.recordings import transcribe_file
 
             self.tools[transcribe_file.name] = transcribe_file
         self.tools |= tools_by_name(self._given_tools)
-        self.systems = systems() | self._given_systems
+        self.systems = systems(self.settings) | self._given_systems
         self.memories = memories_by_name(self._given_memories)
-        self.agents = agents_by_name(self._given_agents, self.tools, self.systems, self.prompts)
+        self.agents = agents_by_name(self._given_agents, self.tools, self.systems, self.prompts, self.settings)
         self._environments = dict(self._given_environments)
         self._packaged = {
             name: one
@@ -320,7 +330,8 @@ class Workspace(Generic[Deps]):
         from agentorchestra.environments.registry import EnvironmentParts
 
         bench = self._builtin.workbench
-        return EnvironmentParts(self.settings, bench.sandbox, bench.limits, bench.network, self._environ)
+        reports = self.folder / "reports" if self._given_store is None or self.folder.exists() else None
+        return EnvironmentParts(self.settings, bench.sandbox, bench.limits, bench.network, self._environ, reports)
 
     @property
     def _every_environment(self) -> dict[str, Callable[[], Environment]]:
@@ -330,8 +341,12 @@ class Workspace(Generic[Deps]):
     def _team(self, equipment: Equipment) -> dict[str, Any]:
         """The agents of a run: those that are there on request only where it names their environments."""
         from agentorchestra.agents.registry import team
+        from agentorchestra.tea.transformations.base import carried_by
 
-        return team(self.agents, equipment.environments, {*self._packaged})
+        behind = [carried_by(one).agents for one in (*equipment.tools.values(), *self._environments.values())]
+        leaders = {equipment.system, *self._agents_behind, *(one.name for agents in behind for one in agents)}
+        has = {*equipment.tools, *(() if self._builtin.sandbox == "none" else ("sandbox",))}
+        return team(self.agents, equipment.environments, {*self._packaged}, has, leaders=leaders)
 
     def _environments_for(self, equipment: Equipment) -> dict[str, Callable[[], Environment]]:
         """The environments of a run: all but the packaged ones that neither it nor an agent names."""
@@ -367,6 +382,7 @@ class Workspace(Generic[Deps]):
             tools={*self.tools, *names["tool"], *environments} if closed else None,
             environments=environments,
             agents={*self.agents, *names["agent"]},
+            systems=self.systems,
         )
 
     async def close(self, *, verify: bool = True) -> None:
@@ -469,6 +485,8 @@ class Workspace(Generic[Deps]):
             distribution=distribution(),
             access=access,
             redact=self._redact_json,
+            may_call=self.settings.generator.tools,
+            may_import=self.settings.generator.libraries,
         )
 
     def _mcp_toolkits(self) -> list[Any]:
@@ -560,6 +578,7 @@ class Workspace(Generic[Deps]):
             context_windows=self._windows({*names, *self.settings.models}, self.models),
             choices=tuple(sorted(self.settings.models)),
             action=self.settings.action,
+            preset=self.settings.preset,
             prompt_tool_chars=self.settings.prompt_tool_chars,
             on_ask="wait" if self.asker is not None else "deny",
             app=self.app,
@@ -631,6 +650,7 @@ class Workspace(Generic[Deps]):
         action: Literal["tools", "code"] | None = None,
         memory: str | None = None,
         environments: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
     ) -> RunResult:
         """Run a task to its end, or to where it waits.
 
@@ -658,9 +678,10 @@ class Workspace(Generic[Deps]):
             action: `code` lets agents act by writing a program in each step, in which their tools are functions;
                 `tools` (the default) by calling them.
             memory: the memory system of the top agent: `none` (the default), `window`, `summary`, `insights`, or one of
-                `memories`; it remembers within the session.
+                `memories`, which remember within the session; or `workflow`, of which insights serve the workspace.
             environments: names of packaged environments (`files`, `terminal`, ...) that the top agent works in, besides
                 the workspace's own; `run_folder` says where their files are.
+            options: what the system is told besides the task; `debate` takes `experts` and `rounds` (docs/debate.md).
 
         Raises:
             UsageError: for input that is refused before anything is spent.
@@ -684,6 +705,7 @@ class Workspace(Generic[Deps]):
             action=action,
             memory=memory,
             environments=environments,
+            options=options,
         )
         return await self._drive(run_id, deps=deps, policy=policy, output_type=output_type)
 
@@ -708,6 +730,7 @@ class Workspace(Generic[Deps]):
         action: Literal["tools", "code"] | None = None,
         memory: str | None = None,
         environments: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
         temporary_files: bool = False,
     ) -> str:
         """Check everything, then write the run into the log; nothing is spent yet. `resume` drives it.
@@ -739,12 +762,15 @@ class Workspace(Generic[Deps]):
         asked = self.agents.get(system)
         if asked is not None and asked.on_request:  # who names the agent wants where it works
             environments = [*environments, *asked.environments]
-        equipment = replace(equipment, environments=self._environments_named(environments, equipment))
+        named = self._environments_named(environments, equipment)
+        equipment = replace(equipment, environments=named, system=system)
         for one in equipment.environments:  # what it needs of this machine is missed now, not in the middle of the work
             check = getattr(self._packaged[one](), "check", None)
             if check is not None:
                 check()
         equipment.models.check(name)
+        drive = self.systems.get(system) if asked is None else asked.drive
+        told = check_options(system, drive, options or {}, {*self._team(equipment)}, name)
         worded = finish != "text" or action == "code" or equipment.models.client(name).native_tools
         check_finish(finish, output_type, native=worded)
         remembering = self._memory_name(memory)
@@ -803,6 +829,8 @@ class Workspace(Generic[Deps]):
             memory_session=session,
             prompt_tool_chars=self.settings.prompt_tool_chars,
             environments=equipment.environments,
+            options=self._redact_json(told),
+            preset=self.settings.preset,
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self.store.create_run(run_id, manifest, [created])
@@ -1472,6 +1500,43 @@ class Workspace(Generic[Deps]):
         async for event in selected_events(self.store, wanted, limit):
             yield event
 
+    async def remembered(
+        self,
+        query: str = "",
+        *,
+        kinds: Sequence[EntryKind] = ("summary", "insight"),
+        agent: str = "",
+        limit: int | None = None,
+    ) -> list[Entry]:
+        """What the workspace's runs remember, newest first; of insights those that hold now.
+
+        Args:
+            query: only what fits it, best first.
+            kinds: `event`, `summary`, `insight`.
+            agent: only what this agent wrote.
+            limit: at most so many.
+        """
+        from agentorchestra.tea.memory.handler import fitting
+        from agentorchestra.tea.memory.reading import remembered
+
+        self._need_open()
+        found = [one for one, _ in await remembered(self.store, kinds) if agent in ("", one.agent)][::-1]
+        return fitting(found, query, limit or len(found)) if query else found[:limit]
+
+    async def forget(self, names: Sequence[str], *, by: str = "") -> list[str]:
+        """Have entries never be told again, by their `ref`; the log keeps them.
+
+        Returns:
+            The references of all that is forgotten now: an insight that was found several times is several entries.
+
+        Raises:
+            UsageError: for a name that there is not; nothing is forgotten then.
+        """
+        from agentorchestra.tea.memory.reading import forget
+
+        self._need_open()
+        return await forget(self.store, names, clock=self._clock, by=by)
+
     # -- without async ---------------------------------------------------------------------------------------------
 
     def run_sync(self, task: str, **options: Any) -> RunResult:
@@ -1519,7 +1584,8 @@ class Workspace(Generic[Deps]):
     def _equipment_of(self, record: RunRecord) -> Equipment:
         """What a run was created with here; in another process the workspace's, and what its manifest names."""
         held = self._equipment.get(record.id)
-        return held or replace(self._base_equipment(), environments=record.manifest.environments)
+        manifest = record.manifest
+        return held or replace(self._base_equipment(), environments=manifest.environments, system=manifest.system)
 
     def _environments_named(self, names: Sequence[str], equipment: Equipment) -> tuple[str, ...]:
         """The packaged environments that a run names.
@@ -1705,7 +1771,19 @@ class Workspace(Generic[Deps]):
             near = difflib.get_close_matches(name, [NONE, *self.memories], n=1)
             guess = f"did you mean {near[0]}?" if near else f"there are: {', '.join([NONE, *sorted(self.memories)])}"
             raise UnknownComponentError(f"no memory system {name!r}; {guess}")
+        self._check_agents_memories()
         return "" if name == NONE else name
+
+    def _check_agents_memories(self) -> None:
+        from agentorchestra.tea.memory.base import NONE
+
+        known = ("", NONE, *sorted(self.memories))
+        for name, one in self.settings.agents.items():
+            if one.memory is not None and one.memory not in known:
+                raise SettingsError(
+                    f"the settings give the agent {name!r} the memory system {one.memory!r} (agents.{name}.memory), "
+                    f"which is not there; the memory systems: {', '.join(known[1:])}"
+                )
 
     async def _earlier(self, session: str | None) -> tuple[Exchange, ...]:
         """The session's earlier tasks and answers, oldest first: what the log has of runs that gave an answer."""
@@ -1774,6 +1852,11 @@ class Workspace(Generic[Deps]):
         return f"; its arguments: {', '.join(one.what for one in changes)} (a {level_of(changes)} change)"
 
     def _check_components(self, manifest: RunManifest, equipment: Equipment) -> None:
+        if manifest.preset != self.settings.preset:
+            raise SettingsError(
+                f"the run was started with the preset {manifest.preset!r}, this workspace has "
+                f"{self.settings.preset!r}; open it with Workspace(..., preset={manifest.preset!r})"
+            )
         missing = sorted(set(manifest.tools) - set(equipment.tools) - set(self._environments_for(equipment)))
         missing += sorted(set(manifest.agents) - set(self.agents))
         known = {*self.systems, *self.agents, CALLS}
@@ -1815,6 +1898,7 @@ class Workspace(Generic[Deps]):
     ) -> Services:
         """What a run is driven with; `called`: the tools of direct calls, by `name@version`."""
         from agentorchestra.agents.kit import AgentHandler, Kit, agent_effect, request_effect
+        from agentorchestra.agents.registry import wants_in_run
         from agentorchestra.models.handler import RequestModelHandler
         from agentorchestra.models.side import EmbedHandler, TranscribeHandler
         from agentorchestra.tea.handlers import ToolHandler
@@ -1849,7 +1933,8 @@ class Workspace(Generic[Deps]):
             behind=self._agents_behind,
             memories=self.memories,
             apart=hidden,
-            absent={name: one.environments for name, one in self.agents.items() if name not in known_agents},
+            absent={name: wants_in_run(one) for name, one in self.agents.items() if name not in known_agents},
+            workshop=self._workshop(),
         )
         agents = AgentHandler(lambda: kit)
         handlers: dict[EffectKind, Handler] = {
@@ -1908,6 +1993,15 @@ class Workspace(Generic[Deps]):
             request_effect=partial(request_effect, kit),
             granted=granted,
         )
+
+    def _workshop(self) -> Any:
+        """Where tools are made; None without a sandbox."""
+        from agentorchestra.agents.generation.workshop import Workshop
+
+        bench = self._builtin.workbench
+        if bench.sandbox is None:
+            return None
+        return Workshop(bench, lambda: self.tcp, bench.sandbox.problem, self.settings.generator)
 
     def _redactor(self) -> Any:
         from agentorchestra.runtime.redact import Redactor

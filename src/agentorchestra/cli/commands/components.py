@@ -9,12 +9,15 @@ import click
 from agentorchestra.cli.commands.components_change import deprecate, export, import_, restore
 from agentorchestra.cli.commands.components_found import KINDS
 from agentorchestra.cli.commands.components_read import contract, diff, info, list_, search, versions
+from agentorchestra.cli.commands.components_stats import COUNTED, stats
+from agentorchestra.cli.commands.memories import entries, forget
 from agentorchestra.cli.group import COMMANDS
 
 _COMMANDS: tuple[click.Command, ...] = (
     list_,
     info,
     search,
+    stats,
     versions,
     diff,
     restore,
@@ -62,7 +65,7 @@ def _short_form(kind: str, example: str) -> click.Group:
     plural = KINDS[kind]
     return click.Group(
         plural,
-        commands={str(one.name): _fixed(one, kind) for one in _COMMANDS},
+        commands={str(one.name): _fixed(one, kind) for one in _COMMANDS if one is not stats or kind in COUNTED},
         short_help=COMMANDS[plural].summary,
         help=f"The commands of `agentorchestra components`, with `--kind {kind}`.",
         epilog=_epilog(f"{plural} list", f"{plural} info {example}", f"{plural} versions {example} --json"),
@@ -85,6 +88,17 @@ environments = _short_form("environment", "garden")
 agents = _short_form("agent", "reporter")
 prompts = _short_form("prompt", "planner")
 memories = _short_form("memory", "summary")
+memories.add_command(entries)
+memories.add_command(forget)
+memories.help = (
+    "What the workspace remembers; and the commands of `components`, with `--kind memory`, for what remembers it."
+)
+memories.epilog = _epilog(
+    "memories entries --search atlas",
+    "memories forget run_01KSA5ZQ0M3V7T9X2C4D6E8FGH:mem_3f2a9c41d0",
+    "memories forget --all --agent deep_analyzer",
+    "memories info summary",
+)
 
 
 __all__ = ["agents", "components", "environments", "memories", "prompts", "tools"]

@@ -22,7 +22,7 @@ import click
 from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, one_line
 from agentorchestra.core.errors import AgentOrchestraError, MissingKeyError
-from agentorchestra.core.settings import Settings
+from agentorchestra.core.settings import NO_PRESET, Settings
 
 if TYPE_CHECKING:
     from agentorchestra.workspace import Workspace
@@ -231,7 +231,10 @@ def _settings(folder: Path) -> tuple[Settings | None, Check]:
         path = settings_path(folder)
     except AgentOrchestraError as exc:
         return None, Check("settings", "fail", one_line(str(exc), 2000))
-    return settings, Check("settings", "ok", str(path) if path else f"no {SETTINGS_FILE}: the defaults hold")
+    said = str(path) if path else f"no {SETTINGS_FILE}: the defaults hold"
+    if settings.preset != NO_PRESET:
+        said += f"; over the preset {settings.preset}"
+    return settings, Check("settings", "ok", said)
 
 
 def _app(folder: Path, settings: Settings | None) -> tuple[Workspace[Any] | None, list[Check]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,15 @@ def resume(
         failed = False
         if exists(folder):
             async with opened(folder, unsafe_local=unsafe_local) as workspace:
-                failed = await _resume_due(workspace, results, budget=budget, pin=pin, as_json=as_json)
+                waiting = await workspace.due()
+                presets = {one.id: one.manifest.preset for one in await workspace.runs() if one.id in waiting}
+                own = [run_id for run_id in waiting if presets[run_id] == workspace.settings.preset]
+                failed = await _resume_all(workspace, own, results, budget=budget, pin=pin, as_json=as_json)
+            for preset in sorted({presets[run_id] for run_id in waiting if run_id not in own}):
+                those = [run_id for run_id in waiting if presets[run_id] == preset]
+                async with opened(folder, unsafe_local=unsafe_local, preset=preset) as workspace:
+                    if await _resume_all(workspace, those, results, budget=budget, pin=pin, as_json=as_json):
+                        failed = True
         if as_json:
             emit_json([result.model_dump(mode="json") for result in results])
         elif not results and not failed:
@@ -105,10 +114,16 @@ def resume(
     return run_async(all_due if due else one)
 
 
-async def _resume_due(
-    workspace: Workspace[Any], results: list[RunResult], *, budget: Budget, pin: bool, as_json: bool
+async def _resume_all(
+    workspace: Workspace[Any],
+    runs: Sequence[str],
+    results: list[RunResult],
+    *,
+    budget: Budget,
+    pin: bool,
+    as_json: bool,
 ) -> bool:
-    """Drive what is due, a few at a time; whether one of them could not go on."""
+    """Drive runs, a few at a time; whether one of them could not go on."""
     places = asyncio.Semaphore(AT_ONCE)
     failed = False
 
@@ -127,5 +142,5 @@ async def _resume_due(
         if not as_json:
             emit(summary_line(result))
 
-    await asyncio.gather(*(go_on(run_id) for run_id in await workspace.due()))
+    await asyncio.gather(*(go_on(run_id) for run_id in runs))
     return failed

@@ -3,54 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 
-from agentorchestra.cli.driving import Stop, drive, run_async
+from agentorchestra.cli.driving import Stop, run_async
 from agentorchestra.cli.options import (
     WORDS,
-    FilePath,
     Pair,
     budget_options,
+    file_option,
     json_option,
     mcp_option,
+    model_option,
+    once_each,
+    preset_option,
+    role_option,
     unsafe_option,
     warn_unsafe,
     workspace_option,
 )
-from agentorchestra.cli.output import clean, made_files, plural, print_result, say
+from agentorchestra.cli.output import print_result
+from agentorchestra.cli.starting import ROLES, drive_new
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
-from agentorchestra.core.spec import RunManifest
-from agentorchestra.workspace import DEFAULT_COST_USD, Workspace
-
-ROLES = (
-    "planner",
-    "analyzer",
-    "reporter",
-    "formatter",
-    "summariser",
-    "judge",
-    "worker",
-    "browser",
-    "agent",
-    "vision",
-    "hearing",
-    "video",
-)
-"""What packaged agents and tools play; the user's own may name others."""
-
-
-def _once_each(
-    ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, str], ...]
-) -> tuple[tuple[str, str], ...]:
-    names = [name for name, _ in pairs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        what = (param.name or "").removesuffix("s")
-        raise click.BadParameter(f"{twice[0]!r} is given more than once; a {what} has one value", ctx=ctx, param=param)
-    return pairs
 
 
 @click.command(
@@ -71,31 +47,10 @@ Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 any other end (partial,
 blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 )
 @click.argument("task", metavar="TASK", type=WORDS)
-@click.option(
-    "--file",
-    "-f",
-    "files",
-    multiple=True,
-    metavar="F",
-    type=FilePath(),
-    help="A file, or a folder for the files below it; may be repeated.",
-)
+@file_option
 @click.option("--system", metavar="NAME", type=WORDS, help="How agents work on it.  [default: from the settings]")
-@click.option(
-    "--model",
-    metavar="M",
-    type=WORDS,
-    help="A model of the settings, provider:model, or offline.  [default: from the settings]",
-)
-@click.option(
-    "--role",
-    "roles",
-    multiple=True,
-    metavar="ROLE=MODEL",
-    type=Pair("role=model", empty=False),
-    callback=_once_each,
-    help=f"The model of one role ({', '.join(ROLES)}, or one of your own agents'); may be repeated.",
-)
+@model_option
+@role_option(", ".join(ROLES))
 @click.option(
     "--session",
     metavar="S",
@@ -106,8 +61,8 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     "--memory",
     metavar="NAME",
     type=WORDS,
-    help="What the top agent remembers within the session: none, window, summary, insights, or one of your own.  "
-    "[default: from the settings]",
+    help="What the top agent remembers: within the session none, window, summary, insights; within the workspace "
+    "workflow; or one of your own.  [default: from the settings]",
 )
 @budget_options
 @click.option(
@@ -137,7 +92,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     multiple=True,
     metavar="NAME=VALUE",
     type=Pair("name=value"),
-    callback=_once_each,
+    callback=once_each,
     help="For your own order.",
 )
 @unsafe_option
@@ -150,6 +105,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     type=WORDS,
     help="An environment that the top agent works in, such as files, terminal, git or browser; may be repeated.",
 )
+@preset_option
 @mcp_option
 @workspace_option
 def run(
@@ -199,47 +155,16 @@ def run(
                 memory=memory,
                 environments=environments,
             )
-            (record,) = await workspace.runs(limit=1) or (None,)
-            manifest = record.manifest if record is not None and record.id == run_id else None
-            if not as_json:
-                say(f"run {run_id}")
-                _say_session(manifest)
-                _say_folders(manifest)
-            _warn_of_roles(roles, workspace)
-            for note in workspace.notes:
-                say(clean(f"warning: {note}"))
-            if manifest is not None and budget_usd is None and workspace.settings.budget.cost_usd is None:
-                _name_default_budget(manifest)
-            asks = (on_ask or workspace.settings.on_ask) != "deny"
-            result = await drive(workspace, run_id, stop, folder=folder, as_json=as_json, ask=asks)
-            if not as_json and (made := made_files(workspace.run_folder(run_id))):
-                say(f"{plural(len(made), 'file')} in {workspace.run_folder(run_id)}")
+            result = await drive_new(
+                workspace,
+                run_id,
+                stop,
+                folder=folder,
+                as_json=as_json,
+                asks=(on_ask or workspace.settings.on_ask) != "deny",
+                budget_usd=budget_usd,
+                roles=roles,
+            )
         return print_result(result, folder, as_json=as_json)
 
     return run_async(work)
-
-
-def _say_session(manifest: RunManifest | None) -> None:
-    if manifest is not None and manifest.session:
-        say(f"session {manifest.session}: {plural(len(manifest.earlier), 'earlier task')}")
-
-
-def _say_folders(manifest: RunManifest | None) -> None:
-    """Of folders, how many files they gave and what was left out."""
-    if manifest is not None and any("/" in one.name for one in manifest.files):
-        say(f"files: {plural(len(manifest.files), 'file')}")
-    if manifest is not None and manifest.left_out:
-        say(manifest.left_out)
-
-
-def _warn_of_roles(roles: tuple[tuple[str, str], ...], workspace: Workspace[Any]) -> None:
-    """A tool may invoke agents of any role, so an unknown one is no error; it may be a slip."""
-    known = {*ROLES, *workspace.settings.roles, *(agent.role for agent in workspace.agents.values())}
-    for name, _ in roles:
-        if name not in known:
-            say(f"warning: no agent of this workspace plays the role {name!r}; the roles: {', '.join(sorted(known))}")
-
-
-def _name_default_budget(manifest: RunManifest) -> None:
-    if manifest.budget.cost_usd == DEFAULT_COST_USD:
-        say(f"budget: {DEFAULT_COST_USD:g} US dollar by default for {manifest.model}; --budget-usd changes it")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.options import WORDS, mcp_option, workspace_option
+from agentorchestra.cli.options import WORDS, mcp_option, preset_option, workspace_option
 from agentorchestra.cli.output import emit, one_line, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import SettingsError
@@ -57,6 +57,7 @@ Exit codes: 0 when it was stopped; 1 if the workspace cannot be opened;
     multiple=True,
     help="A further name this server is called by (the Host header of requests); may be repeated.",
 )
+@preset_option
 @mcp_option
 @workspace_option
 def serve(host: str, port: int, token: str | None, allow_hosts: tuple[str, ...], folder: Path) -> int:

@@ -26,6 +26,7 @@ from agentorchestra.cli.view.model import RunView
 from agentorchestra.cli.view.tree import tree_lines
 from agentorchestra.cli.workspaces import abandoned, opened_run
 from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.settings import NO_PRESET
 from agentorchestra.core.spec import RunResult, RunStatus, first_names
 
 UNSAFE = "unsafe-local"
@@ -131,6 +132,8 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
         f"task: {one_line(manifest.task, 500)}",
         f"system: {manifest.system}   model: {manifest.model}   steps at most: {manifest.max_steps}",
     ]
+    if manifest.preset != NO_PRESET:
+        lines.append(f"preset: {manifest.preset}")
     roles = ", ".join(f"{name}={role.model}" for name, role in manifest.roles.items() if role.model)
     if roles:
         lines.append(f"roles: {roles}")

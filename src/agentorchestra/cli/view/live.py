@@ -12,7 +12,7 @@ import os
 import sys
 import termios
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -124,13 +124,19 @@ class PlainDisplay(Display):
     Args:
         workspace, run_id: see Display.
         steps: decisions taken before.
-        seen: the last event that was there before.
+        before: the events that were there before.
+        talk: see Progress.
     """
 
-    def __init__(self, workspace: Workspace[Any], run_id: str, *, steps: int, seen: int) -> None:
+    def __init__(
+        self, workspace: Workspace[Any], run_id: str, *, steps: int, before: Sequence[Event], talk: bool = False
+    ) -> None:
         super().__init__(workspace, run_id)
-        self._progress = Progress(steps=steps)
-        self._seen = seen
+        self._progress = Progress(talk=talk)
+        for event in before:
+            self._progress.line(event)
+        self._progress.steps = steps
+        self._seen = before[-1].seq if before else 0
 
     def leave(self) -> None:
         """Lines leave nothing behind."""

@@ -323,6 +323,10 @@ class RunView:
             case "pause_requested":
                 reason = f": {body['reason']}" if body.get("reason") else ""
                 self.notes.append(Note(event.ts, "info", f"asked to pause{reason}"))
+            case "forgotten":
+                self.notes.append(
+                    Note(event.ts, "info", f"entries of the memory that are forgotten: {len(body['entries'])}")
+                )
             case "budget_exhausted":
                 self.notes.append(Note(event.ts, "warning", str(body["message"])))
             case "budget_raised":

@@ -4,7 +4,7 @@ It speaks JSON lines with the host over its standard input and output, starts th
 it prints and the calls it makes, and takes the files out at the end. Standard library only. It shares user and world
 with the program, so nothing it says is believed: every bound is kept again by the host (drive.py).
 
-In:  {"kind": "start", ...}, {"kind": "file", "name", "data"}, {"kind": "go"}, {"kind": "result", ...}
+In:  {"kind": "start", ...}, {"kind": "file", "name", "data"}, {"kind": "go"}, {"kind": "result", ...}, {"kind": "stop"}
 Out: {"kind": "ready"}, {"kind": "out", "fd", "data"}, {"kind": "call", ...}, {"kind": "file", "name", "data", "last"},
      {"kind": "note", "text"}, {"kind": "end", ...}
 """
@@ -27,6 +27,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 CHUNK = 48_000
+STOP = b'{"kind": "stop"}'
+DRAIN_S = 0.2
 DEEPEST = 50
 Mark = tuple[int, int, int, int]
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -93,8 +95,10 @@ def prepare(lines: Lines) -> tuple[dict[str, Any], dict[str, Mark]]:
             begun.add(name)
             if message["last"] and name not in failed:
                 before[name] = mark(os.lstat(name))
-        else:
+        elif message["kind"] == "go":
             return start, before
+        else:
+            sys.exit(3)  # the host ends it before it began
 
 
 def put(name: str, data: bytes, *, first: bool) -> None:
@@ -223,6 +227,9 @@ def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
                 if not lines.open:
                     sys.exit(3)  # the host is gone, and with this process everything else here
                 for line in answers:
+                    if line == STOP:
+                        stopped = "host"
+                        break
                     waiting -= 1
                     if not waiting:
                         deadline += time.monotonic() - since
@@ -235,7 +242,26 @@ def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
     with contextlib.suppress(OSError):
         child.kill()
     code = child.wait()
+    if stopped != "flood":
+        drain(outputs)
     return code, stopped
+
+
+def drain(outputs: dict[int, int]) -> None:
+    """Pass on what a killed program had printed; what it left running in the background may still hold its outputs."""
+    watch = selectors.DefaultSelector()
+    for fd in outputs:
+        watch.register(fd, selectors.EVENT_READ)
+    until, left = time.monotonic() + DRAIN_S, 1 << 20  # a pipe holds less
+    while outputs and left > 0 and time.monotonic() < until:
+        for key, _ in watch.select(DRAIN_S / 10):
+            data = os.read(key.fd, CHUNK)
+            left -= len(data)
+            if data:
+                say("out", fd=outputs[key.fd], data=encoded(data))
+            else:
+                watch.unregister(key.fd)
+                outputs.pop(key.fd)
 
 
 def reap(child: int) -> None:
@@ -310,7 +336,7 @@ def main() -> None:
     lines = Lines(0, 4 << 20)
     start, before = prepare(lines)
     code, stopped = run(start, lines)
-    removed = take_out(before, start["limits"])
+    removed = set() if stopped == "host" else take_out(before, start["limits"])
     say("end", exit_code=code, stopped=stopped, removed=sorted(removed))
     os._exit(0)
 

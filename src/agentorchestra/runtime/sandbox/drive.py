@@ -21,13 +21,19 @@ from pydantic import JsonValue
 from agentorchestra.core.errors import ToolError
 from agentorchestra.runtime.sandbox.base import Ending, HostCall, Program, Ran, SandboxLimits
 from agentorchestra.runtime.sandbox.pipes import Broken, Output, decoded, ended, message_of, printable, shown, started
-from agentorchestra.runtime.sandbox.watch import Watch
+from agentorchestra.runtime.sandbox.watch import EVERY_S, Watch
 
 CHUNK = 48_000
+STOP = b'{"kind": "stop"}'
+"""The line that ends a program before its time, as it stands in `_supervisor.py` too."""
 _GRACE_S = 5.0
 """How long the supervisor has to end the program and take the files out, after the time is over."""
 _START_S = 30.0
 _END_S = 5.0
+_LAST_S = 2.0
+"""How long the supervisor of a program that is over its limits has to pass on what it had printed."""
+_OVER = 1.25
+"""Times the memory that is allowed: what uses more is not waited for."""
 _LONGEST_NAME = 200
 _DEEPEST = 64
 """Levels of lists and objects in the arguments of a call."""
@@ -94,6 +100,7 @@ class Driver:
         self._notes: list[str] = []
         self._calls = 0
         self._stderr = b""
+        self._over = False
 
     async def run(self) -> Ran:
         """Start, feed, listen, end; leaves no process behind however it is left."""
@@ -105,7 +112,10 @@ class Driver:
         try:
             waited: list[asyncio.Task[Any]] = [listening] if watching is None else [listening, watching]
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if watching is not None and watching.done() and not listening.done():
+            if watch is not None and watching is not None and watching.done() and not listening.done():
+                why = watch.detail
+                await self._stopped(process, listening, watch)
+                watch.detail = why
                 return self._ran(watching.result(), watch)
             ending, code, removed, detail = await listening
             if ending == "exited":
@@ -116,6 +126,18 @@ class Driver:
             await ended(
                 process, [one for one in (listening, watching, hearing) if one is not None], on_kill=self._on_kill
             )
+
+    async def _stopped(self, process: asyncio.subprocess.Process, listening: asyncio.Task[Any], watch: Watch) -> None:
+        """Have the supervisor kill the program and say what it had printed, which nobody else could read any more."""
+        assert process.stdin is not None
+        self._over = True
+        if not process.stdin.transport.is_closing():
+            process.stdin.write(STOP + b"\n")
+        for _ in range(int(_LAST_S / EVERY_S)):
+            done, _ = await asyncio.wait({listening}, timeout=EVERY_S)
+            watch.look()
+            if done or watch.used > self._limits.memory_bytes * _OVER:
+                return
 
     async def _hear_errors(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None
@@ -172,6 +194,8 @@ class Driver:
                     if kind == "out":
                         if self._heard(message) > self._limits.flood_bytes + (1 << 20):
                             return "flood", 0, (), "it printed without end and was killed"
+                    elif kind == "call" and self._over:
+                        continue  # what is being ended calls nothing any more
                     elif kind == "call":
                         began = loop.time()
                         clock.reschedule(None)

@@ -31,7 +31,7 @@ class Watch:
         temporary: the folders inside that are temporary file systems.
 
     Attributes:
-        peak: the most memory seen, in bytes.
+        used, peak: the memory seen at the last look, and the most, in bytes.
         processes: how many there were at the last look.
         detail: why it ended the program.
     """
@@ -41,7 +41,7 @@ class Watch:
         self._limits = limits
         self._inside = temporary
         self.processes = 0
-        self.peak = 0
+        self.used = self.peak = 0
         self.detail = ""
 
     async def run(self) -> Ending:
@@ -62,6 +62,7 @@ class Watch:
         used = sum(_resident(pid) for pid in pids) + elsewhere
         if used > self._limits.memory_bytes:
             used = sum(_proportional(pid) for pid in pids) + elsewhere  # pages that processes share counted once
+        self.used = used
         self.peak = max(self.peak, used)
         if used > self._limits.memory_bytes:
             self.detail = (

@@ -103,9 +103,10 @@ class ToolsEnvironment:
         return tuple(tool.schema.model_copy(update={"name": name}) for name, tool in self._kind.tools.items())
 
     def mutates(self, action: str) -> bool:
-        """All but what only reads: a pure tool may still change the shared state."""
+        """All but what only reads, where there is no shared state: that any tool may change, whatever its tags say."""
         tool = self._kind.tools[action]
-        return not (tool.mode is not Mode.ONCE and tool.tags and tool.tags <= {Tag.READ, Tag.NETWORK})
+        reads = tool.mode is not Mode.ONCE and tool.tags and tool.tags <= {Tag.READ, Tag.NETWORK}
+        return bool(self._kind.state) or not reads
 
     def tags(self, action: str) -> frozenset[Tag]:
         """None of its own: the tool's are judged when it is called."""

@@ -25,6 +25,9 @@ from agentorchestra.tools.web.reading import PageReader
 LINKS = "links"
 """The part that lists the links of a page."""
 
+PICTURES = "pictures"
+"""The part that lists its pictures."""
+
 _LINKS_SHOWN = 200
 _BEGINNING = 1_200
 """Characters of a page that a crawler followed a link to."""
@@ -52,14 +55,14 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
         Args:
             url: The whole address, as it stands where you found it.
             part: What to read of a long page: "lines 200-400", "p. 3", "rows 7-20", a sheet's name, or "links" for all
-                of its links. Without it the beginning is given.
+                of its links, "pictures" for the addresses of its pictures. Without it the beginning is given.
             fresh: Read it again, where it was kept from an earlier time.
         """
         page, body, kept = await reader.page(url, fresh=fresh, secret=ctx.secret)
         document = await asyncio.to_thread(page.read)
         artifacts = await _artifacts(ctx, page, body)
-        if part.strip().lower() == LINKS:
-            content = _links(page)
+        if part.strip().lower() in (LINKS, PICTURES):
+            content = _links(page) if part.strip().lower() == LINKS else _pictures(page)
         else:
             content = await asyncio.to_thread(_shown, page, document, part.strip())
         said = _head(page, document, artifacts[0].name, kept=kept, whole=not part.strip())
@@ -159,6 +162,8 @@ def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: b
         said.append(extent_of(document))
     if page.links:
         said.append(f"{len(page.links)} links (part='{LINKS}')")
+    if page.pictures:
+        said.append(f"{len(page.pictures)} pictures (part='{PICTURES}')")
     said.append(f"the whole is the artifact {artifact}")
     lines = ["; ".join(said), *(f"Note: {one}." for one in page.notes)]
     if whole and is_text(page) and len(str(page.document["text"])) > PART_CHARS:
@@ -169,6 +174,13 @@ def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: b
 def _says(page: Page, value: str | None) -> bool:
     """Whether a value says more than the address does."""
     return bool(value) and str(value).lower() not in page.final_url.lower()
+
+
+def _pictures(page: Page) -> list[Block]:
+    if not page.pictures:
+        return [note("It has no pictures.")]
+    lines = [f"- {words or '(no words)'}: {target}" for words, target in page.pictures]
+    return [_quoted(page, "\n".join(lines), PICTURES)]
 
 
 async def _artifacts(ctx: RunContext[Any], page: Page, body: bytes) -> tuple[ArtifactRef, ...]:
@@ -194,4 +206,4 @@ async def _artifacts(ctx: RunContext[Any], page: Page, body: bytes) -> tuple[Art
     return tuple(found)
 
 
-__all__ = ["LINKS", "fetch_tool"]
+__all__ = ["LINKS", "PICTURES", "fetch_tool"]

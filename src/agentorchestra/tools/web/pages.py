@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from agentorchestra.tools.files.worker import Limits, Request, run_async
 from agentorchestra.tools.web.addresses import parse_address, shown_address
 from agentorchestra.tools.web.http import Answer
 
-FORMAT = 1
-"""Of a kept page. 1: the first."""
+FORMAT = 2
+"""Of a kept page. 1: the first. 2: with the addresses of its pictures."""
 
 LIMITS = Limits(max_bytes=100_000_000, seconds=30.0, chars=10_000_000)
 """On one page. What a page is made of is read in a process of its own."""
@@ -41,6 +41,7 @@ class Page:
         about: what the page says of itself: title, author, date, sitename.
         charset: in which its text was read.
         links: [words, address] of each link.
+        pictures: [words, address] of each picture.
         reader: which one read it.
         notes: what the reader of the page should know of how it came.
     """
@@ -55,6 +56,7 @@ class Page:
     about: dict[str, str] = field(default_factory=dict)
     charset: str = ""
     links: tuple[tuple[str, str], ...] = ()
+    pictures: tuple[tuple[str, str], ...] = ()
     reader: str = "text"
     notes: tuple[str, ...] = ()
 
@@ -75,8 +77,14 @@ class Page:
         """
         if data.pop("format") != FORMAT:
             raise ValueError("it was kept by another version")
-        links = tuple((str(words), str(target)) for words, target in data.pop("links"))
-        return cls(links=links, redirects=tuple(data.pop("redirects")), notes=tuple(data.pop("notes")), **data)
+        links, pictures = (_pairs(data.pop(name)) for name in ("links", "pictures"))
+        redirects, notes = (tuple(data.pop(name)) for name in ("redirects", "notes"))
+        return cls(links=links, pictures=pictures, redirects=redirects, notes=notes, **data)
+
+
+def _pairs(given: Iterable[Sequence[object]]) -> tuple[tuple[str, str], ...]:
+    """[words, address] of links and pictures."""
+    return tuple((str(words), str(target)) for words, target in given)
 
 
 async def page_of(answer: Answer, url: str, reader: str, *, charset: str = "") -> Page:
@@ -123,7 +131,8 @@ async def page_of(answer: Answer, url: str, reader: str, *, charset: str = "") -
         size=len(answer.body),
         document=result["document"],
         charset=str(about.pop("charset", "")),
-        links=tuple((str(words), str(target)) for words, target in about.pop("links", ())),
+        links=_pairs(about.pop("links", ())),
+        pictures=_pairs(about.pop("pictures", ())),
         about={name: str(value) for name, value in about.items()},
         reader=reader,
         notes=tuple(notes),

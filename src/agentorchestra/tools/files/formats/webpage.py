@@ -15,6 +15,7 @@ from .markup import convert_html
 from .sniff import sniff
 
 MOST_LINKS = 1_000
+MOST_PICTURES = 50
 _MOST_CHARS = 2_000_000
 _MOST_ELEMENTS = 20_000
 """Of pages whose main part is looked for, which takes up to half a millisecond for each element."""
@@ -45,7 +46,7 @@ def read_page(job: Job, data: bytes, name: str, asked: dict[str, Any]) -> dict[s
     declared = str(asked.get("media_type", ""))
     media_type = sniff(data, name)
     textual = media_type.startswith("text/") or media_type in ("application/json", "application/xml", "message/rfc822")
-    page: dict[str, Any] = {"charset": "", "links": []}
+    page: dict[str, Any] = {"charset": "", "links": [], "pictures": []}
     if not textual:
         return {"document": convert(job, data, name), "page": page}
     source, page["charset"] = text_of(data, str(asked.get("charset", "")))
@@ -79,6 +80,7 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
             page |= {"title": one_line(" ".join(title.split()), 300)} if title.strip() else {}
         _drop_hidden(tree)
         page["links"] = _links(tree, base)
+        page["pictures"] = _pictures(tree, base)
         main = _main_part(trafilatura, tree, base) if small else ""
         if len(main) < _SHORT:
             parts = tree.xpath("//main | //article[not(ancestor::main)]")
@@ -166,6 +168,18 @@ def _links(tree: Any, base: str) -> list[list[str]]:
         node.set("href", target)
         if target and target not in found and len(found) < MOST_LINKS:
             found[target] = one_line(" ".join("".join(node.itertext()).split()), 200)
+    return [[words, target] for target, words in found.items()]
+
+
+def _pictures(tree: Any, base: str) -> list[list[str]]:
+    """[words, address] of the pictures of the main part, of the whole page where it names none; each address once."""
+    parts = tree.xpath("//main | //article[not(ancestor::main)]")
+    found: dict[str, str] = {}
+    for node in (parts[0] if len(parts) == 1 else tree).iter("img"):
+        target = _absolute(str(node.get("src") or node.get("data-src") or ""), base)
+        if target and len(found) < MOST_PICTURES:
+            words = one_line(" ".join(str(node.get("alt") or node.get("title") or "").split()), 200)
+            found.setdefault(target, words)
     return [[words, target] for target, words in found.items()]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +65,7 @@ def engines_of(
     makers: dict[str, Any] = {one.name: one for one in SERVICES}
     makers |= {"wikipedia": Wikipedia, "archive": Archive, "model": AskedModel}
     makers |= {name: partial(Ddgs, name) for name in NAMES}
-    installed = {one.name: one for one in entry_points(group=GROUP)}
+    installed = {one.name: one for one in _installed(tuple(sys.path))}
     own = {_checked(one).name: one for one in given}
     # The order of `auto`: this machine, one's own, what one has a key for, the rest.
     known = ["local", *(one.name for one in given), *sorted(installed), *(one.name for one in SERVICES)]
@@ -99,6 +101,12 @@ def engines_of(
         most=settings.most,
         timeout_s=settings.timeout_s,
     )
+
+
+@functools.lru_cache(maxsize=1)
+def _installed(places: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """The engines of other distributions: looking for them opens a file of every one."""
+    return tuple(entry_points(group=GROUP))
 
 
 def _check(name: str, said: SearchEngineSettings, used: tuple[str, ...] | None) -> None:

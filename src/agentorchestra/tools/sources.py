@@ -1,0 +1,277 @@
+"""`read_source`: what a source is, and its content in chunks and tables, for the strategies of `analyze_file`.
+
+A source is a file of the task, a member of an archive, a file in the run's folder, an artifact, or an address the run
+read. It stands behind `analyze_file`, and nobody is offered it. What it gives is in the log: a replay reads no file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from agentorchestra.core.errors import FileInputError, ToolError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.tea.tool import ToolResult, tool
+from agentorchestra.tools.files.documents import (
+    Document,
+    Leaf,
+    PartsDocument,
+    PdfDocument,
+    TableDocument,
+    TextDocument,
+    joined,
+    leaves,
+    locate,
+)
+from agentorchestra.tools.files.formats.sniff import MARKDOWN_SUFFIXES, TABLE_SUFFIXES, sniff
+from agentorchestra.tools.files.passages import paragraphs, row_text
+from agentorchestra.tools.files.readers import member_bytes, parse_table, read_document
+from agentorchestra.tools.files.shown import is_media
+from agentorchestra.tools.media_forms import on_disk
+from agentorchestra.tools.web.pages import is_address, read_in_run
+
+KIND_KNOWN = "analysis:kind:"
+"""Names of the run's state that hold what a model said a text is, by the file's name."""
+
+HEAD = 65_536
+"""Bytes that tell what a file is."""
+
+MOST_CHUNKED = 3_000_000
+"""Characters of one source that are cut into chunks; more are left out, and that is said."""
+
+_NAMED_TEXT = (
+    *(".txt", ".text", ".log", ".rst", ".tex", ".bib", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".srt", ".vtt"),
+    *(".pdb", ".py", ".js", ".ts", ".c", ".h", ".cpp", ".java", ".go", ".rs", ".sh", ".sql", ".css", ".r"),
+)
+_ARCHIVES = ("application/zip", "application/x-tar", "application/gzip", "application/x-bzip2", "application/x-xz")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a source with its place."""
+
+    place: str
+    text: str
+
+
+@dataclass
+class SourceContent:
+    """What a source is and holds.
+
+    Attributes:
+        name: of the source, as it is meant.
+        media_type: by its content.
+        kind: `text`, `table`, `pdf`, `image`, `audio`, `video`, `archive`, `document`.
+        known_by: `content`, `name`, or "" where both leave open what it is.
+        size: bytes, 0 where only its text is kept.
+        chunks: of its text, each a list of pieces.
+        tables: its tables by the names of their parts ("" for the only one), rows of cells; row n is `rows[n - 1]`.
+        table_chunks: the same as pieces, for a model that reads them.
+        media: names of the pictures, recordings and videos in it; of a PDF without text its own.
+        sha256: of a PDF that is kept as it is, "" for none.
+        notes: what was left out.
+    """
+
+    name: str
+    media_type: str = ""
+    kind: str = "text"
+    known_by: str = "content"
+    size: int = 0
+    chunks: list[list[Piece]] = field(default_factory=list)
+    tables: dict[str, list[list[str]]] = field(default_factory=dict)
+    table_chunks: list[list[Piece]] = field(default_factory=list)
+    media: list[str] = field(default_factory=list)
+    sha256: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def to_json(self) -> bytes:
+        """For the artifact."""
+        return json.dumps(asdict(self), ensure_ascii=False).encode("utf-8", "replace")
+
+    @classmethod
+    def from_json(cls, data: bytes) -> SourceContent:
+        """The inverse."""
+        said = json.loads(data)
+        for name in ("chunks", "table_chunks"):
+            said[name] = [[Piece(**one) for one in chunk] for chunk in said[name]]
+        return cls(**said)
+
+
+@tool(effect="read")
+async def read_source(ctx: RunContext[Any], name: str, chars: int = 12_000, read_as: str = "") -> ToolResult:
+    """What a source is and what it holds; for analyze_file.
+
+    Args:
+        name: Of the source.
+        chars: Characters of one chunk.
+        read_as: "table" for text that is one although its name does not say so.
+    """
+    content = await _content(ctx, name, chars, read_as)
+    ref = await ctx.artifact(f"read/{content.name}.json", content.to_json(), "application/json")
+    said = f"{content.name}: {content.kind} ({content.media_type}), {len(content.chunks)} chunks"
+    return ToolResult(content=said, artifacts=(ref,))
+
+
+async def _content(ctx: RunContext[Any], name: str, chars: int, read_as: str) -> SourceContent:
+    if is_address(name):
+        page = await read_in_run(ctx, name)
+        if page is None:
+            raise ToolError(f"nothing was read at {name} in this run; read it with fetch first")
+        if not (isinstance(page, TextDocument) and is_media(page.media_type)):
+            return await asyncio.to_thread(_read, SourceContent(name, page.media_type), page, chars)
+    async with on_disk(ctx, name) as (path, member, whole):
+        found = SourceContent(whole)
+        data = await _bytes(path, member, whole)
+        found.size = len(data)
+        if not data.strip():
+            raise ToolError(f"{whole} is empty; there is nothing in it")
+        suffix = PurePosixPath(member[-1] if member else path.name).suffix.lower()
+        found.media_type = sniff(data[:HEAD], f"x{suffix}")
+        if is_media(found.media_type):
+            found.kind = found.media_type.partition("/")[0]
+            found.media = [whole]
+            return found
+        found.known_by = known_by(found.media_type, suffix)
+        if not found.known_by and isinstance(told := ctx.vars.get(f"{KIND_KNOWN}{whole}"), str):
+            found.known_by, read_as = "model", told
+        if found.media_type == "application/pdf" and ctx.manifest.media_models.get("document"):
+            found.sha256 = (await ctx.artifact(whole, data, found.media_type)).sha256
+        try:
+            document = await read_document(path)
+        except FileInputError as error:
+            if found.media_type == "application/pdf":  # pages without text can still be looked at
+                found.kind, found.media = "pdf", [whole]
+                found.notes.append(str(error).replace(str(path), whole))
+                return found
+            raise ToolError(str(error).replace(str(path), whole)) from None
+    if member:
+        names, document, rest = locate(document, "!".join(member))
+        if (not names or rest) and found.media_type == "application/pdf":
+            found.kind, found.media = "pdf", [whole]  # without text it is no part that could be read
+            return found
+        if not names or rest:
+            raise ToolError(f"{whole} has no such part; give the name of a part as describe_files lists it")
+    if read_as == "table" and isinstance(document, TextDocument):
+        document = await asyncio.to_thread(parse_table, document.text) or document
+    return await asyncio.to_thread(_read, found, document, chars)
+
+
+async def _bytes(path: Path, member: tuple[str, ...], whole: str) -> bytes:
+    try:
+        if member:
+            return await member_bytes(path, member)
+        return await asyncio.to_thread(path.read_bytes)
+    except (OSError, FileInputError) as error:
+        if member and isinstance(error, FileInputError):
+            return b"a part"  # of a workbook, a mail: no member with bytes of its own
+        raise ToolError(f"{whole} cannot be read: {str(error).replace(str(path), whole)}") from None
+
+
+def known_by(media_type: str, name: str) -> str:
+    """What tells the type of a file: its `content`, else its `name`; "" where both leave it open.
+
+    Args:
+        media_type: as `sniff` gives it.
+        name: the file's.
+    """
+    suffix = PurePosixPath(name).suffix.lower() or name
+    if media_type in (*TABLE_SUFFIXES.values(), "text/markdown"):
+        return "name"
+    if media_type != "text/plain":
+        return "content"
+    return "name" if suffix in (*_NAMED_TEXT, *TABLE_SUFFIXES, *MARKDOWN_SUFFIXES) else ""
+
+
+def kind_of(media_type: str) -> str:
+    """The kind of a source by its media type, as far as that tells."""
+    if is_media(media_type):
+        return media_type.partition("/")[0]
+    if media_type in TABLE_SUFFIXES.values() or media_type.endswith("spreadsheetml.sheet"):
+        return "table"
+    return "pdf" if media_type == "application/pdf" else "archive" if media_type in _ARCHIVES else "text"
+
+
+def _read(found: SourceContent, document: Document, chars: int) -> SourceContent:
+    """Its chunks and tables."""
+    found.media_type = document.media_type
+    found.kind = _kind(document)
+    found.notes += document.notes
+    pieces: list[Piece] = []
+    rows: list[Piece] = []
+    for path, leaf in leaves(document):
+        if isinstance(leaf, TableDocument):
+            # Tables of PDFs stand in the text of their pages too.
+            found.tables[path] = _rows(leaf)
+            if not isinstance(document, PdfDocument):
+                rows += _pieces(path, leaf)
+        elif isinstance(leaf, TextDocument) and is_media(leaf.media_type):
+            found.media.append(joined(found.name, path))
+        else:
+            pieces += _pieces(path, leaf)
+    left = _cut(pieces) + _cut(rows)
+    if left:
+        found.notes.append(f"{left:,} pieces at its end were not read: it is longer than {MOST_CHUNKED:,} characters")
+    found.chunks, found.table_chunks = list(_packed(pieces, chars)), list(_packed(rows, chars))
+    return found
+
+
+def _kind(document: Document) -> str:
+    if isinstance(document, TableDocument):
+        return "table"
+    if isinstance(document, PdfDocument):
+        return "pdf"
+    if isinstance(document, PartsDocument):
+        if document.media_type in _ARCHIVES:
+            return "archive"
+        tables = [isinstance(one, TableDocument) for _, one in leaves(document)]
+        return "table" if tables and all(tables) else "document"
+    return "text"
+
+
+def _rows(table: TableDocument) -> list[list[str]]:
+    head = [[*table.header]] if table.first_row > 1 else []
+    return [*head, *([*row] for row in table.rows)]
+
+
+def _pieces(path: str, leaf: Leaf) -> Iterator[Piece]:
+    if isinstance(leaf, TableDocument):
+        for row in range(leaf.first_row, leaf.last_row + 1):
+            if text := row_text(leaf, row):
+                yield Piece(joined(path, f"row {row}"), text)
+        return
+    last = leaf.line_count if isinstance(leaf, TextDocument) else len(leaf.pages)
+    for passage in paragraphs(leaf, 1, last, MOST_CHUNKED):
+        yield Piece(joined(path, passage.place), passage.text)
+
+
+def _cut(pieces: list[Piece]) -> int:
+    """Cut pieces to what is read; how many were left out."""
+    spent = 0
+    for index, one in enumerate(pieces):
+        spent += len(one.text)
+        if spent > MOST_CHUNKED:
+            left = len(pieces) - index
+            del pieces[index:]
+            return left
+    return 0
+
+
+def _packed(pieces: Iterable[Piece], chars: int) -> Iterator[list[Piece]]:
+    """Chunks of whole pieces, in order; a piece that is longer is a chunk of its own."""
+    chunk: list[Piece] = []
+    spent = 0
+    for one in pieces:
+        if chunk and spent + len(one.text) > chars:
+            yield chunk
+            chunk, spent = [], 0
+        chunk.append(one)
+        spent += len(one.text)
+    if chunk:
+        yield chunk
+
+
+__all__ = ["KIND_KNOWN", "Piece", "SourceContent", "kind_of", "known_by", "read_source"]
