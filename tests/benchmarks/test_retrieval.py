@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "retrieval"
 THINGS = ("ferry", "invoice", "meadow", "lantern", "compass", "harbour", "quarry", "violin", "glacier", "orchard")
 
@@ -29,6 +31,7 @@ def _set(folder: Path) -> None:
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
+@pytest.mark.long
 def test_every_part_is_measured(tmp_path: Path) -> None:
     _set(tmp_path / "made")
     words = [str(tmp_path), "--many", "50", "--questions", "3", "--sizes", "5,60", "--python", sys.executable]

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "store"
 
 
+@pytest.mark.long
 def test_every_store_is_measured() -> None:
     words = ["--effects", "20", "--runs", "1,5", "--rounds", "1", "--python", sys.executable]
     done = subprocess.run([sys.executable, BENCHMARK, *words], capture_output=True, text=True, timeout=100, check=True)

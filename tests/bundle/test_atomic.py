@@ -40,6 +40,7 @@ async def bundle(tmp_path: Path) -> tuple[Path, str]:
         return (await ws.export(run, tmp_path / "run.zip")).path, run
 
 
+@pytest.mark.long
 async def test_a_process_that_dies_before_the_last_commit(tmp_path: Path) -> None:
     path, run = await bundle(tmp_path)
     there = tmp_path / "there"

@@ -42,6 +42,7 @@ def change(events: list[dict[str, Any]], chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.long
 async def test_whoever_reads_it_gets_on_with_it(tmp_path: Path, seed: int) -> None:
     async with here(tmp_path) as ws:
         run = (await recorded(ws, tmp_path)).run_id

@@ -36,6 +36,7 @@ async def exported(tmp_path: Path, **options: object) -> tuple[Path, str]:
     return done.path, result.run_id
 
 
+@pytest.mark.long
 async def test_a_run_replays_elsewhere(tmp_path: Path) -> None:
     bundle, run = await exported(tmp_path)
     assert stat.S_IMODE(bundle.stat().st_mode) == 0o600
@@ -101,6 +102,7 @@ async def test_what_is_in_a_bundle(tmp_path: Path) -> None:
     assert not [name for name, data in members.items() if SECRET.encode() in data or b"hunter" in data]
 
 
+@pytest.mark.long
 async def test_a_waiting_run_goes_on_where_its_tools_are(tmp_path: Path) -> None:
     steps = [decide(calls=[call("draw", what="cover"), call("publish", what="cover")])]
 
@@ -166,6 +168,7 @@ async def test_a_run_under_way_is_exported_as_far_as_it_is_and_can_be_resumed(tm
 
 
 @pytest.mark.parametrize("code", [False, True])
+@pytest.mark.long
 async def test_programs_of_models_are_not_run_by_a_replay_elsewhere(tmp_path: Path, code: bool) -> None:
     steps = [
         say("```python\nx = draw(what='cover')\nprint('drawn', x)\n```"),
@@ -325,6 +328,7 @@ def digest_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.long
 async def test_an_imported_runs_application_and_modules_are_never_executed(tmp_path: Path) -> None:
     """Neither the app that its manifest names, nor the kept text of a tool's module, nor those of its forks."""
     trap = tmp_path / "trap"

@@ -14,7 +14,7 @@ from agentorchestra.workspace import Workspace
 from tests.chaos.conftest import Log
 from tests.chaos.support import KILLED, only_run, python, read_log, start, until
 
-pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
+pytestmark = [pytest.mark.timeout(600), pytest.mark.long]  # many processes, on a machine that may be busy
 
 CLI = ("-m", "agentorchestra.cli")
 PROGRAM = Path(__file__).with_name("clerk_program.py")
@@ -59,11 +59,11 @@ def _run(folder: Path, kill_at: str) -> str:
 
 KILLED_WHILE_ASKING = [
     "",
-    pytest.param(f"in_mark:{APPROVAL}", marks=pytest.mark.long),
-    pytest.param(f"after_mark:{APPROVAL}", marks=pytest.mark.long),
-    pytest.param(f"before:{APPROVAL}", marks=pytest.mark.long),
-    pytest.param("in_mark:run_ended", marks=pytest.mark.long),
-    pytest.param("after_mark:run_ended", marks=pytest.mark.long),
+    f"in_mark:{APPROVAL}",
+    f"after_mark:{APPROVAL}",
+    f"before:{APPROVAL}",
+    "in_mark:run_ended",
+    "after_mark:run_ended",
 ]
 
 
@@ -81,7 +81,6 @@ def test_what_was_approved_is_done_once(folder: Path, kill_at: str) -> None:
 
 
 @pytest.mark.parametrize("kill_at", KILLED_WHILE_ASKING)
-@pytest.mark.long
 def test_what_was_denied_is_never_done(folder: Path, kill_at: str) -> None:
     run = _run(folder, kill_at)
     _cli(folder, "deny", run, "--reason", "yes, but not today", "--no-resume")
@@ -106,17 +105,16 @@ async def test_the_process_that_waits_for_a_terminal_is_killed(folder: Path) -> 
     assert len(_sent(folder)) == 1
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("point", "done"),
     [
-        pytest.param(f"in_record:{APPROVAL}", 1, marks=pytest.mark.long),
-        pytest.param(f"after_record:{APPROVAL}", 1, marks=pytest.mark.long),
-        pytest.param(f"in_mark:{SEND}", 1, marks=pytest.mark.long),
-        pytest.param(f"after_mark:{SEND}", 0, marks=pytest.mark.long),
-        pytest.param(f"before:{SEND}", 0, marks=pytest.mark.long),
+        pytest.param(f"in_record:{APPROVAL}", 1),
+        pytest.param(f"after_record:{APPROVAL}", 1),
+        pytest.param(f"in_mark:{SEND}", 1),
+        pytest.param(f"after_mark:{SEND}", 0),
+        pytest.param(f"before:{SEND}", 0),
         (f"after:{SEND}", 1),
-        pytest.param(f"in_record:{SEND}", 1, marks=pytest.mark.long),
+        pytest.param(f"in_record:{SEND}", 1),
     ],
 )
 def test_killed_between_the_approval_and_its_deed(folder: Path, point: str, done: int) -> None:

@@ -147,6 +147,7 @@ async def test_a_program_killed_at_every_point(tmp_path: Path, server: LoopbackM
         await check(tmp_path / f"case{number}", server, point)
 
 
+@pytest.mark.long
 async def test_the_chosen_points_are_points(tmp_path: Path, server: LoopbackModelServer) -> None:
     found = await points(tmp_path, server)
     assert {one for one in CHOSEN if "program" in one} <= set(found)

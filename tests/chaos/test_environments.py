@@ -98,6 +98,7 @@ async def test_killed_while_a_command_runs(tmp_path: Path) -> None:
     await _ends_well(tmp_path / "ws")
 
 
+@pytest.mark.long
 def test_it_ends_without_being_killed(tmp_path: Path) -> None:
     python([PROGRAM, tmp_path / "ws"])
     (made,) = (tmp_path / "ws").glob("runs/*/environments/main/folder")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
+from agentorchestra.cli.commands.components import components
 from agentorchestra.cli.group import COMMANDS, cli
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
@@ -14,7 +15,7 @@ MARK = "<!-- What follows is written by `python -m tests.cli.reference` from the
 
 
 SHORT_FORMS = {"tools", "environments", "agents", "prompts", "memories"}
-"""Their commands are those of `components`, described once."""
+"""Their commands are those of `components`, described once, and some of their own."""
 
 
 def help_text(*words: str) -> str:
@@ -36,8 +37,9 @@ def reference() -> str:
     for words in ([], *([name] for name in COMMANDS)):
         sections.append(_section(words))
         found = cli.get_command(click.Context(cli), words[0]) if words else None
-        if isinstance(found, click.Group) and words[0] not in SHORT_FORMS:
-            sections += [_section([*words, name]) for name in found.commands]
+        if isinstance(found, click.Group):
+            described = components.commands if words[0] in SHORT_FORMS else {}
+            sections += [_section([*words, name]) for name in found.commands if name not in described]
     return "\n".join(sections)
 
 

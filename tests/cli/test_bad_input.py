@@ -204,11 +204,12 @@ def test_the_quota_of_the_workspace(app: Folder) -> None:
     app.assert_readable()
 
 
+@pytest.mark.long
 def test_a_full_disk(app: Folder) -> None:
     assert app.run("runs").code == 0
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 
     done = app.run("run", "PLAN fill", "--json", preexec_fn=limit)
     assert done.code == 1

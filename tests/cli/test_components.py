@@ -100,6 +100,17 @@ def test_short_forms_are_the_same_commands(app: Folder) -> None:
     assert unknown.error == "there is no agent 'send_mail'; `agentorchestra agents list` shows all"
 
 
+def test_how_often_components_were_called(app: Folder) -> None:
+    nothing = app.run("tools", "stats")
+    assert (nothing.code, nothing.out) == (0, "") and "no calls of tools are in the log" in nothing.err
+    assert app.run("run", "PLAN fill").code == 0
+    (large,) = [one for one in app.run("tools", "stats", "--json").json if one["name"] == "large"]
+    assert (large["calls"], large["succeeded"], large["runs"], large["generated"]) == (15, 15, 1, False)
+    assert "tool         large" in app.run("components", "stats", "--all").out
+    assert app.run("tools", "stats", "--generated").out == ""
+    assert app.run("prompts", "stats").code == 2  # prompts are not called
+
+
 def test_a_tool_that_was_edited(app: Folder) -> None:
     assert app.run("tools", "list").code == 0
     edited(app, LATER)

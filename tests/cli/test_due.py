@@ -101,6 +101,7 @@ def test_one_run_or_all_that_are_due(app: Folder, words: list[str]) -> None:
     assert (wrong.code, "name a RUN or give --due, one of the two" in wrong.error) == (2, True)
 
 
+@pytest.mark.long
 def test_a_server_takes_up_what_is_due(app: Folder) -> None:
     app.run("run", "DAYS 1")
     (run,) = app.ids()
@@ -114,3 +115,12 @@ def test_a_server_takes_up_what_is_due(app: Folder) -> None:
         started.interrupt()
         assert started.end().code == 0
     assert app.assert_readable(run)["result"]["answer"] == "slept well"
+
+
+@pytest.mark.long
+def test_each_goes_on_with_its_preset(app: Folder) -> None:
+    for preset in ("paper-001", "none"):
+        assert app.run("run", "DAYS 2", "--preset", preset).code == 3
+    app.write("ahead.txt", "2.1")
+    due = app.run("resume", "--due", "--json")
+    assert (due.code, [one["answer"] for one in due.json]) == (0, ["slept well"] * 2), due.err

@@ -44,6 +44,7 @@ def test_nothing_goes_unless_it_is_asked_for(work: Folder) -> None:
     assert work.run("replay", run).code == 0
 
 
+@pytest.mark.long
 def test_old_runs_go_with_all_they_had(work: Folder) -> None:
     work.write("note.txt", "a note")
     work.write("other.txt", "another note")
@@ -123,6 +124,7 @@ def test_runs_that_somebody_comes_back_to_cannot_be_named(folder: Folder) -> Non
     assert "'waiting' is not one of" in done.err
 
 
+@pytest.mark.long
 def test_a_driven_run_stays(work: Folder) -> None:
     with work.start("run", "PLAN sleep") as process:
         while not (work.path / "slow.txt").exists():

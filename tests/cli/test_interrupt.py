@@ -25,6 +25,7 @@ def test_ctrl_c_cancels_the_run(app: Folder, number: signal.Signals) -> None:
     assert found["events"][-1]["type"] == "run_ended"
 
 
+@pytest.mark.long
 def test_ctrl_c_with_json_is_one_object(app: Folder) -> None:
     app.hold()
     with app.start("run", "PLAN nap", "--json") as started:
@@ -46,6 +47,7 @@ def test_ctrl_c_with_json_is_one_object(app: Folder) -> None:
     assert whole.json["steps"] == 2
 
 
+@pytest.mark.long
 def test_ctrl_c_twice_ends_the_process_at_once(app: Folder) -> None:
     source = (app.path / "app.py").read_text()
     stubborn = source.replace("await asyncio.sleep(seconds)", "import time\n    time.sleep(4)").replace(

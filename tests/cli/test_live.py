@@ -257,6 +257,7 @@ def test_ctrl_c_twice_ends_it_at_once(app: Folder, window: ProcessScreen) -> Non
     assert app.assert_readable()["abandoned"] is True
 
 
+@pytest.mark.long
 def test_a_window_that_is_closed_cancels_the_run(app: Folder, window: ProcessScreen) -> None:
     app.hold()
 
@@ -275,6 +276,7 @@ def test_a_window_that_is_closed_cancels_the_run(app: Folder, window: ProcessScr
     assert app.run("resume", "last", "--json").json["answer"] == "The tools said: slept"
 
 
+@pytest.mark.long
 def test_a_process_that_ignores_its_window_goes_on(app: Folder, window: ProcessScreen) -> None:
     """As under nohup: nobody sees the picture any more, and that is no error."""
 
@@ -290,6 +292,7 @@ def test_a_process_that_ignores_its_window_goes_on(app: Folder, window: ProcessS
     assert app.assert_readable()["run"]["status"] == "completed"
 
 
+@pytest.mark.long
 def test_ctrl_c_at_a_question(app: Folder, window: ProcessScreen) -> None:
     with start(app, window, "run", "PLAN ask") as process:
         window.wait(lambda: "Which colour?" in window.text and "Answer" in window.text)

@@ -64,7 +64,10 @@ def test_the_types_fit(made: dict[str, Folder], tmp_path: Path) -> None:
         called(folder, "mypy", "--strict", "--cache-dir", str(tmp_path), *files)
 
 
-@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize(
+    "kind", [one if one == "agent" else pytest.param(one, marks=pytest.mark.long) for one in NAMES]
+)
+@pytest.mark.long
 def test_its_test_passes(made: dict[str, Folder], kind: str) -> None:
     said = called(made[kind], "pytest", "-p", "no:cacheprovider", "-q", f"test_{NAMES[kind]}.py")
     assert " passed" in said
@@ -78,6 +81,7 @@ def test_its_test_passes(made: dict[str, Folder], kind: str) -> None:
         pytest.param("system", "context=context,", "", marks=pytest.mark.long),
     ],
 )
+@pytest.mark.long
 def test_its_test_can_fail(made: dict[str, Folder], tmp_path: Path, kind: str, old: str, new: str) -> None:
     copy = Folder(tmp_path)
     for path in made[kind].path.rglob("*"):

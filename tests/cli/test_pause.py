@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.cli.support import Folder, wait_until
 
 GATE = '''
@@ -39,6 +41,7 @@ def _passes(event: dict[str, Any]) -> bool:
     return str(event["body"]["effect"].get("component", "")).startswith("pass_gate@")
 
 
+@pytest.mark.long
 def test_a_busy_run_is_paused_from_elsewhere_and_goes_on(folder: Folder) -> None:
     folder.write("app.py", GATE)
     folder.write("agentorchestra.toml", SETTINGS + "max_steps = 100000\n")

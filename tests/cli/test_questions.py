@@ -191,6 +191,7 @@ def test_ctrl_c_at_a_question_cancels(app: Folder, terminal: Terminal) -> None:
     assert app.run("answer", "last", "blue").code == 0
 
 
+@pytest.mark.long
 def test_a_question_is_answered_from_elsewhere(app: Folder, terminal: Terminal) -> None:
     with ask(app, terminal, "run", "PLAN ask") as started:
         started.wait_for("Answer (Ctrl-D leaves it open):")
@@ -202,6 +203,7 @@ def test_a_question_is_answered_from_elsewhere(app: Folder, terminal: Terminal) 
     assert app.assert_readable()["run"]["status"] == "completed"
 
 
+@pytest.mark.long
 def test_two_processes_settle_one_question(app: Folder) -> None:
     for words in (["answer", "last", "blue"], ["approve", "last"]):
         app.run("run", "PLAN ask" if words[0] == "answer" else "PLAN mail")
@@ -235,6 +237,7 @@ def test_an_answer_reaches_a_run_that_is_still_at_work(app: Folder) -> None:
     assert done.json["answer"] == "The tools said: blue | slept"
 
 
+@pytest.mark.long
 def test_a_busy_run_is_told_and_cancelled_from_elsewhere(app: Folder) -> None:
     with app.start("run", "PLAN sleep", "--json") as started:
         wait_until((app.path / "slow.txt").exists)

@@ -216,6 +216,7 @@ def test_resume_of_an_ended_run_prints_its_result_again(folder: Folder) -> None:
     assert folder.assert_readable()["events"] == events
 
 
+@pytest.mark.long
 def test_limits_end_with_a_status_and_can_be_raised(app: Folder) -> None:
     done = app.run("run", "PLAN nap", "--timeout-s", "0.5", "--json")
     assert done.code == 3
@@ -255,6 +256,7 @@ def test_what_a_model_writes_cannot_steer_the_terminal(app: Folder) -> None:
 
 
 @pytest.mark.parametrize("words", [["run", QUESTION, "-f", "lease.txt"], ["runs"], ["show", "last"], ["--help"]])
+@pytest.mark.long
 def test_a_reader_that_went_away_is_no_error(folder: Folder, words: list[str]) -> None:
     folder.run("run", QUESTION, "-f", "lease.txt")
     with folder.start(*words) as started:
@@ -287,6 +289,7 @@ def test_a_full_disk_behind_stdout_is_said(folder: Folder) -> None:
     assert folder.assert_readable()["run"]["status"] == "completed"
 
 
+@pytest.mark.long
 def test_output_for_a_terminal_without_unicode(folder: Folder) -> None:
     env = {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
     done = folder.run("run", "Wie hoch ist die Miete? äöü 😀", "-f", "lease.txt", env=env)

@@ -168,6 +168,7 @@ def test_a_budget_needs_a_price(folder: Folder) -> None:
         assert provider.server.count == 1
 
 
+@pytest.mark.long
 def test_ctrl_c_while_a_server_is_silent(folder: Folder) -> None:
     with Provider(silence()).running() as provider:
         use(folder, provider.server.base_url)

@@ -424,6 +424,7 @@ _PADDED = {"a.tar", "a.msg"}
 
 
 @pytest.mark.parametrize("share", [0.2, 0.6, 0.97])
+@pytest.mark.long
 def test_what_is_cut_off_is_said_to_be_corrupt(tmp_path: Path, share: float) -> None:
     for name, whole in _wholes(tmp_path).items():
         path = tmp_path / name

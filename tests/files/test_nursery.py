@@ -61,6 +61,7 @@ async def until(condition: Any) -> None:
         await asyncio.sleep(0.02)
 
 
+@pytest.mark.long
 async def test_the_same_documents_and_refusals(files: list[Path], tmp_path: Path) -> None:
     broken = tmp_path / "broken.pdf"
     broken.write_bytes(b"%PDF-1.4\nnothing\n%%EOF\n")

@@ -210,7 +210,13 @@ async def used(ctx: Any, tool_name: str, **arguments: Any) -> list[TextBlock]:
     return [block for block in result.content if isinstance(block, TextBlock)]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
+LONG = {"a.html", "a.epub", "a.pptx", "t.docx"}
+"""Whose readers take seconds to load; others of their kind are read in every test run."""
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(one, id=one[0], marks=[pytest.mark.long] if one[0] in LONG else []) for one in CASES]
+)
 async def test_a_fact_is_found_at_its_place(case: Case, fact: Fact, tmp_path: Path) -> None:
     name, make, media_type, place, other_place = case
     path = tmp_path / name

@@ -65,6 +65,7 @@ def _is_reply(event: Event, log: list[Event]) -> bool:
     return started is not None and started.body["effect"]["kind"] == "RequestModel"
 
 
+@pytest.mark.long
 async def test_another_model_goes_on_from_there_and_the_prefix_does_not_diverge(tmp_path: Path) -> None:
     two = model(
         "two",

@@ -79,6 +79,7 @@ async def test_a_run_completes_while_its_server_over_stdio_is_killed(tmp_path: P
     assert len(done) == len(set(done)) == CALLS - len(told)
 
 
+@pytest.mark.long
 async def test_a_run_completes_while_its_server_over_http_is_killed(tmp_path: Path) -> None:
     async with HttpServer(tmp_path) as server:
 

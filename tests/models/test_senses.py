@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.cli.commands.run import ROLES as NAMED
+from agentorchestra.cli.starting import ROLES as NAMED
 from agentorchestra.core.settings import ModelProfile, RoleSettings, Settings
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.senses import ROLES, media_models

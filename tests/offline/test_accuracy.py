@@ -104,7 +104,8 @@ async def test_at_least_nine_in_ten_are_right_with_file_and_place(tmp_path: Path
         assert right[form] >= 0.5 * total[form], form
 
 
-@pytest.mark.parametrize("seed", [SEEDS[0], *(pytest.param(one, marks=pytest.mark.long) for one in SEEDS[1:])])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", SEEDS)
 async def test_the_team_is_as_good(tmp_path: Path, seed: int) -> None:
     """An analyzer for each of the five files, and a planner that takes the right one's answer."""
     async with asking(tmp_path / "ws", "agentorchestra") as ask:

@@ -30,6 +30,7 @@ asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
 
 
 @pytest.mark.parametrize(("count", "each"), [(2, 3), pytest.param(4, 13, marks=pytest.mark.long)])
+@pytest.mark.long
 async def test_many_writers_in_several_processes(tmp_path: Path, count: int, each: int) -> None:
     folder = tmp_path / "ws"
     processes = [

@@ -40,6 +40,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.long
 async def test_in_another_process_it_is_the_same(tmp_path: Path) -> None:
     async with shop(tmp_path) as ws:
         await ws.tcp.register(source=TWICE, author="Ann", reason="doubling")

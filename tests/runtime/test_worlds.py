@@ -82,6 +82,50 @@ async def test_a_resume_restores_the_snapshot_and_never_acts_again(store: Store)
     assert not any(one.opened for one in made)
 
 
+async def test_after_a_crash_a_branch_that_saw_an_older_state_takes_nothing_back(store: Store) -> None:
+    steps: dict[str, asyncio.Event] = {}
+    left: list[asyncio.Future[Any]] = []
+
+    async def one(effect: Effect, session: Session[Any]) -> str:
+        await session.perform(act("add", by=1))
+        steps["one began"].set()
+        await steps["two acted"].wait()
+        await session.perform(act("add", by=100))  # what the process recorded last
+        steps["one acted"].set()
+        if crash:
+            await asyncio.Event().wait()
+        await session.perform(act("add", by=1_000))
+        steps["one ended"].set()
+        return "ended"
+
+    async def two(effect: Effect, session: Session[Any]) -> str:
+        await steps["one began"].wait()
+        await session.perform(act("add", by=10))
+        steps["two acted"].set()
+        await steps["one ended"].wait()
+        await session.perform(act("add", by=10_000))  # its branch saw 11 last
+        return str((await session.perform(act("look"))).value)
+
+    bench = Bench(store, {"one": one, "two": two}, environments={"counter": Counter})
+    await bench.create()
+
+    async def main(root: Session[Any]) -> str:
+        steps.update({name: asyncio.Event() for name in ("one began", "two acted", "one acted", "one ended")})
+        both = asyncio.ensure_future(root.perform_all([agent("one", ["counter"]), agent("two", ["counter"])]))
+        if crash:
+            await steps["one acted"].wait()
+            left.append(both)
+            raise RuntimeError("the process ends here")
+        return str((await both)[1].value)
+
+    crash = True
+    assert (await bench.drive(main)).status is RunStatus.FAILED
+    for one_left in left:
+        one_left.cancel()
+    crash = False
+    assert (await bench.drive(main)).answer == "11111"
+
+
 async def test_without_snapshots_the_state_is_reported_lost(store: Store) -> None:
     bench = Bench(store, {}, environments={"counter": lambda: Counter("none")})
     await bench.create()

@@ -534,6 +534,7 @@ print(pypdf.PdfReader("blank.pdf").pages[0].mediabox.height)
 """
 
 
+@pytest.mark.long
 async def test_the_libraries_can_be_used(sandbox: Sandbox) -> None:
     ran = await run(sandbox, LIBRARIES, replace(LIMITS, seconds=60))
     assert (ran.stdout, ran.stderr) == ("5 1.0 1.4142\n(640, 480)\n200.0\n", "")

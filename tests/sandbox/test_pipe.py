@@ -88,6 +88,7 @@ ABUSES = {
 
 
 @pytest.mark.parametrize("abuse", ABUSES, ids=str)
+@pytest.mark.long
 async def test_a_program_that_writes_to_the_pipe_by_itself(
     abuse: str, safe: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +127,7 @@ async def test_thousands_of_calls_at_once(safe: Sandbox) -> None:
     assert len(host.got) == LIMITS.calls
 
 
+@pytest.mark.long
 async def test_calls_in_a_loop_do_not_stop_the_clock(safe: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drive, "_GRACE_S", 1.0)
     host = Host()
@@ -155,6 +157,32 @@ async def lied(*lines: str, stays: bool = False, limits: SandboxLimits = LIMITS)
         command = [sys.executable, "-I", "-S", "-c", LIAR, script.name, "stays" if stays else ""]
         driver = Driver(command, program, limits, Place(inputs="", libraries=""), call=host.call)
         return await driver.run(), host
+
+
+SLOW = """
+import json, sys
+def say(**fields): print(json.dumps(fields), flush=True)
+say(kind="ready")
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["kind"] == "go":
+        memory = bytearray(215 << 20)
+    elif message["kind"] == "stop":
+        say(kind="call", id=1, name="ok", arguments={})
+        say(kind="out", fd=1, data="bGFzdCB3b3Jkcw==")
+        say(kind="end", exit_code=0, stopped="host", removed=[])
+"""
+
+
+async def test_what_a_program_over_its_limits_had_printed_is_kept() -> None:
+    # The supervisor of a busy machine comes to read the program's output only when that is to be killed.
+    host = Host()
+    limits = replace(LIMITS, memory_bytes=200 << 20)
+    program = Program("python", "", tools=("ok",))
+    driver = Driver([sys.executable, "-I", "-S", "-c", SLOW], program, limits, Place("", ""), call=host.call)
+    ran = await driver.run()
+    assert (ran.ending, ran.stdout) == ("memory", "last words") and "MiB of memory" in ran.detail
+    assert host.got == []
 
 
 def _file(name: object, data: bytes = b"x", last: object = True) -> str:

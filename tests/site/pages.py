@@ -19,6 +19,7 @@ class Page:
         published: its date, None for a page without one.
         language: of its text.
         charset: it is sent in; the header says so.
+        media_type: of what is sent: HTML, or the body as it stands.
     """
 
     title: str
@@ -26,6 +27,7 @@ class Page:
     published: date | None = None
     language: str = "en"
     charset: str = "utf-8"
+    media_type: str = "text/html"
 
     @property
     def text(self) -> str:

@@ -104,6 +104,8 @@ async def _page(request: web.Request) -> web.StreamResponse:
         page = PAGES.get("/" + path.split("/", 2)[2])
     if page is None:
         return web.Response(status=404, text="<h1>No such page</h1>", content_type="text/html")
+    if page.media_type != "text/html":
+        return web.Response(body=page.body.encode(page.charset), headers={"Content-Type": page.media_type})
     html = page.html(f"{site.address}{path}")
     return web.Response(body=html.encode(page.charset), headers={"Content-Type": f"text/html; charset={page.charset}"})
 

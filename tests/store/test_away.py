@@ -243,6 +243,7 @@ async def test_a_clock_that_was_set_back_ends_no_lease_early_and_proof_still_win
 # --- a full disk --------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 async def test_a_full_disk_is_one_sentence_and_the_others_go_on() -> None:
     """The server's files may not grow over 3 MB and a bit: it says that the disk is full."""
     with postgres(limit_bytes=3 * 2**20 + 1024) as server:

@@ -111,6 +111,9 @@ QUERIES: list[tuple[dict[str, Any], list[tuple[int, int]]]] = [
     ({"first": 2, "last": 3, "runs": ("run_1", "run_3")}, [(1, 2), (1, 3), (3, 2), (3, 3)]),
     ({"types": ("told", "run_created"), "runs": ("run_1",)}, [(1, 1), (1, 7)]),
     ({"actor": "a", "runs": ("run_1",)}, [(1, 3), (1, 4), (1, 5), (1, 6)]),
+    ({"holds": ('"text":"hello"', '"by":"me"')}, [(1, 7), (2, 7), (3, 7)]),
+    ({"holds": ('"text":"hello"', '"by":"ME"')}, []),
+    ({"holds": ("%",)}, []),
     ({"since": TS + timedelta(minutes=1)}, [(1, 6), (2, 6), (3, 6)]),
 ]
 

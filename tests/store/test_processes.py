@@ -73,6 +73,7 @@ asyncio.run(main())
     await store.close()
 
 
+@pytest.mark.long
 async def test_of_processes_that_claim_at_once_one_wins(place: str) -> None:
     runs = [f"run_{i}" for i in range(20)]
     await make(place, *runs)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import event
 from tests.store.support import done, manifest
 
@@ -39,6 +40,7 @@ async def test_only_waiting_runs_with_their_last_end(store: Store) -> None:
     assert found == [("run_a", 2, None, True), ("run_b", 2, soon, False)]
 
 
+@pytest.mark.long
 async def test_hundreds_of_them_are_one_query(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
     await store.open()

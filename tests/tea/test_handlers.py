@@ -451,17 +451,18 @@ async def test_a_long_text_is_cut_and_kept(tmp_path: Path) -> None:
     assert whole.decode() == "é" * 5000
     ref = outcome.artifacts[0]
     assert (ref.name, ref.media_type) == ("1-long.txt", "text/plain; charset=utf-8")
-    assert outcome.value == "é" * 100 + (
-        "\n[cut: 4,900 of 5,000 characters left out; the whole result is kept as the artifact 1-long.txt, "
-        "which read_artifact reads in parts]"
+    note = (
+        "\n[cut: 4,900 of 5,000 characters left out here, from start=75 on; the whole result is kept as the artifact "
+        "1-long.txt, which read_artifact reads in parts]\n"
     )
+    assert outcome.value == "é" * 75 + note + "é" * 25
 
 
 async def test_a_long_value_becomes_cut_json(tmp_path: Path) -> None:
     outcome, whole = await _cut({"b": list(range(100)), "a": 1}, tmp_path)
     assert whole.startswith(b'{"a":1,"b":[0,1,2')
     assert outcome.artifacts[0].media_type == "application/json"
-    assert str(outcome.value).startswith('{"a":1,"b":[0,1,2')
+    assert str(outcome.value).startswith('{"a":1,"b":[0,1,2') and str(outcome.value).endswith("97,98,99]}")
 
 
 async def test_blocks_keep_their_sources_when_they_are_cut(tmp_path: Path) -> None:
@@ -472,11 +473,13 @@ async def test_blocks_keep_their_sources_when_they_are_cut(tmp_path: Path) -> No
         TextBlock(text="c" * 60, source=Source(kind="file", ref="c")),
     ]
     outcome, whole = await _cut(blocks, tmp_path)
-    first, picture, second, note = outcome.blocks()
+    first, picture, second, note, third = outcome.blocks()
     assert (first, picture) == (blocks[0], blocks[1])
-    assert isinstance(second, TextBlock) and (second.text, second.source) == ("b" * 40, Source(kind="file", ref="b"))
-    assert "[cut: 84 of 184 characters left out" in text_of([note])
+    assert isinstance(second, TextBlock) and (second.text, second.source) == ("b" * 13, Source(kind="file", ref="b"))
+    assert isinstance(third, TextBlock) and (third.text, third.source) == ("c" * 25, Source(kind="file", ref="c"))
+    assert "[cut: 84 of 184 characters left out here, from start=75 on" in text_of([note])
     assert whole.decode() == "\n\n".join(("a" * 60, "b" * 60, "c" * 60))
+    assert whole.decode()[75:][:3] == "bbb" and whole.decode()[75 + 84 :] == "c" * 25
 
 
 @pytest.mark.parametrize(("value", "options"), [("x" * 100, {}), ("x" * 101, {"cut": False})])

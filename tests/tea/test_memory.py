@@ -17,7 +17,7 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.runtime.ledger import Ledger, Record
 from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.memory.base import Entry, Happening, Memory, Scope, describe_memory
+from agentorchestra.tea.memory.base import SCOPES, Entry, Happening, Memory, describe_memory
 from agentorchestra.tea.memory.systems import Insights, Summary, Window
 from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, obedient_model, say
@@ -274,9 +274,8 @@ class Scopes:
         self.seen = seen
 
     async def begin(self, memory: Memory) -> list[Entry]:
-        scopes: tuple[Scope, ...] = ("task", "agent", "session")
         await memory.write("event", f"{memory.agent} began", of=[])
-        self.seen.append({one: [entry.text for entry in await memory.read(scope=one)] for one in scopes})
+        self.seen.append({one: [entry.text for entry in await memory.read(scope=one)] for one in SCOPES})
         return []
 
     async def step(self, memory: Memory, event: Happening) -> None:
@@ -299,15 +298,20 @@ async def test_a_reading_has_a_scope(tmp_path: Path) -> None:
     memories = {"scopes": lambda: Scopes(seen)}
     store = MemoryStore()
     async with Workspace(tmp_path / "ws", store=store, agents=[clerk], memories=memories, environ={}) as ws:
-        for _ in range(2):
-            await ws.run("Do it.", model=ScriptedModel(team), session="s", memory="scopes")
+        for session in ("s", "s", None):
+            await ws.run("Do it.", model=ScriptedModel(team), session=session, memory="scopes")
     lead, help_ = "agentorchestra began", "clerk began"
-    assert seen == [
+    every = [lead, help_, lead, help_, lead, help_]
+    assert [{name: one[name] for name in ("task", "agent", "session")} for one in seen] == [
         {"task": [lead], "agent": [lead], "session": [lead]},
         {"task": [help_], "agent": [help_], "session": [lead, help_]},
         {"task": [lead], "agent": [lead, lead], "session": [lead, help_, lead]},
         {"task": [help_], "agent": [help_, help_], "session": [lead, help_, lead, help_]},
+        {"task": [lead], "agent": [lead], "session": [lead]},
+        {"task": [help_], "agent": [help_], "session": [lead, help_]},
     ]
+    assert [one["own"] for one in seen] == [[(lead, help_)[n % 2]] * (n // 2 + 1) for n in range(6)]
+    assert [one["workspace"] for one in seen] == [every[: n + 1] for n in range(6)]
 
 
 async def test_an_agent_with_a_memory_of_its_own(tmp_path: Path) -> None:
@@ -355,7 +359,7 @@ async def test_a_fork_reads_what_its_parent_could_and_writes_for_itself(tmp_path
     ("name", "said"),
     [
         ("windo", "no memory system 'windo'; did you mean window"),
-        ("zzzz", "there are: none, insights, summary, window"),
+        ("zzzz", "there are: none, insights, summary, window, workflow"),
     ],
 )
 async def test_a_memory_that_is_not_there(tmp_path: Path, name: str, said: str) -> None:

@@ -37,7 +37,7 @@ async def test_a_memory_system_is_registered_changed_and_restored(tmp_path: Path
     store = MemoryStore()
     async with Workspace(tmp_path / "ws", store=store, environ={}) as ws:
         server = ws.memory_components
-        assert list(await server.list()) == ["insights", "summary", "window"]
+        assert list(await server.list()) == ["insights", "summary", "window", "workflow"]
         assert (await server.info("window")).metadata["size"] == 30
         await server.register(source=DIARY)
         second = await server.update("diary", source=DIARY.replace("LINE ", "LINE TWO "))

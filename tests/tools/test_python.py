@@ -224,6 +224,16 @@ async def test_a_call_waits_for_a_free_interpreter_and_gives_it_back() -> None:
     await patient.aclose()
 
 
+async def test_a_call_cancelled_while_its_interpreter_starts_gives_it_back() -> None:
+    for moment in range(60):  # whichever it is: nothing may be lost
+        patient = PythonTool(Limits(seconds=60.0, processes=1))
+        first = asyncio.ensure_future(run(patient, "while True:\n    pass"))
+        await asyncio.sleep(moment / 10_000)
+        first.cancel()
+        assert await asyncio.wait_for(run(patient, "'second'"), 60) == "'second'"
+        await patient.aclose()
+
+
 async def test_nothing_is_left_after_close() -> None:
     python = PythonTool(SMALL)
     await asyncio.gather(*(run(python, str(n)) for n in range(4)))

@@ -377,6 +377,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.long
 def test_killed_inside_a_program(tmp_path: Path) -> None:
     """Killed in the program's second call: the first is not made again, the second (which may be repeated) is."""
     script = tmp_path / "script.py"

@@ -59,6 +59,7 @@ def test_it_prints_address_and_token_and_serves_the_application(app: Folder) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.long
 def test_a_signal_cancels_what_runs_and_it_can_be_resumed(app: Folder, number: signal.Signals) -> None:
     app.hold()
     with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
@@ -103,6 +104,7 @@ def _listens(port: int) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_a_run_of_the_command_line_is_followed(app: Folder) -> None:
     with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
         with app.start("run", "PLAN nap", "--json") as other:

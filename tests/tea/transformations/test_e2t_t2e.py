@@ -213,8 +213,9 @@ async def test_the_state_survives_a_crash_and_acts_are_not_repeated(tmp_path: Pa
     assert adder().branching == "snapshot"
 
 
-async def test_rivals_have_worlds_of_their_own_and_the_winner_goes_on(tmp_path: Path) -> None:
-    @tool(effect="pure")
+@pytest.mark.parametrize("effect", ["pure", "read"])
+async def test_rivals_have_worlds_of_their_own_and_the_winner_goes_on(tmp_path: Path, effect: Any) -> None:
+    @tool(effect=effect)
     def add(ctx: RunContext[Any], by: int) -> int:
         """Add."""
         ctx.vars["sum"] = int(str(ctx.vars["sum"])) + by

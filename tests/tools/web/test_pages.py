@@ -61,6 +61,18 @@ def test_the_main_part_as_markdown_with_links_and_without_what_nobody_sees() -> 
     assert all(target.startswith("https://site.example/") for _, target in found["page"]["links"])
 
 
+def test_pictures_are_those_of_the_main_part() -> None:
+    pictures = "".join(f'<img src="/img/{n}.png" alt="no.  {n}">' for n in range(60))
+    page = (
+        f"<nav><img src='/logo.png'></nav><main><p>Words.</p><img data-src='big.jpg' title='the door'>"
+        f"<img src='data:image/png;base64,AA'>{pictures}</main>"
+    )
+    found = read(page)["page"]["pictures"]
+    assert found[0] == ["the door", "https://site.example/dir/big.jpg"]
+    assert found[1] == ["no. 0", "https://site.example/img/0.png"] and len(found) == 50
+    assert read("<p>Words.</p><img src='/a.png'>")["page"]["pictures"] == [["", "https://site.example/a.png"]]
+
+
 def test_raw_is_the_source() -> None:
     assert read(ARTICLE, raw=True)["document"]["text"] == ARTICLE
 
