@@ -59,6 +59,34 @@ async def test_a_run_driven_by_a_live_process_is_refused_and_a_dead_owner_is_rep
     assert child.stdin is not None
     child.stdin.close()
     assert await engine.claim("run_1") == 2
+    await engine.release("run_1", 2)
+    await engine.close()
+    await store.close()
+
+
+async def test_of_two_that_drive_a_run_at_the_same_moment_only_one_gets_it(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await store.open()
+    bench = Bench(store, {})
+    await bench.create("run_1")
+    engine = LocalEngine(store)
+    gate = asyncio.Event()
+    epochs: list[int] = []
+
+    async def drive(epoch: int) -> int:
+        epochs.append(epoch)
+        await gate.wait()
+        return epoch
+
+    both = [asyncio.create_task(engine.submit("run_1", drive)) for _ in range(2)]
+    done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED, timeout=60)
+    (refused,) = done
+    with pytest.raises(FencedError, match="run run_1 is already being driven by this process"):
+        await refused
+    gate.set()
+    assert await both[1 - both.index(refused)] == 1
+    assert epochs == [1] and engine.driving == ()
+    assert await engine.submit("run_1", drive) == 2
     await engine.close()
     await store.close()
 

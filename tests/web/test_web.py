@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from agentorchestra.testing import ScriptedModel
+from agentorchestra.web import driver
 from agentorchestra.workspace import Workspace
 from tests.web.support import CODEWORD, SentEvent, consult, script, served
 
@@ -206,6 +207,32 @@ async def test_an_approval_lets_it_act_and_a_denial_does_not(tmp_path: Path) -> 
         await web.post(f"/runs/{run_id}/deny", {"reason": "not to eve"})
         found = await web.until(run_id, "completed")
         assert "not to eve" in found["result"]["answer"] and len(web.outbox.sent) == 1
+
+
+async def test_nothing_drives_a_run_any_more_that_was_answered_and_is_over(tmp_path: Path) -> None:
+    async with served(tmp_path) as web:
+        run_id = await web.submit("PLAN ask")
+        await web.until(run_id, "waiting")
+        await web.post(f"/runs/{run_id}/answer", {"answer": "blue"})
+        await web.until(run_id, "completed")
+        async with asyncio.timeout(30):
+            while any(task.get_name() == f"web:{run_id}" for task in asyncio.all_tasks()):
+                await asyncio.sleep(0.01)
+
+
+async def test_an_answer_and_the_look_for_due_runs_at_the_same_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "DUE_S", 0.0005)
+    async with served(tmp_path) as web:
+        for colour in ("blue", "red", "green"):
+            run_id = await web.submit("PLAN ask")
+            await web.until(run_id, "waiting")
+            await web.post(f"/runs/{run_id}/answer", {"answer": colour})
+            found = await web.until(run_id, "completed")
+            assert found["result"]["answer"] == f"The tools said: {colour}"
+            # The question before the answer, and what was done with it: no job was begun twice.
+            assert [one.type for one in await web.ws.events(run_id)].count("driving_started") == 2
 
 
 async def test_a_run_is_cancelled_and_goes_on_after_a_resume(tmp_path: Path) -> None:

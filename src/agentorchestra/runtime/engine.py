@@ -78,16 +78,29 @@ class LocalEngine:
         return tuple(self._driven)
 
     async def claim(self, run: str) -> int:
-        """Take a run over; waits for nobody.
+        """Take a run over, until `release`; waits for nobody.
 
         Returns:
             The new epoch.
 
         Raises:
-            FencedError: if another live process drives it.
+            FencedError: if another live process drives it, or this one does.
         """
         if run in _DRIVEN_HERE:
             raise FencedError(f"run {run} is already being driven by this process; wait for it or cancel it")
+        _DRIVEN_HERE.add(run)  # before anything is awaited: of two at the same time only one gets it
+        try:
+            return await self._claimed(run)
+        except BaseException:
+            _DRIVEN_HERE.discard(run)
+            raise
+
+    async def release(self, run: str, epoch: int) -> None:
+        """Give a claimed run back; nothing happens where another process has it by now."""
+        _DRIVEN_HERE.discard(run)
+        await asyncio.shield(self._store.release(run, epoch))
+
+    async def _claimed(self, run: str) -> int:
         job = await self._store.job(run)
         epoch = None
         # This process asking again, without driving it, means that an earlier attempt of its own ended.
@@ -109,7 +122,6 @@ class LocalEngine:
         task = asyncio.ensure_future(drive(epoch))
         driven = _Driven(epoch, task)
         self._driven[run] = driven
-        _DRIVEN_HERE.add(run)
         if self._keeper is None or self._keeper.done():
             self._keeper = asyncio.create_task(self._keep())
         try:
@@ -123,9 +135,10 @@ class LocalEngine:
             raise
         finally:
             del self._driven[run]
-            _DRIVEN_HERE.discard(run)
-            if not driven.lost:
-                await asyncio.shield(self._store.release(run, epoch))
+            if driven.lost:
+                _DRIVEN_HERE.discard(run)
+            else:
+                await self.release(run, epoch)
             if not self._driven:
                 await self._stop_keeper()
 

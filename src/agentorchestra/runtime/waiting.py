@@ -68,7 +68,7 @@ async def end_undriven(store: Store, engine: LocalEngine, clock: Clock, run: str
     except FencedError:
         return False
     finally:
-        await store.release(run, epoch)
+        await engine.release(run, epoch)
     return True
 
 

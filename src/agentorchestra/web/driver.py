@@ -47,12 +47,14 @@ class Driver:
         Raises:
             AgentOrchestraError: what keeps it from being driven: another driver (FencedError), a missing tool.
         """
+        before = await self._last_seq(run_id)
         while (last := self._tasks.get(run_id)) is not None:
             if (await self._ws.result(run_id)).status is RunStatus.RUNNING:
                 raise FencedError(f"run {run_id} is already being driven here; wait for it or cancel it")
-            await asyncio.wait({last})  # its end is in the log, it is being put away
-        record = await self._ws.store.get_run(run_id)
-        before = 0 if record is None else record.next_seq - 1
+            # Its end is in the log and it is being put away, or it has just begun and its status is about to say so.
+            await asyncio.wait({last}, timeout=_POLL_S)
+            before = await self._last_seq(run_id)
+        # No await between the look at the tasks and the new one: an answer and its time may come in one moment.
         task = asyncio.create_task(self._drive(run_id, budget), name=f"web:{run_id}")
         self._tasks[run_id] = task
         task.add_done_callback(lambda done: self._over(run_id, done))
@@ -119,15 +121,16 @@ class Driver:
     async def _has_its_answer(self, run_id: str) -> bool:
         """Whether a run waits for an answer that came while it was being put away."""
         waiting: set[str] = set()
+        found = False
         for event in await self._ws.events(run_id):
             data = event.data if event.type in ("run_ended", "answered") else None
             if event.type == "driving_started":
-                waiting = set()
+                waiting, found = set(), False  # a job that began later has taken the answer up
             elif isinstance(data, RunEnded):
-                waiting = set(data.waiting_for) if data.status == RunStatus.WAITING else set()
+                waiting, found = set(data.waiting_for) if data.status == RunStatus.WAITING else set(), False
             elif isinstance(data, Answered) and data.question in waiting:
-                return True
-        return False
+                found = True
+        return found
 
     async def _hand_over(self, run_id: str, question: Question) -> None:
         loop = asyncio.get_running_loop()
@@ -144,6 +147,10 @@ class Driver:
                 return await self.begin(run_id)
             except FencedError:
                 continue
+
+    async def _last_seq(self, run_id: str) -> int:
+        record = await self._ws.store.get_run(run_id)
+        return 0 if record is None else record.next_seq - 1
 
     async def _stopped(self, run_id: str) -> bool:
         """Whether somebody stopped the run: an answer does not start it again, only a resume does."""
