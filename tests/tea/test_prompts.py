@@ -195,6 +195,8 @@ _FULL: dict[str, Any] = {
 @pytest.mark.parametrize("name", PromptLibrary(PACKAGED).names)
 def test_every_packaged_prompt_renders_full_and_empty(name: str) -> None:
     prompt = PromptLibrary(PACKAGED).get(name)
+    # The library takes them for checked.
+    assert parse_prompt(prompt.text, where=name) == prompt
     full = {variable: _FULL.get(variable, f"{variable} {{{{ 8111 * 9 }}}}") for variable in prompt.variables}
     shown = prompt.render(**full)
     for off in ({"code": False}, {"native": False}, {"code": False, "native": False}):

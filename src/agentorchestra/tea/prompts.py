@@ -68,6 +68,8 @@ class _Source:
         file: its name, "" for a text that lies in none.
         name: that the prompt must have, "" for the file's.
         given: the variables of the prompt that it replaces, None where it replaces none.
+        checked: that its template is right is known: every packaged one is looked at by the tests, and a process that
+            starts need not do it again.
     """
 
     text: str
@@ -75,6 +77,7 @@ class _Source:
     file: str = ""
     name: str = ""
     given: tuple[str, ...] | None = None
+    checked: bool = False
 
 
 def _read(file: Resource) -> _Source:
@@ -117,7 +120,7 @@ class PromptLibrary:
         self._prompts: dict[str, Prompt] = {}
         self._sources: dict[str, _Source] = {}
         for folder in packaged:
-            self._sources |= _in_folder(folder)
+            self._sources |= {name: replace(one, checked=True) for name, one in _in_folder(folder).items()}
         sources = tuple(self._sources.items())
         if sources not in _PACKAGED:  # every workspace that is opened has the same
             _PACKAGED.clear()
@@ -163,7 +166,8 @@ class PromptLibrary:
                 circle = " -> ".join([*making[making.index(name) :], name])
                 raise PromptError(f"{source.where} includes itself: {circle}; take one of the includes out")
             making.append(name)
-            made[name] = _fitted(_named(parse_prompt(source.text, where=source.where, modules=module), source), source)
+            parsed = parse_prompt(source.text, where=source.where, modules=module, check=not source.checked)
+            made[name] = _fitted(_named(parsed, source), source)
             making.pop()
             return made[name]
 
