@@ -9,6 +9,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
+# The tests start hundreds of processes; with a cache of bytecode none of them compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
+COMPILE := $(BIN)/python -m compileall -q src
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint format clean
 
@@ -24,9 +28,11 @@ demo: $(VENV)/.stamp-runtime
 	$(BIN)/python examples/demo.py
 
 test: lint
+	$(COMPILE)
 	$(PYTEST) -m "not long"
 
 test-all: lint
+	$(COMPILE)
 	$(PYTEST)
 
 lint: $(VENV)/.stamp-dev
