@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -26,7 +26,6 @@ from agentorchestra.core.content import Block, Source
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import (
     AgentFailedError,
-    AnswerError,
     BudgetError,
     EmptyTaskError,
     NotAllowedError,
@@ -36,18 +35,13 @@ from agentorchestra.core.errors import (
     SettingsError,
     ToolDefinitionError,
     UnknownComponentError,
-    UnknownModelError,
-    UnknownRunError,
-    UsageError,
     WorkspaceStateError,
 )
 from agentorchestra.core.events import (
     BudgetRaised,
     Event,
-    PauseRequested,
     RunCreated,
     RunEnded,
-    Told,
     new_event,
 )
 from agentorchestra.core.ids import new_run_id, sha256_text
@@ -68,7 +62,6 @@ from agentorchestra.core.spec import (
     RunStatus,
     first_names,
 )
-from agentorchestra.runtime.answers import answered_already, settle
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.calls import SYSTEM as CALLS
 from agentorchestra.runtime.calls import TASK as CALLS_TASK
@@ -82,14 +75,15 @@ from agentorchestra.runtime.handlers import builtin_handlers
 from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.runtime.live import MAIN, world_folder
 from agentorchestra.runtime.policy import DefaultPolicy
-from agentorchestra.runtime.run import Asker, Run, Services, current_budget, make_result, open_questions, wait_for
+from agentorchestra.runtime.run import Asker, Run, Services, current_budget, make_result, wait_for
 from agentorchestra.runtime.sandbox import Sandbox
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.store.pages import selected_events
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
 from agentorchestra.runtime.vars import KEPT
-from agentorchestra.runtime.waiting import GOES_ON, actors, due_runs, end_undriven, not_yet, requested, waiting_until
+from agentorchestra.runtime.waiting import due_runs, end_undriven, not_yet, requested, waiting_until
 from agentorchestra.tea.handlers import effect_for
+from agentorchestra.workspace.choices import DEFAULT_COST_USD, Choices
 from agentorchestra.workspace.parts import (
     Equipment,
     agents_by_name,
@@ -106,8 +100,10 @@ from agentorchestra.workspace.parts import (
     systems,
     tools_by_name,
 )
+from agentorchestra.workspace.place import Place
 from agentorchestra.workspace.presets import with_preset
 from agentorchestra.workspace.settings import SETTINGS_FILE, load_settings, settings_path
+from agentorchestra.workspace.steering import Steering
 
 if TYPE_CHECKING:
     from agentorchestra.agents.components import Components
@@ -127,9 +123,6 @@ MAX_THREADS = 32
 
 EARLIER_MOST = 10
 """Earlier tasks of a session that the top agent is told."""
-
-DEFAULT_COST_USD = 1.0
-"""Held for priced models when no dollar limit was given; the command line prints it."""
 
 
 class ReplayReport(BaseModel):
@@ -233,6 +226,7 @@ class Workspace(Generic[Deps]):
         self._called: dict[str, Any] = {}
         self._taken = -1
         self._scripts: list[Any] = []
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -265,6 +259,7 @@ class Workspace(Generic[Deps]):
             await self._assemble()
         except BaseException:  # a prompt that is none, an agent that names what is not there: nothing stays open
             await self.store.close()
+            self._remove_temporary()
             raise
         self._open = True
 
@@ -282,6 +277,19 @@ class Workspace(Generic[Deps]):
         from agentorchestra.workspace.searching import search_engines
 
         self.engine = LocalEngine(self.store, lease_s=self.settings.lease_s, clock=self._clock)
+        if self._given_store is not None and not self.folder.exists():
+            # A workspace without a folder of its own still needs a place for the files of its runs.
+            self._temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-")
+        self._place = Place(
+            folder=self.folder,
+            base=self.folder if self._temporary is None else Path(self._temporary.name),
+            store=self.store,
+            engine=self.engine,
+            clock=self._clock,
+            secrets=self._secrets,
+            need_open=self._need_open,
+        )
+        self._steering = Steering(self._place)
         self.models = ModelManager(self.settings, self._environ, extra=self._models)
         self.prompts = PromptLibrary(packaged_prompts(), self.folder / "prompts", given=self.prompt_folders)
         given = self.settings.sandbox
@@ -311,6 +319,7 @@ class Workspace(Generic[Deps]):
         self._take_brought()
         await self._check_agents()
         self._calls = DirectCalls(self.engine, self.store, self._create_calls, self._call_services)
+        self._choices = Choices(self.settings, self._engines)
         self._components = self._make_components()
         vectors = self.folder / "vectors" if self._given_store is None or self.folder.exists() else None
         self._finding = Finding(self.store, self._calls.perform, model=self.settings.embedding_model, folder=vectors)
@@ -321,10 +330,11 @@ class Workspace(Generic[Deps]):
             MontyInterpreter(),
             SandboxInterpreter(self._builtin.workbench),
         )
-        self._temporary = None
-        if self._given_store is not None and not self.folder.exists():
-            # A workspace without a folder of its own still needs a place for the files of its runs.
-            self._temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-")
+
+    def _remove_temporary(self) -> None:
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
 
     def _environment_parts(self) -> Any:
         from agentorchestra.environments.registry import EnvironmentParts
@@ -405,8 +415,7 @@ class Workspace(Generic[Deps]):
         await self._builtin.aclose()
         await self.models.aclose()
         await self.store.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        self._remove_temporary()
         if verify:
             for client in [*self._models.values(), *self._scripts]:
                 finish = getattr(client, "finish", None)
@@ -484,7 +493,7 @@ class Workspace(Generic[Deps]):
             memories=self.memories,
             distribution=distribution(),
             access=access,
-            redact=self._redact_json,
+            redact=self._place.redact_json,
             may_call=self.settings.generator.tools,
             may_import=self.settings.generator.libraries,
         )
@@ -573,9 +582,9 @@ class Workspace(Generic[Deps]):
             tools={name: pin_of(one) for name, one in sorted(self.tools.items())}
             | {name: pin_of(make()) for name, make in sorted(self._every_environment.items())},
             seed=sha256_text(run_id)[:16],
-            budget=self._budget(names, None, self.models),
+            budget=self._choices.budget(names, None, self.models),
             roles=roles,
-            context_windows=self._windows({*names, *self.settings.models}, self.models),
+            context_windows=self._choices.windows({*names, *self.settings.models}, self.models),
             choices=tuple(sorted(self.settings.models)),
             action=self.settings.action,
             preset=self.settings.preset,
@@ -587,7 +596,7 @@ class Workspace(Generic[Deps]):
             created=self._clock.now(),
             embedding_model=self.settings.embedding_model,
             transcription_model=self.settings.transcription_model,
-            media_models=self._media_models(self.models, self.settings.model, self.settings.roles),
+            media_models=self._choices.media_models(self.models, self.settings.model, self.settings.roles),
             sandbox=self._builtin.sandbox,
             environments=tuple(sorted(self._packaged)),
         )
@@ -622,8 +631,7 @@ class Workspace(Generic[Deps]):
     @property
     def runs_folder(self) -> Path:
         """Where the runs keep their files."""
-        base = Path(self._temporary.name) if self._temporary is not None else self.folder
-        return base / "runs"
+        return self._place.runs_folder
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
@@ -756,7 +764,7 @@ class Workspace(Generic[Deps]):
         system = system or self.settings.system
         if system not in self.agents:
             find_system(system, self.systems)
-        name = self._model_name(model)
+        name = self._choices.name(model)
         await self._ready()
         equipment = await self._equip(self._base_equipment(), tools, model)
         asked = self.agents.get(system)
@@ -774,7 +782,7 @@ class Workspace(Generic[Deps]):
         worded = finish != "text" or action == "code" or equipment.models.client(name).native_tools
         check_finish(finish, output_type, native=worded)
         remembering = self._memory_name(memory)
-        chosen_roles = self._roles(roles, explicit=model is not None, models=equipment.models)
+        chosen_roles = self._choices.roles(roles, explicit=model is not None, models=equipment.models)
         history = await self._earlier(session)
         remembered = await self._remembered(session)
         steps = self.settings.max_steps if max_steps is None else max_steps
@@ -782,17 +790,17 @@ class Workspace(Generic[Deps]):
             steps = max(steps, asked.max_steps)  # nobody chose another number than its maker
         if steps < 1:
             raise BudgetError(f"max_steps is {steps}; an agent needs at least 1")
-        seeing = self._media_models(equipment.models, name, chosen_roles)
+        seeing = self._choices.media_models(equipment.models, name, chosen_roles)
         names = [name, *(role.model for role in chosen_roles.values() if role.model)]
         names = [one for first in names for one in equipment.models.chain(first)]
         perhaps = {one for each in seeing.values() for one in each}
-        limits = self._budget(names, budget, equipment.models, perhaps=perhaps)
+        limits = self._choices.budget(names, budget, equipment.models, perhaps=perhaps)
         run_id = new_run_id()
         kept = await self._keep_files(run_id, files, temporary=temporary_files)
         schema = schema_of(output_type)
         schemas = await self._keep_texts(equipment)
         manifest = RunManifest(
-            task=self._redact(task),
+            task=self._place.redact(task),
             system=system,
             model=name,
             files=kept.refs,
@@ -805,7 +813,7 @@ class Workspace(Generic[Deps]):
             max_steps=steps,
             on_ask=on_ask or self.settings.on_ask,
             on_uncertain=on_uncertain or self.settings.on_uncertain,
-            labels={self._redact(key): self._redact(value) for key, value in (labels or {}).items()},
+            labels={self._place.redact(key): self._place.redact(value) for key, value in (labels or {}).items()},
             app=self.app,
             app_folder=self.app_folder,
             output_schema=schema,
@@ -817,7 +825,7 @@ class Workspace(Generic[Deps]):
             agents={name: pin_of(one) for name, one in sorted(self._team(equipment).items())},
             embedding_model=self.settings.embedding_model,
             transcription_model=self.settings.transcription_model,
-            context_windows=self._windows({*names, *self.settings.models}, equipment.models),
+            context_windows=self._choices.windows({*names, *self.settings.models}, equipment.models),
             media_models=seeing,
             finish=finish,
             action=action,
@@ -829,7 +837,7 @@ class Workspace(Generic[Deps]):
             memory_session=session,
             prompt_tool_chars=self.settings.prompt_tool_chars,
             environments=equipment.environments,
-            options=self._redact_json(told),
+            options=self._place.redact_json(told),
             preset=self.settings.preset,
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
@@ -866,7 +874,7 @@ class Workspace(Generic[Deps]):
             UnknownRunError, UnknownComponentError, FencedError (another process drives it), DivergedError, PinError.
         """
         self._need_open()
-        record = await self._record(run_id)
+        record = await self._place.record(run_id)
         if record.status in FINAL:
             return self._typed(await self.result(run_id), output_type)
         waits = record.status is RunStatus.WAITING and budget in (None, Budget())
@@ -892,7 +900,7 @@ class Workspace(Generic[Deps]):
         budget: Budget | None = None,
         equipment: Equipment | None = None,
     ) -> RunResult:
-        record = await self._record(run_id)
+        record = await self._place.record(run_id)
         if record.status in FINAL:
             return self._typed(await self.result(run_id), output_type)
         equipment = equipment or self._equipment_of(record)
@@ -942,7 +950,7 @@ class Workspace(Generic[Deps]):
             asked = await requested(self.store, run_id)
             if asked is not None:
                 await end_undriven(self.store, self.engine, self._clock, run_id, asked)
-            if (await self._record(run_id)).status in (RunStatus.PAUSED, RunStatus.CANCELLED):
+            if (await self._place.record(run_id)).status in (RunStatus.PAUSED, RunStatus.CANCELLED):
                 result = await self.result(run_id)
         return self._typed(result, output_type)
 
@@ -1030,7 +1038,7 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         check_arguments((), budget, None, None, labels)
-        parent = await self._record(run_id)
+        parent = await self._place.record(run_id)
         events = await self.store.load(run_id)
         seq = fork_point(run_id, events, at)
         copied = [event for event in events if event.seq <= seq]
@@ -1055,9 +1063,9 @@ class Workspace(Generic[Deps]):
                 "overrides": overrides | {f"outcome:{key}": value for key, value in (outcomes or {}).items()},
                 "began": parent.manifest.began or parent.manifest.created,
                 "created": self._clock.now(),
-                "budget": self._budget(names, Budget(**limits), equipment.models),
+                "budget": self._choices.budget(names, Budget(**limits), equipment.models),
                 "labels": parent.manifest.labels
-                | {self._redact(k): self._redact(v) for k, v in (labels or {}).items()},
+                | {self._place.redact(k): self._place.redact(v) for k, v in (labels or {}).items()},
                 "session": None,  # the session has the parent's answer already
                 "distribution": distribution(),
             }
@@ -1065,7 +1073,7 @@ class Workspace(Generic[Deps]):
         if parent.imported is not None:
             manifest = await self._made_own(manifest, equipment, given=tuple(prompts or ()))
         new = forked_events(
-            run_id, copied, seq, manifest, outcomes=self._redact_json(dict(outcomes or {})), now=manifest.created
+            run_id, copied, seq, manifest, outcomes=self._place.redact_json(dict(outcomes or {})), now=manifest.created
         )
         await asyncio.to_thread(link_files, self.runs_folder / run_id / "files", self.runs_folder / new_id / "files")
         await self.store.create_run(new_id, manifest, new)
@@ -1110,7 +1118,7 @@ class Workspace(Generic[Deps]):
         changes: dict[str, Any] = {"asked": [manifest.model]}
         overrides: dict[str, JsonValue] = {k: v for k, v in manifest.overrides.items() if not k.startswith("outcome:")}
         if model is not None or roles:
-            name = self._model_name(model) if model is not None else manifest.model
+            name = self._choices.name(model) if model is not None else manifest.model
             equipment.models.check(name)
             chosen = {
                 role: one.model_copy(update={"model": ""}) if model is not None else one
@@ -1121,12 +1129,12 @@ class Workspace(Generic[Deps]):
                 chosen[role] = chosen.get(role, RoleSettings()).model_copy(update={"model": other})
                 overrides[f"role:{role}"] = other
             asked = [name, *(one.model for one in chosen.values() if one.model)]
-            windows = manifest.context_windows | self._windows(set(asked), equipment.models)
+            windows = manifest.context_windows | self._choices.windows(set(asked), equipment.models)
             changes |= {
                 "model": name,
                 "roles": dict(sorted(chosen.items())),
                 "context_windows": windows,
-                "media_models": self._media_models(equipment.models, name, chosen),
+                "media_models": self._choices.media_models(equipment.models, name, chosen),
                 "asked": asked,
             }
             if model is not None:
@@ -1142,8 +1150,8 @@ class Workspace(Generic[Deps]):
 
     async def compare(self, run_id: str, other_id: str) -> Comparison:
         """Where two runs first differ, and how each goes on from there."""
-        await self._record(run_id)
-        await self._record(other_id)
+        await self._place.record(run_id)
+        await self._place.record(other_id)
         return compare_runs(await self.store.load(run_id), await self.store.load(other_id))
 
     async def stream(self, task: str, **options: Any) -> AsyncIterator[Notice]:
@@ -1211,49 +1219,20 @@ class Workspace(Generic[Deps]):
         Raises:
             AnswerError: if there is no such open question, or it asks for an approval.
         """
-        return await self._answer(run_id, answer, question=question, by=by, kind="question")
+        self._need_open()
+        return await self._steering.answer(run_id, answer, question=question, by=by, kind="question")
 
     async def approve(self, run_id: str, *, question: str | None = None, by: str = "") -> Question:
         """Approve the oldest (or the named) open approval."""
-        return await self._answer(run_id, True, question=question, by=by, kind="approval")
+        self._need_open()
+        return await self._steering.answer(run_id, True, question=question, by=by, kind="approval")
 
     async def deny(self, run_id: str, *, reason: str = "", question: str | None = None, by: str = "") -> Question:
         """Deny the oldest (or the named) open approval."""
-        # Only True approves: no reason, however it is worded, can be read as a yes.
-        return await self._answer(run_id, reason.strip() or False, question=question, by=by, kind="approval")
-
-    async def _answer(self, run_id: str, answer: JsonValue, *, question: str | None, by: str, kind: str) -> Question:
         self._need_open()
-        record = await self._record(run_id)
-        ledger = Ledger.of(await self.store.load(run_id))
-        held = ledger.answered.get(question or "")
-        if held is not None:
-            raise AnswerError(answered_already(run_id, held))
-        if record.status in FINAL:
-            raise AnswerError(
-                f"run {run_id} has no open {kind} any more: it is over ({record.status.value}); start a new run"
-            )
-        open_ = open_questions(ledger)
-        fitting = [one for one in open_ if one.kind == kind and question in (None, one.key)]
-        if not fitting:
-            listed = "; ".join(f"{one.key} ({one.kind}): {one.question}" for one in open_) or "none"
-            named = f" {question}" if question else ""
-            verb = "answer" if kind == "question" else "approve or deny"
-            last = max(ledger.answered.values(), key=lambda one: one.seq, default=None)
-            so = f". The last: {answered_already(run_id, last)}" if last is not None else ""
-            raise AnswerError(f"run {run_id} has no open {kind}{named} to {verb}; open: {listed}{so}")
-        chosen = fitting[0]
-        said = self._redact_json(answer)
-        held, given = await settle(self.store, run_id, chosen.key, said, by=by, now=self._clock.now())
-        if held is None:
-            raise AnswerError(
-                f"question {chosen.key} of run {run_id} is asked no more: what led to it is done anew; "
-                f"`agentorchestra show {run_id}` lists what is open"
-            )
-        if not given:
-            raise AnswerError(answered_already(run_id, held))
-        await self.engine.poke(run_id)
-        return chosen
+        # Only True approves: no reason, however it is worded, can be read as a yes.
+        said = reason.strip() or False
+        return await self._steering.answer(run_id, said, question=question, by=by, kind="approval")
 
     async def tell(self, run_id: str, text: str, *, to: str = "", by: str = "") -> None:
         """Add to a running task; the top agent reads it at its next step.
@@ -1269,26 +1248,12 @@ class Workspace(Generic[Deps]):
             UnknownComponentError: if the run has no agent of this name.
         """
         self._need_open()
-        if not text.strip():
-            raise EmptyTaskError("there is nothing to tell; give a text")
-        await self._record(run_id)
-        if to and to not in (known := actors(await self.store.load(run_id))):
-            raise UnknownComponentError(
-                f"run {run_id} has no agent {to!r} yet; its agents: {', '.join(known) or 'none'}"
-            )
-        body = Told(text=self._redact(text), by=by, to=to)
-        await wait_for(self.store.append(run_id, None, [new_event(body, ts=self._clock.now(), actor=by)]))
-        await self.engine.poke(run_id)
+        await self._steering.tell(run_id, text, to=to, by=by)
 
     async def cancel(self, run_id: str, *, reason: str = "", by: str = "") -> None:
         """Stop a run, wherever it is driven. A run nobody drives is marked as cancelled at once."""
         self._need_open()
-        record = await self._record(run_id)
-        if record.status in FINAL:
-            return
-        await self.engine.cancel(run_id, reason=self._redact(reason), by=by)
-        if run_id not in self.engine.driving:
-            await end_undriven(self.store, self.engine, self._clock, run_id, RunStatus.CANCELLED)
+        await self._steering.cancel(run_id, reason=reason, by=by)
 
     async def pause(self, run_id: str, *, reason: str = "", by: str = "") -> RunStatus:
         """Stop a run before its next effect, wherever it is driven; `resume` goes on.
@@ -1300,24 +1265,18 @@ class Workspace(Generic[Deps]):
             Its status now: `running` where its driver was asked and what is under way has not ended yet.
         """
         self._need_open()
-        if (await self._record(run_id)).status in GOES_ON:
-            event = new_event(PauseRequested(reason=self._redact(reason), by=by), ts=self._clock.now(), actor=by)
-            await wait_for(self.store.append(run_id, None, [event]))
-            await self.engine.poke(run_id)
-            if run_id not in self.engine.driving:
-                await end_undriven(self.store, self.engine, self._clock, run_id, RunStatus.PAUSED)
-        return (await self._record(run_id)).status
+        return await self._steering.pause(run_id, reason=reason, by=by)
 
     async def questions(self, run_id: str) -> tuple[Question, ...]:
         """The open questions of a run, oldest first."""
-        await self._record(run_id)
-        return open_questions(Ledger.of(await self.store.load(run_id)))
+        self._need_open()
+        return await self._steering.questions(run_id)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
     async def events(self, run_id: str, *, after: int = 0) -> list[Event]:
         """The run's log."""
-        await self._record(run_id)
+        await self._place.record(run_id)
         return await self.store.load(run_id, after=after)
 
     async def due(self) -> list[str]:
@@ -1351,7 +1310,7 @@ class Workspace(Generic[Deps]):
 
     async def result(self, run_id: str) -> RunResult:
         """The result as the log has it; a run that is not over gives its present status."""
-        record = await self._record(run_id)
+        record = await self._place.record(run_id)
         events = await self.store.load(run_id)
         run = Run(
             self._services(None, self._base_equipment()), run_id, record.manifest, events, epoch=None, mode="replay"
@@ -1376,7 +1335,7 @@ class Workspace(Generic[Deps]):
 
     async def tokens(self, run_id: str) -> tuple[SourceTokens, ...]:
         """Where a run's input tokens went: by the source of what stood in its prompts, the largest first."""
-        await self._record(run_id)
+        await self._place.record(run_id)
         return tokens_by_source(Ledger.of(await self.store.load(run_id)))
 
     async def replay(
@@ -1394,7 +1353,7 @@ class Workspace(Generic[Deps]):
             ReplayError: if the replay asks for other keys than were recorded.
         """
         self._need_open()
-        record = await self._record(run_id)
+        record = await self._place.record(run_id)
         await self._ready(toolkits=False)  # what is recorded is not called
         equipment = await self._equip(self._equipment_of(record), tools, model)
         events = await self.store.load(run_id)
@@ -1449,7 +1408,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.runtime.bundle.secrets import secret_variables
         from agentorchestra.runtime.bundle.writing import export_run
 
-        record = await self._record(run_id)
+        record = await self._place.record(run_id)
         return await export_run(
             self.store,
             record,
@@ -1558,25 +1517,6 @@ class Workspace(Generic[Deps]):
     def _need_open(self) -> None:
         if not self._open:
             raise WorkspaceStateError("the workspace is not open; use `async with Workspace(dir) as ws:`")
-
-    async def _record(self, run_id: str) -> RunRecord:
-        self._need_open()
-        record = await self.store.get_run(run_id)
-        if record is None:
-            raise UnknownRunError(
-                f"no run {run_id!r} in this workspace ({self.folder}); `agentorchestra runs` lists them"
-            )
-        return record
-
-    def _model_name(self, model: Any) -> str:
-        if model is None:
-            return self.settings.model
-        if isinstance(model, str):
-            return model
-        name = getattr(model, "name", None)
-        if not isinstance(name, str):
-            raise UnknownModelError(f"{model!r} is neither a model's name nor a ModelClient")
-        return name
 
     def _base_equipment(self) -> Equipment:
         return Equipment(self.tools, self.models, self.prompts)
@@ -1717,48 +1657,6 @@ class Workspace(Generic[Deps]):
                 "does not name); put it back as it was, or resume without --pin"
             )
         return (await self.store.get_blob(pin.source)).decode("utf-8")
-
-    def _budget(
-        self, names: Sequence[str], given: Budget | None, models: Any, *, perhaps: Iterable[str] = ()
-    ) -> Budget:
-        """The limits of a run; `perhaps` are models that it may ask too, for which a price need not be known yet."""
-        budget = self.settings.budget.model_copy(update=(given or Budget()).model_dump(exclude_none=True))
-        if budget.cost_usd is not None:
-            for name in names:
-                models.require_price(name)
-        elif all(map(models.price_known, names)) and (
-            any(models.price_known(name) and not models.free(name) for name in (*names, *perhaps))
-            or any(engine.traits.cost_usd for engine in self._engines.ready)
-        ):
-            budget = budget.model_copy(update={"cost_usd": DEFAULT_COST_USD})
-        return budget
-
-    def _roles(self, given: Mapping[str, str] | None, *, explicit: bool, models: Any) -> dict[str, RoleSettings]:
-        """The model and parameters of each role of a new run; every model is one that can be asked."""
-        roles = dict(self.settings.roles)
-        if explicit:
-            roles = {name: role.model_copy(update={"model": ""}) for name, role in roles.items()}
-        for name, model in (given or {}).items():
-            roles[name] = roles.get(name, RoleSettings()).model_copy(update={"model": model})
-        for role in roles.values():
-            if role.model:
-                models.check(role.model)
-        return dict(sorted(roles.items()))
-
-    def _media_models(self, models: Any, model: str, roles: Mapping[str, RoleSettings]) -> dict[str, tuple[str, ...]]:
-        from agentorchestra.models.senses import media_models
-
-        return media_models(models, self.settings, model, roles)
-
-    def _windows(self, names: set[str], models: Any) -> dict[str, int]:
-        """What each model can read; one that cannot be asked (a profile without its key) is left out."""
-        found = {}
-        for name in sorted(names):
-            try:
-                found[name] = models.client(name).profile.context_window
-            except UsageError:
-                continue
-        return found
 
     def _memory_name(self, given: str | None) -> str:
         from agentorchestra.tea.memory.base import NONE
@@ -2003,11 +1901,6 @@ class Workspace(Generic[Deps]):
             return None
         return Workshop(bench, lambda: self.tcp, bench.sandbox.problem, self.settings.generator)
 
-    def _redactor(self) -> Any:
-        from agentorchestra.runtime.redact import Redactor
-
-        return Redactor(self._secrets())
-
     def _secrets(self) -> dict[str, str]:
         from agentorchestra.workspace.searching import key_variables
 
@@ -2017,12 +1910,6 @@ class Workspace(Generic[Deps]):
         named = {name: self._environ[name] for name in names if name in self._environ}
         # A tool that prints its environment would show the database's password.
         return {**self.models.secrets(), **named, **getattr(self.store, "secrets", {}), **self._components.secrets}
-
-    def _redact(self, text: str) -> str:
-        return str(self._redactor().text(text))
-
-    def _redact_json(self, value: JsonValue) -> Any:
-        return self._redactor().json(value)
 
     def _typed(self, result: RunResult, output_type: type[Any] | None) -> RunResult:
         if output_type is None or result.output is None:
