@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.telling import MOST_TOLD
+from agentorchestra.agents.transformations.a2t import a2t
+from agentorchestra.core.content import Trust
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import Settings
@@ -203,6 +207,50 @@ async def test_an_objective_that_changes_in_the_middle(tmp_path: Path, lead: Any
         result = await ws.run("How much is the deposit?", files=files, model=model)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "The garage costs 75 euros.")
         assert (await ws.replay(result.run_id)).answer == result.answer
+
+
+CLERK = Agent("clerk", "Answers from a list of prices.", prompt="worker")
+PRICES = {"deposit": "1284 euros", "garage": "75 euros"}
+
+
+def clerk(request: ModelRequest) -> ModelResponse:
+    """Answers with the price of what its own prompt asked for last; whoever leads it never names the thing."""
+    asked = re.findall(r"deposit|garage", "".join(line for line in shown(request).splitlines() if "Forget" not in line))
+    if SHIFT in shown(request):
+        said = [block for one in request.messages for block in one.content if SHIFT in getattr(block, "text", "")]
+        assert [one.trust for one in said] == [Trust.USER] and shown(request).count(SHIFT) == 1
+        asked = ["garage"]
+    return done(PRICES[asked[-1]] if asked else "nothing was asked for")
+
+
+@pytest.mark.parametrize("tells", [[SHIFT], [*(f"Note {number}: {'hurry ' * 100}" for number in range(30)), SHIFT]])
+async def test_what_the_user_says_reaches_whoever_is_asked_afterwards(tells: list[str]) -> None:
+    """The planner repeats nothing of it; the clerk and whom the deputy asks are shown it, once, so much of it."""
+    deputy = Agent("deputy", "Has the clerk asked.", tools=("clerk_tool",), prompt="worker")
+    lengths: list[int] = []
+    async with Workspace(store=MemoryStore(), agents=[deputy, CLERK], tools=[*a2t(CLERK, name="clerk_tool")]) as ws:
+
+        def lead(request: ModelRequest) -> ModelResponse:
+            came = results(request)
+            if len(came) < 3:
+                asked = ("clerk", "clerk", "deputy")[len(came)]
+                return decide(calls=[call(asked, task="Say what the user asked for.")])
+            return done(" ".join(json.loads(one)["answer"] for one in came))
+
+        async def answer(request: ModelRequest) -> ModelResponse:
+            if any(one.name == "clerk_tool" for one in request.tools):
+                came = results(request)
+                return done(came[0]) if came else decide(calls=[call("clerk_tool", task="Say what was asked for.")])
+            lengths.append(len(shown(request)))
+            if len(lengths) == 1:
+                for text in tells:
+                    await ws.tell((await ws.runs())[0].id, text)
+            return clerk(request)
+
+        result = await ws.run("How much is the deposit?", model=by_prompt(planner=lead, agent=answer))
+        assert result.answer == "1284 euros 75 euros 75 euros"
+        assert (await ws.replay(result.run_id)).answer == result.answer
+    assert max(lengths) - lengths[0] < MOST_TOLD + 500
 
 
 # -- simple tasks ------------------------------------------------------------------------------------------------------

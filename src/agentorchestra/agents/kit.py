@@ -16,6 +16,7 @@ from agentorchestra.agents.compaction import Compaction, Summariser
 from agentorchestra.agents.generation.workshop import Workshop
 from agentorchestra.agents.memory import memory_of
 from agentorchestra.agents.showing import shown_first
+from agentorchestra.agents.telling import told_block
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, failed, provenance_of
@@ -553,6 +554,8 @@ class AgentHandler:
         """The result of the agent. A sub-agent without budget is an outcome: its caller can still answer."""
         kit = self._kit()
         spec = AgentSpec.model_validate(effect.arguments)
+        if told := told_block(ctx, kit.prompts, spec.instruction):
+            spec = spec.model_copy(update={"context": (*told, *spec.context)})
         try:
             result = await self._drive(spec, ctx, kit)
         except BudgetExhaustedError as exc:
