@@ -30,10 +30,8 @@ from agentorchestra.core.errors import (
     EmptyTaskError,
     NotAllowedError,
     OutputError,
-    PinError,
     ReplayError,
     SettingsError,
-    ToolDefinitionError,
     UnknownComponentError,
     WorkspaceStateError,
 )
@@ -55,12 +53,10 @@ from agentorchestra.core.spec import (
     AgentResult,
     AgentSpec,
     Exchange,
-    Pinned,
     Question,
     RunManifest,
     RunResult,
     RunStatus,
-    first_names,
 )
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.calls import SYSTEM as CALLS
@@ -84,32 +80,31 @@ from agentorchestra.runtime.vars import KEPT
 from agentorchestra.runtime.waiting import due_runs, end_undriven, not_yet, requested, waiting_until
 from agentorchestra.tea.handlers import effect_for
 from agentorchestra.workspace.choices import DEFAULT_COST_USD, Choices
+from agentorchestra.workspace.equipping import Equipping
 from agentorchestra.workspace.parts import (
     Equipment,
-    agents_by_name,
     check_arguments,
     check_finish,
     check_options,
     distribution,
     is_toolkit,
-    memories_by_name,
     packaged_prompts,
     prompt_text,
     run_anywhere,
     schema_of,
-    systems,
     tools_by_name,
 )
 from agentorchestra.workspace.place import Place
 from agentorchestra.workspace.presets import with_preset
-from agentorchestra.workspace.settings import SETTINGS_FILE, load_settings, settings_path
+from agentorchestra.workspace.settings import load_settings, settings_path
 from agentorchestra.workspace.steering import Steering
+from agentorchestra.workspace.stock import stock_of
 
 if TYPE_CHECKING:
     from agentorchestra.agents.components import Components
     from agentorchestra.runtime.bundle.format import Exported, Imported
     from agentorchestra.tea.memory.base import Entry, EntryKind, MemoryFactory
-    from agentorchestra.tea.prompts import Prompt
+    from agentorchestra.tea.prompts import Prompt, PromptLibrary
     from agentorchestra.tea.servers import ACPServer, ECPServer, Server, TCPServer
     from agentorchestra.tea.tool import Tool
     from agentorchestra.tools.files.carry import CarriedFiles
@@ -202,10 +197,6 @@ class Workspace(Generic[Deps]):
         self._given_sandbox = sandbox
         self._given_tools = tuple(tools)
         self._given_environments = dict(environments or {})
-        self._environments = dict(self._given_environments)
-        self._packaged: dict[str, Callable[[], Environment]] = {}
-        self._behind: frozenset[str] = frozenset()
-        self._agents_behind: frozenset[str] = frozenset()
         self._given_agents = tuple(agents)
         self._given_systems = dict(systems or {})
         self._given_memories = dict(memories or {})
@@ -222,9 +213,7 @@ class Workspace(Generic[Deps]):
         self._buses: dict[str, Bus] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._equipment: dict[str, Equipment] = {}
-        self._kept_texts: set[str] = set()
         self._called: dict[str, Any] = {}
-        self._taken = -1
         self._scripts: list[Any] = []
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
@@ -265,7 +254,6 @@ class Workspace(Generic[Deps]):
 
     async def _assemble(self) -> None:
         """Make everything that an open workspace has, around its open store."""
-        from agentorchestra.agents.analysis.tool import analyze_file_tool
         from agentorchestra.environments.registry import packaged_environments
         from agentorchestra.models.manager import ModelManager
         from agentorchestra.tea.finding import Finding
@@ -291,7 +279,7 @@ class Workspace(Generic[Deps]):
         )
         self._steering = Steering(self._place)
         self.models = ModelManager(self.settings, self._environ, extra=self._models)
-        self.prompts = PromptLibrary(packaged_prompts(), self.folder / "prompts", given=self.prompt_folders)
+        prompts = PromptLibrary(packaged_prompts(), self.folder / "prompts", given=self.prompt_folders)
         given = self.settings.sandbox
         if self.unsafe_local:
             given = given.model_copy(update={"backend": "unsafe-local"})
@@ -299,28 +287,32 @@ class Workspace(Generic[Deps]):
         self._builtin = builtin_tools(
             self.folder, given, sandbox=self._given_sandbox, web=self.settings.web, engines=self._engines
         )
-        analyze_file = analyze_file_tool(self.settings.analysis)
-        self._builtin.tools[analyze_file.name] = analyze_file
-        self.tools: dict[str, Any] = dict(self._builtin.tools)
-        if self.settings.transcription_model:
-            from agentorchestra.tools.recordings import transcribe_file
-
-            self.tools[transcribe_file.name] = transcribe_file
-        self.tools |= tools_by_name(self._given_tools)
-        self.systems = systems(self.settings) | self._given_systems
-        self.memories = memories_by_name(self._given_memories)
-        self.agents = agents_by_name(self._given_agents, self.tools, self.systems, self.prompts, self.settings)
-        self._environments = dict(self._given_environments)
-        self._packaged = {
-            name: one
-            for name, one in packaged_environments(self._environment_parts()).items()
-            if name not in self._given_environments
-        }
-        self._take_brought()
-        await self._check_agents()
+        self._stock = stock_of(
+            self.settings,
+            builtin=self._builtin.tools,
+            sandbox=self._builtin.sandbox,
+            packaged=packaged_environments(self._environment_parts()),
+            prompts=prompts,
+            models=self.models,
+            tools=self._given_tools,
+            environments=self._given_environments,
+            agents=self._given_agents,
+            given_systems=self._given_systems,
+            memories=self._given_memories,
+        )
+        closed = not self._mcp_toolkits() and not any(is_toolkit(one) for one in self._given_tools)
+        await self._stock.check_agents(self._given_agents, self.store, closed=closed)
         self._calls = DirectCalls(self.engine, self.store, self._create_calls, self._call_services)
         self._choices = Choices(self.settings, self._engines)
         self._components = self._make_components()
+        self._equipping = Equipping(
+            self._stock,
+            self._components,
+            self.store,
+            self.settings.preset,
+            held=self._equipment,
+            clients=self._scripts,
+        )
         vectors = self.folder / "vectors" if self._given_store is None or self.folder.exists() else None
         self._finding = Finding(self.store, self._calls.perform, model=self.settings.embedding_model, folder=vectors)
         self._components.find_with(self._finding)
@@ -342,58 +334,6 @@ class Workspace(Generic[Deps]):
         bench = self._builtin.workbench
         reports = self.folder / "reports" if self._given_store is None or self.folder.exists() else None
         return EnvironmentParts(self.settings, bench.sandbox, bench.limits, bench.network, self._environ, reports)
-
-    @property
-    def _every_environment(self) -> dict[str, Callable[[], Environment]]:
-        """The user's and what others registered, and those that come with the package."""
-        return {**self._packaged, **self._environments}
-
-    def _team(self, equipment: Equipment) -> dict[str, Any]:
-        """The agents of a run: those that are there on request only where it names their environments."""
-        from agentorchestra.agents.registry import team
-        from agentorchestra.tea.transformations.base import carried_by
-
-        behind = [carried_by(one).agents for one in (*equipment.tools.values(), *self._environments.values())]
-        leaders = {equipment.system, *self._agents_behind, *(one.name for agents in behind for one in agents)}
-        has = {*equipment.tools, *(() if self._builtin.sandbox == "none" else ("sandbox",))}
-        return team(self.agents, equipment.environments, {*self._packaged}, has, leaders=leaders)
-
-    def _environments_for(self, equipment: Equipment) -> dict[str, Callable[[], Environment]]:
-        """The environments of a run: all but the packaged ones that neither it nor an agent names."""
-        team = self._team(equipment)
-        named = {name for one in team.values() for name in one.environments} - {*equipment.tools}
-        chosen = {name: self._packaged[name] for name in sorted({*equipment.environments, *named} & {*self._packaged})}
-        return {**chosen, **self._environments}
-
-    def _take_brought(self, *, refuse: bool = True) -> None:
-        """Take in what stands behind the components that are here; nobody is offered it (tea/transformations)."""
-        from agentorchestra.tea.transformations.brought import brought
-
-        found = brought(self.tools, self._environments, self.agents, refuse=refuse)
-        self.tools = {**self.tools, **found.tools}
-        self._environments = {**self._environments, **found.environments}
-        self.agents = {**self.agents, **found.agents}
-        self._behind = frozenset({*found.tools, *found.environments})
-        self._agents_behind = frozenset(found.agents)
-
-    async def _check_agents(self) -> None:
-        """Refuse agents that name what is not there; tools of a toolkit are known when it is opened only."""
-        from agentorchestra.agents.registry import check_named
-
-        if not self._given_agents:
-            return
-        names: dict[str, set[str]] = {"tool": set(), "environment": set(), "agent": set()}
-        for kind, name in await self.store.component_heads():
-            names.setdefault(kind, set()).add(name)
-        environments = {*self._every_environment, *names["environment"]}
-        closed = not self._mcp_toolkits() and not any(is_toolkit(one) for one in self._given_tools)
-        check_named(
-            self._given_agents,
-            tools={*self.tools, *names["tool"], *environments} if closed else None,
-            environments=environments,
-            agents={*self.agents, *names["agent"]},
-            systems=self.systems,
-        )
 
     async def close(self, *, verify: bool = True) -> None:
         """Stop what is driven here, drain the log, release everything; idempotent.
@@ -426,6 +366,31 @@ class Workspace(Generic[Deps]):
     def is_open(self) -> bool:
         """Whether it can be used now."""
         return self._open
+
+    @property
+    def tools(self) -> dict[str, Any]:
+        """The tools by name: the packaged ones, the user's, and what others registered."""
+        return self._stock.tools
+
+    @property
+    def agents(self) -> dict[str, Any]:
+        """The agents by name."""
+        return self._stock.agents
+
+    @property
+    def systems(self) -> dict[str, Any]:
+        """The paradigms by name."""
+        return self._stock.systems
+
+    @property
+    def memories(self) -> dict[str, Any]:
+        """The memory systems by name."""
+        return self._stock.memories
+
+    @property
+    def prompts(self) -> PromptLibrary:
+        """The prompts."""
+        return self._stock.prompts
 
     @property
     def given(self) -> dict[str, tuple[str, ...]]:
@@ -476,19 +441,19 @@ class Workspace(Generic[Deps]):
             invoke_action=self._invoke_action,
             state_of=self._state_of,
             invoke_agent=self._invoke_agent,
-            environments=lambda: self._every_environment,
+            environments=lambda: self._stock.every_environment,
         )
         own = set(tools_by_name(self._given_tools))
         return Components(
             store=self.store,
             clock=self._clock,
             programs=self._builtin.workbench,
-            tools={name: one for name, one in self.tools.items() if name not in self._behind},
+            tools={name: one for name, one in self.tools.items() if name not in self._stock.behind},
             builtin_tools=set(self.tools) - own,
             toolkits=[*(one for one in self._given_tools if is_toolkit(one)), *self._mcp_toolkits()],
-            environments={**self._packaged, **self._given_environments},
-            builtin_environments={*self._packaged},
-            agents={name: one for name, one in self.agents.items() if name not in self._agents_behind},
+            environments={**self._stock.packaged, **self._given_environments},
+            builtin_environments={*self._stock.packaged},
+            agents={name: one for name, one in self.agents.items() if name not in self._stock.agents_behind},
             prompts=self.prompts,
             memories=self.memories,
             distribution=distribution(),
@@ -515,19 +480,8 @@ class Workspace(Generic[Deps]):
 
         A run that was created before keeps what it had.
         """
-        components = self._components
-        await components.ready(toolkits=toolkits)
-        if self._taken == components.count:
-            return
-        self._taken = components.count
-        self.tools = components.tools.live()
-        self.agents = components.agents.live()
-        environments = components.environments.live()
-        self._packaged = {name: one for name, one in environments.items() if name in self._packaged}
-        self._environments = {name: one for name, one in environments.items() if name not in self._packaged}
-        self._take_brought(refuse=False)  # what is registered has its versions: it is another object by now
-        self.prompts = components.library()
-        self.memories = components.memories.live()
+        await self._components.ready(toolkits=toolkits)
+        self._stock.renew(self._components)
 
     async def _invoke_tool(self, tool: Tool[..., Any], arguments: Mapping[str, JsonValue]) -> Outcome:
         allowed = tool.traits.invokers
@@ -543,7 +497,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tea.actions import action_effect
         from agentorchestra.tea.signatures import mistake, schema_problems
 
-        one = self._every_environment[name]()
+        one = self._stock.every_environment[name]()
         schema = next(schema for schema in one.actions() if schema.name == action)
         problems = schema_problems(dict(arguments), schema.parameters)
         invalid = mistake(f"{name}: {action}", problems, schema.parameters) if problems else None
@@ -552,7 +506,7 @@ class Workspace(Generic[Deps]):
         )
 
     async def _state_of(self, name: str) -> tuple[Block, ...]:
-        one = self._every_environment[name]()
+        one = self._stock.every_environment[name]()
         effect = Effect(
             kind=EffectKind.INVOKE_ACTION,
             component=f"{one.name}@{one.version}",
@@ -580,7 +534,7 @@ class Workspace(Generic[Deps]):
             system=CALLS,
             model=self.settings.model,
             tools={name: pin_of(one) for name, one in sorted(self.tools.items())}
-            | {name: pin_of(make()) for name, make in sorted(self._every_environment.items())},
+            | {name: pin_of(make()) for name, make in sorted(self._stock.every_environment.items())},
             seed=sha256_text(run_id)[:16],
             budget=self._choices.budget(names, None, self.models),
             roles=roles,
@@ -598,7 +552,7 @@ class Workspace(Generic[Deps]):
             transcription_model=self.settings.transcription_model,
             media_models=self._choices.media_models(self.models, self.settings.model, self.settings.roles),
             sandbox=self._builtin.sandbox,
-            environments=tuple(sorted(self._packaged)),
+            environments=tuple(sorted(self._stock.packaged)),
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self.store.create_run(run_id, manifest, [created])
@@ -606,7 +560,7 @@ class Workspace(Generic[Deps]):
 
     def _call_services(self) -> Services:
         tools = LiveMapping(lambda: self.tools)
-        return self._services(None, replace(self._base_equipment(), tools=tools), called=self._called)
+        return self._services(None, replace(self._equipping.base(), tools=tools), called=self._called)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -766,19 +720,19 @@ class Workspace(Generic[Deps]):
             find_system(system, self.systems)
         name = self._choices.name(model)
         await self._ready()
-        equipment = await self._equip(self._base_equipment(), tools, model)
+        equipment = await self._equipping.with_given(self._equipping.base(), tools, model)
         asked = self.agents.get(system)
         if asked is not None and asked.on_request:  # who names the agent wants where it works
             environments = [*environments, *asked.environments]
-        named = self._environments_named(environments, equipment)
+        named = self._stock.environments_named(environments, equipment)
         equipment = replace(equipment, environments=named, system=system)
         for one in equipment.environments:  # what it needs of this machine is missed now, not in the middle of the work
-            check = getattr(self._packaged[one](), "check", None)
+            check = getattr(self._stock.packaged[one](), "check", None)
             if check is not None:
                 check()
         equipment.models.check(name)
         drive = self.systems.get(system) if asked is None else asked.drive
-        told = check_options(system, drive, options or {}, {*self._team(equipment)}, name)
+        told = check_options(system, drive, options or {}, {*self._stock.team(equipment)}, name)
         worded = finish != "text" or action == "code" or equipment.models.client(name).native_tools
         check_finish(finish, output_type, native=worded)
         remembering = self._memory_name(memory)
@@ -798,7 +752,7 @@ class Workspace(Generic[Deps]):
         run_id = new_run_id()
         kept = await self._keep_files(run_id, files, temporary=temporary_files)
         schema = schema_of(output_type)
-        schemas = await self._keep_texts(equipment)
+        schemas = await self._equipping.keep_texts(equipment)
         manifest = RunManifest(
             task=self._place.redact(task),
             system=system,
@@ -806,7 +760,7 @@ class Workspace(Generic[Deps]):
             files=kept.refs,
             left_out=kept.left_out,
             tools={name: pin_of(one) for name, one in sorted(equipment.tools.items())}
-            | {name: pin_of(make()) for name, make in sorted(self._environments_for(equipment).items())},
+            | {name: pin_of(make()) for name, make in sorted(self._stock.environments_for(equipment).items())},
             prompts=equipment.prompts.pins(),
             seed=seed or sha256_text(run_id)[:16],
             budget=limits,
@@ -822,7 +776,7 @@ class Workspace(Generic[Deps]):
             session=session,
             earlier=history,
             roles=chosen_roles,
-            agents={name: pin_of(one) for name, one in sorted(self._team(equipment).items())},
+            agents={name: pin_of(one) for name, one in sorted(self._stock.team(equipment).items())},
             embedding_model=self.settings.embedding_model,
             transcription_model=self.settings.transcription_model,
             context_windows=self._choices.windows({*names, *self.settings.models}, equipment.models),
@@ -842,7 +796,7 @@ class Workspace(Generic[Deps]):
         )
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self.store.create_run(run_id, manifest, [created])
-        self._equipment[run_id] = equipment
+        self._equipping.hold(run_id, equipment)
         return run_id
 
     async def resume(
@@ -881,11 +835,11 @@ class Workspace(Generic[Deps]):
         if waits and not_yet(await self.store.load(run_id), self._clock.now()):
             return self._typed(await self.result(run_id), output_type)
         await self._ready()
-        given = await self._equip(self._equipment_of(record), tools, model)
-        equipment = await self._as_started(record, given, pin=pin)
-        self._check_components(record.manifest, equipment)
+        given = await self._equipping.with_given(self._equipping.of(record), tools, model)
+        equipment = await self._equipping.as_started(record, given, pin=pin)
+        self._equipping.check(record.manifest, equipment)
         equipment.models.check(record.manifest.model)
-        self._equipment[run_id] = given  # what is pinned is so for this time
+        self._equipping.hold(run_id, given)  # what is pinned is so for this time
         return await self._drive(
             run_id, deps=deps, policy=policy, output_type=output_type, budget=budget, equipment=equipment
         )
@@ -903,9 +857,9 @@ class Workspace(Generic[Deps]):
         record = await self._place.record(run_id)
         if record.status in FINAL:
             return self._typed(await self.result(run_id), output_type)
-        equipment = equipment or self._equipment_of(record)
+        equipment = equipment or self._equipping.of(record)
         services = self._services(policy, equipment)
-        top = partial(self._top, record.manifest, self._hidden(equipment))
+        top = partial(self._top, record.manifest, self._stock.hidden(equipment))
 
         async def drive(epoch: int) -> RunResult:
             while True:
@@ -931,7 +885,7 @@ class Workspace(Generic[Deps]):
                     driving = asyncio.current_task()
                     assert driving is not None
                     driving.cancel()
-                for change in await self._changed_since(record.manifest, equipment):
+                for change in await self._equipping.changed_since(record.manifest, equipment):
                     run.note(change, level="warning")
                 for failure in self._components.failures():
                     run.note(failure, level="warning")
@@ -980,11 +934,11 @@ class Workspace(Generic[Deps]):
 
         if manifest.system == CALLS:
             return await repeated(root)
-        tools = tuple(sorted(name for name in manifest.tools if name not in self._behind | hidden))
+        tools = tuple(sorted(name for name in manifest.tools if name not in self._stock.behind | hidden))
         role, agent = "agent", self.agents.get(manifest.system) if manifest.system not in self.systems else None
         if agent is not None:
             role = agent.role
-            wanted = agent.reach(tuple({*manifest.tools} - {*self._builtin.tools} - hidden))
+            wanted = agent.reach(tuple({*manifest.tools} - self._stock.builtin - hidden))
             tools = tuple(sorted({*wanted, *manifest.environments} & {*manifest.tools}))
         spec = AgentSpec(
             name=manifest.system,
@@ -1043,12 +997,12 @@ class Workspace(Generic[Deps]):
         seq = fork_point(run_id, events, at)
         copied = [event for event in events if event.seq <= seq]
         ledger = Ledger.of(copied)
-        refuse_lost_environments(run_id, ledger, self._every_environment)
+        refuse_lost_environments(run_id, ledger, self._stock.every_environment)
         for key, value in (outcomes or {}).items():
             replaceable(ledger, key, value)
         await self._ready()
-        equipment = await self._equip(self._equipment_of(parent), tools, model)
-        self._check_components(parent.manifest, equipment)
+        equipment = await self._equipping.with_given(self._equipping.of(parent), tools, model)
+        self._equipping.check(parent.manifest, equipment)
         changes, overrides = await self._changes(parent.manifest, equipment, model, roles, prompts)
         limits = current_budget(parent.manifest, copied).model_dump() | (budget or Budget()).model_dump(
             exclude_none=True
@@ -1077,7 +1031,7 @@ class Workspace(Generic[Deps]):
         )
         await asyncio.to_thread(link_files, self.runs_folder / run_id / "files", self.runs_folder / new_id / "files")
         await self.store.create_run(new_id, manifest, new)
-        self._equipment[new_id] = equipment
+        self._equipping.hold(new_id, equipment)
         return new_id
 
     async def _made_own(self, manifest: RunManifest, equipment: Equipment, *, given: tuple[str, ...]) -> RunManifest:
@@ -1092,7 +1046,7 @@ class Workspace(Generic[Deps]):
         """
         from agentorchestra.tea.kept import pin_of
 
-        made = {name: make() for name, make in self._environments_for(equipment).items()}
+        made = {name: make() for name, make in self._stock.environments_for(equipment).items()}
         foreign = {f"prompt:{name}" for name in manifest.prompts if name not in given}
         return manifest.model_copy(
             update={
@@ -1102,7 +1056,7 @@ class Workspace(Generic[Deps]):
                 "agents": {name: pin_of(self.agents[name]) for name in manifest.agents},
                 "prompts": equipment.prompts.pins() | {name: manifest.prompts[name] for name in given},
                 "overrides": {name: value for name, value in manifest.overrides.items() if name not in foreign},
-                "schemas": await self._keep_texts(equipment),
+                "schemas": await self._equipping.keep_texts(equipment),
             }
         )
 
@@ -1313,7 +1267,7 @@ class Workspace(Generic[Deps]):
         record = await self._place.record(run_id)
         events = await self.store.load(run_id)
         run = Run(
-            self._services(None, self._base_equipment()), run_id, record.manifest, events, epoch=None, mode="replay"
+            self._services(None, self._equipping.base()), run_id, record.manifest, events, epoch=None, mode="replay"
         )
         ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
         if not isinstance(ended, RunEnded) or ended.status != record.status:
@@ -1355,18 +1309,10 @@ class Workspace(Generic[Deps]):
         self._need_open()
         record = await self._place.record(run_id)
         await self._ready(toolkits=False)  # what is recorded is not called
-        equipment = await self._equip(self._equipment_of(record), tools, model)
+        equipment = await self._equipping.with_given(self._equipping.of(record), tools, model)
         events = await self.store.load(run_id)
-        if record.imported is None:
-            away = await self._recorded_tools(
-                record,
-                [n for n, one in record.manifest.tools.items() if one.origin and n not in equipment.tools],
-                events,
-            )
-            equipment = await self._as_started(record, equipment, pin=pin, apart=away)
-        else:
-            equipment = await self._as_recorded(record, equipment, events)
-        self._check_components(record.manifest, equipment)
+        equipment = await self._equipping.as_replayed(record, equipment, events, pin=pin)
+        self._equipping.check(record.manifest, equipment)
         run = Run(
             self._services(None, equipment),
             run_id,
@@ -1379,7 +1325,7 @@ class Workspace(Generic[Deps]):
         if record.imported is not None:
             run.sealed = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
         try:
-            result = await run.replay(partial(self._top, record.manifest, self._hidden(equipment)))
+            result = await run.replay(partial(self._top, record.manifest, self._stock.hidden(equipment)))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
             if record.imported is None:
                 raise
@@ -1518,146 +1464,6 @@ class Workspace(Generic[Deps]):
         if not self._open:
             raise WorkspaceStateError("the workspace is not open; use `async with Workspace(dir) as ws:`")
 
-    def _base_equipment(self) -> Equipment:
-        return Equipment(self.tools, self.models, self.prompts)
-
-    def _equipment_of(self, record: RunRecord) -> Equipment:
-        """What a run was created with here; in another process the workspace's, and what its manifest names."""
-        held = self._equipment.get(record.id)
-        manifest = record.manifest
-        return held or replace(self._base_equipment(), environments=manifest.environments, system=manifest.system)
-
-    def _environments_named(self, names: Sequence[str], equipment: Equipment) -> tuple[str, ...]:
-        """The packaged environments that a run names.
-
-        Raises:
-            UnknownComponentError: for one that is not there, or that has the name of a tool.
-        """
-        if isinstance(names, str) or not all(isinstance(one, str) for one in names):
-            raise SettingsError(f"environments is {names!r}; give a list of names, e.g. environments=['files']")
-        known = self._every_environment
-        for name in names:
-            if name not in known:
-                raise UnknownComponentError(
-                    f"no environment {name!r} is registered; registered: {', '.join(sorted(known)) or 'none'}"
-                )
-            if name in equipment.tools:
-                raise UnknownComponentError(
-                    f"{name!r} is a tool here as well as an environment; give the tool another name"
-                )
-        return tuple(sorted({*names} & {*self._packaged}))
-
-    def _hidden(self, equipment: Equipment) -> frozenset[str]:
-        """The packaged environments that agents of a run work in and its top agent does not."""
-        return frozenset({*self._environments_for(equipment)} & {*self._packaged}) - {*equipment.environments}
-
-    async def _equip(self, base: Equipment, tools: Sequence[Any], model: Any) -> Equipment:
-        """What one run has besides the workspace's own; another run never sees it."""
-        from agentorchestra.tea.transformations.brought import need_nothing
-
-        models = base.models
-        if model is not None and not isinstance(model, str):
-            models = models.overlay(model)
-            if model not in self._scripts:
-                self._scripts.append(model)
-        for one in tools:
-            if is_toolkit(one):
-                raise ToolDefinitionError(f"the toolkit {one.name!r} belongs to a workspace: Workspace(tools=[...])")
-        given = tools_by_name(tools)
-        need_nothing(given, {*self.tools}, {*self._every_environment}, {*self.agents})
-        given = await self._components.tools.admit(given)
-        return replace(base, tools={**base.tools, **given}, models=models)
-
-    async def _keep_texts(self, equipment: Equipment) -> str:
-        """Keep the texts of prompts and tools that a run is about to be pinned to; the hash of its tools' schemas."""
-        from agentorchestra.tea.kept import schemas_text, texts_of
-
-        schemas = schemas_text(equipment.tools.values())
-        digest = sha256_text(schemas)
-        texts = {**equipment.prompts.texts(), **texts_of(equipment.tools.values()), digest: schemas}
-        new = {digest: text for digest, text in texts.items() if digest not in self._kept_texts}
-        # All at once: the store writes what waits in one transaction.
-        await asyncio.gather(*(self.store.put_blob(text.encode(), SOURCE_MEDIA_TYPE) for text in new.values()))
-        self._kept_texts.update(new)
-        return digest
-
-    async def _as_started(
-        self, record: RunRecord, equipment: Equipment, *, pin: bool, apart: Mapping[str, Any] | None = None
-    ) -> Equipment:
-        """What a run is driven with: today's, with the prompts a fork was given; with `pin` all as it was started.
-
-        An imported run has its own prompts, where they came with it: this machine's are another's. Its tools' modules
-        are a stranger's programs and are never executed.
-
-        Raises:
-            PinError: for a text that was not kept, or cannot be used any more.
-        """
-        from agentorchestra.tea.kept import pinned_tool
-        from agentorchestra.tea.plain import check_plain
-
-        manifest = record.manifest
-        if pin and record.imported is not None:
-            raise PinError(
-                f"run {record.id} was imported: the texts of its tools came with it and are not executed; install the "
-                "tools it needs and go on without --pin (it has its own prompts in any case)"
-            )
-        came = set()
-        if record.imported is not None:
-            came = set(await self.store.find_blobs([one.source for one in manifest.prompts.values() if one.source]))
-        today = equipment.prompts.pins()
-        texts: dict[str, str] = {}
-        for name, one in manifest.prompts.items():
-            if f"prompt:{name}" not in manifest.overrides and not pin and one.source not in came:
-                continue
-            if name not in today or today[name].content_hash != one.content_hash:
-                texts[name] = await self._kept_text(f"prompt {name!r}", one)
-                if record.imported is not None:
-                    check_plain(texts[name], name)
-        tools = {**equipment.tools, **(apart or {})}
-        environments = self._environments_for(equipment)
-        for name, one in manifest.tools.items() if pin else ():
-            found = tools.get(name)
-            if (
-                name in environments
-                or name in (apart or ())
-                or (found is not None and found.content_hash == one.content_hash)
-            ):
-                continue
-            package = getattr(found, "__module__", "").rpartition(".")[0]
-            tools[name] = pinned_tool(name, one, await self._kept_text(f"tool {name!r}", one), package=package)
-        prompts = equipment.prompts.with_texts(texts) if texts else equipment.prompts
-        return replace(equipment, tools=tools, prompts=prompts)
-
-    async def _as_recorded(self, record: RunRecord, equipment: Equipment, events: list[Event]) -> Equipment:
-        """What an imported run is replayed with: its own texts, its tools as models saw them, no model at all."""
-        from agentorchestra.models.manager import RecordedModels
-
-        started = await self._as_started(record, equipment, pin=False)
-        environments = self._environments_for(equipment)
-        names = [name for name in record.manifest.tools if name not in environments]
-        tools = await self._recorded_tools(record, names, events, here=equipment.tools)
-        return replace(started, tools=tools, models=RecordedModels(), recorded=record.manifest)
-
-    async def _recorded_tools(
-        self, record: RunRecord, names: Sequence[str], events: list[Event], here: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """Tools of a run as its log shows them."""
-        from agentorchestra.tea.standin import as_recorded
-
-        if not names:
-            return {}
-        kept = record.manifest.schemas
-        schemas = await self.store.get_blob(kept) if kept and await self.store.find_blobs([kept]) else b"{}"
-        return as_recorded(names, here or {}, Ledger.of(events), schemas)
-
-    async def _kept_text(self, what: str, pin: Pinned) -> str:
-        if not pin.source:
-            raise PinError(
-                f"the {what} changed since the run was started, and its text was not kept (a tool that its module "
-                "does not name); put it back as it was, or resume without --pin"
-            )
-        return (await self.store.get_blob(pin.source)).decode("utf-8")
-
     def _memory_name(self, given: str | None) -> str:
         from agentorchestra.tea.memory.base import NONE
 
@@ -1715,64 +1521,6 @@ class Workspace(Generic[Deps]):
             return {name: value for name, value in kept.items() if value is not None}
         return {}
 
-    async def _changed_since(self, manifest: RunManifest, equipment: Equipment) -> list[str]:
-        """What is not as the run was started with; it goes on as long as the fingerprints match."""
-        from agentorchestra.tea.kept import pin_of
-
-        pins = {("tool", name): pin_of(one) for name, one in equipment.tools.items()}
-        pins |= {("prompt", name): pin for name, pin in equipment.prompts.pins().items()}
-        environments = self._environments_for(equipment)
-        recorded = {("tool", name): pin for name, pin in manifest.tools.items() if name not in environments}
-        recorded |= {("prompt", name): pin for name, pin in manifest.prompts.items()}
-        changed = []
-        for one, was in recorded.items():
-            now = pins.get(one, was)
-            # The file around a tool may change without the tool: it has another version then, and is the same.
-            if now.content_hash != was.content_hash:
-                kind, name = one
-                how = await self._schema_change(name, manifest, equipment) if kind == "tool" else ""
-                changed.append(
-                    f"{kind} {name} changed since the run was started: {was.version} {was.content_hash[:12]} -> "
-                    f"{now.version} {now.content_hash[:12]}{how}"
-                )
-        return changed
-
-    async def _schema_change(self, name: str, manifest: RunManifest, equipment: Equipment) -> str:
-        """What became of a tool's arguments, in words; "" where they are the same or the old ones were not kept."""
-        from agentorchestra.tea.versions import changes_of, level_of
-
-        if not manifest.schemas or not await self.store.find_blobs([manifest.schemas]):
-            return ""
-        kept = json.loads(await self.store.get_blob(manifest.schemas)).get(name, {})
-        changes = changes_of(kept.get("parameters", {}), equipment.tools[name].schema.parameters)
-        if level_of(changes) in ("none", "patch"):
-            return ""
-        return f"; its arguments: {', '.join(one.what for one in changes)} (a {level_of(changes)} change)"
-
-    def _check_components(self, manifest: RunManifest, equipment: Equipment) -> None:
-        if manifest.preset != self.settings.preset:
-            raise SettingsError(
-                f"the run was started with the preset {manifest.preset!r}, this workspace has "
-                f"{self.settings.preset!r}; open it with Workspace(..., preset={manifest.preset!r})"
-            )
-        missing = sorted(set(manifest.tools) - set(equipment.tools) - set(self._environments_for(equipment)))
-        missing += sorted(set(manifest.agents) - set(self.agents))
-        known = {*self.systems, *self.agents, CALLS}
-        missing += [manifest.system] if manifest.system not in known else []
-        served = {name: one.origin for name in missing if (one := manifest.tools.get(name)) and one.origin}
-        if served:
-            raise UnknownComponentError(
-                f"this process does not have {first_names(served)}, tools of {', '.join(sorted(set(served.values())))} "
-                f'which the run was started with; name the file of the servers by --mcp, by mcp = "mcp.json" in '
-                f"{SETTINGS_FILE}, or by tools=[mcp(...)]"
-            )
-        if missing:
-            where = f"its app is {manifest.app!r}" if manifest.app else "no app was recorded with it"
-            raise UnknownComponentError(
-                f"this process does not have {', '.join(missing)}, which the run was started with ({where}); "
-                f'name them in {SETTINGS_FILE} by app = "module:workspace", or pass tools= to resume'
-            )
-
     async def _keep_files(self, run_id: str, files: Sequence[str | Path], *, temporary: bool) -> Kept:
         """Check all files and keep their bytes, so that a resume reads the same ones."""
         from agentorchestra.tools.files.keep import keep_files
@@ -1804,13 +1552,14 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tea.programs import NAME as PROGRAM
         from agentorchestra.tea.programs import ProgramHandler
 
-        environments: Mapping[str, Any] = self._environments_for(equipment)
-        known_agents: Mapping[str, Any] = self._team(equipment)
+        stock = self._stock
+        environments: Mapping[str, Any] = stock.environments_for(equipment)
+        known_agents: Mapping[str, Any] = stock.team(equipment)
         if (
             called is not None
         ):  # such a run lives as long as the workspace is open: it sees what is registered meanwhile
-            environments = LiveMapping(lambda: self._every_environment)
-        hidden = self._hidden(equipment)
+            environments = LiveMapping(lambda: stock.every_environment)
+        hidden = stock.hidden(equipment)
         # Where there is an agent for an environment, general workers do not have it besides.
         expert = {name for one in known_agents.values() if one.on_request for name in one.environments}
         if equipment.recorded is not None:
@@ -1824,11 +1573,11 @@ class Workspace(Generic[Deps]):
             systems=self.systems,
             agents=known_agents,
             given=tuple(
-                sorted(({*equipment.tools} - {*self._builtin.tools} | {*environments}) - self._behind - hidden - expert)
+                sorted(({*equipment.tools} - stock.builtin | {*environments}) - stock.behind - hidden - expert)
             ),
             choices=tuple(sorted(self.settings.models)),
             finder=self._finding.finder,
-            behind=self._agents_behind,
+            behind=stock.agents_behind,
             memories=self.memories,
             apart=hidden,
             absent={name: wants_in_run(one) for name, one in self.agents.items() if name not in known_agents},
@@ -1879,7 +1628,7 @@ class Workspace(Generic[Deps]):
             store=self.store,
             handlers=handlers,
             policy=lambda folder: chosen or DefaultPolicy(self.settings.policy, folder=folder),
-            environments=environments if called is not None else self._environments_for(equipment),
+            environments=environments if called is not None else stock.environments_for(equipment),
             secrets=secrets,
             environ=self._environ,
             asker=self.asker,

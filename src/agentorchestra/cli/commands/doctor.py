@@ -416,7 +416,12 @@ def _policy(folder: Path, settings: Settings | None, workspace: Workspace[Any] |
 
     if settings is None or workspace is None:
         return []
-    known = {*builtin_tools(folder).tools, *tools_by_name(workspace._given_tools), *workspace._environments, *systems()}
+    known = {
+        *builtin_tools(folder).tools,
+        *tools_by_name(workspace._given_tools),
+        *workspace._given_environments,
+        *systems(),
+    }
     # The door's own effects, and models, can be denied too.
     known |= {"human", "join", "inbox", "offline", *settings.models, *workspace._models}
     checks = []
