@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import JsonValue
 
@@ -16,6 +16,14 @@ from agentorchestra.core.protocols import RunRecord, Store
 from agentorchestra.runtime.engine import LocalEngine
 from agentorchestra.runtime.redact import Redactor
 from agentorchestra.runtime.run import wait_for
+
+
+class Ready(Protocol):
+    """Takes into use what is registered."""
+
+    async def __call__(self, *, toolkits: bool = True) -> None:
+        """Without toolkits, servers are not asked what they have."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,15 @@ class Place:
         """Where the runs keep their files."""
         return self.base / "runs"
 
+    @property
+    def files_folder(self) -> Path:
+        """Where the bytes of the files that were given with tasks are kept, once for all runs."""
+        return self.base / "files"
+
+    def files_of(self, run_id: str) -> Path:
+        """The folder with the files that were given with a run's task."""
+        return self.runs_folder / run_id / "files"
+
     async def record(self, run_id: str) -> RunRecord:
         """What the workspace knows of a run.
 
@@ -73,4 +90,4 @@ class Place:
         return Redactor(self.secrets()).json(value)
 
 
-__all__ = ["Place"]
+__all__ = ["Place", "Ready"]

@@ -22,13 +22,11 @@ from typing_extensions import TypeVar
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.clock import Clock, SystemClock
-from agentorchestra.core.content import Block, Source
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
+from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import (
     AgentFailedError,
     BudgetError,
     EmptyTaskError,
-    NotAllowedError,
     OutputError,
     ReplayError,
     SettingsError,
@@ -44,7 +42,7 @@ from agentorchestra.core.events import (
 )
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.policy import Policy
-from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store, instance_of
+from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import RoleSettings, Settings
 from agentorchestra.core.spec import (
@@ -61,24 +59,21 @@ from agentorchestra.core.spec import (
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.calls import SYSTEM as CALLS
 from agentorchestra.runtime.calls import TASK as CALLS_TASK
-from agentorchestra.runtime.calls import DirectCalls, LiveMapping, repeated
-from agentorchestra.runtime.code import CodeHandler
+from agentorchestra.runtime.calls import repeated
 from agentorchestra.runtime.collect import GRACE_S, Collected, Retention, collect
 from agentorchestra.runtime.compare import Comparison, compare_runs
 from agentorchestra.runtime.engine import LocalEngine
 from agentorchestra.runtime.forking import fork_point, forked_events, link_files, refuse_lost_environments, replaceable
-from agentorchestra.runtime.handlers import builtin_handlers
 from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.runtime.live import MAIN, world_folder
-from agentorchestra.runtime.policy import DefaultPolicy
-from agentorchestra.runtime.run import Asker, Run, Services, current_budget, make_result, wait_for
+from agentorchestra.runtime.run import Asker, Run, current_budget, make_result, wait_for
 from agentorchestra.runtime.sandbox import Sandbox
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.store.pages import selected_events
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
 from agentorchestra.runtime.vars import KEPT
 from agentorchestra.runtime.waiting import due_runs, end_undriven, not_yet, requested, waiting_until
-from agentorchestra.tea.handlers import effect_for
+from agentorchestra.workspace.calling import Calling
 from agentorchestra.workspace.choices import DEFAULT_COST_USD, Choices
 from agentorchestra.workspace.equipping import Equipping
 from agentorchestra.workspace.parts import (
@@ -99,6 +94,7 @@ from agentorchestra.workspace.presets import with_preset
 from agentorchestra.workspace.settings import load_settings, settings_path
 from agentorchestra.workspace.steering import Steering
 from agentorchestra.workspace.stock import stock_of
+from agentorchestra.workspace.supply import Supply
 
 if TYPE_CHECKING:
     from agentorchestra.agents.components import Components
@@ -106,16 +102,12 @@ if TYPE_CHECKING:
     from agentorchestra.tea.memory.base import Entry, EntryKind, MemoryFactory
     from agentorchestra.tea.prompts import Prompt, PromptLibrary
     from agentorchestra.tea.servers import ACPServer, ECPServer, Server, TCPServer
-    from agentorchestra.tea.tool import Tool
     from agentorchestra.tools.files.carry import CarriedFiles
     from agentorchestra.tools.files.keep import Kept
 
 Deps = TypeVar("Deps", default=Any)
 
 DEFAULT_FOLDER = ".agentorchestra"
-MAX_THREADS = 32
-"""Plain functions among the tools that run at the same time, over all runs of a workspace."""
-
 EARLIER_MOST = 10
 """Earlier tasks of a session that the top agent is told."""
 
@@ -213,7 +205,6 @@ class Workspace(Generic[Deps]):
         self._buses: dict[str, Bus] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._equipment: dict[str, Equipment] = {}
-        self._called: dict[str, Any] = {}
         self._scripts: list[Any] = []
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
@@ -257,9 +248,8 @@ class Workspace(Generic[Deps]):
         from agentorchestra.environments.registry import packaged_environments
         from agentorchestra.models.manager import ModelManager
         from agentorchestra.tea.finding import Finding
-        from agentorchestra.tea.interpreter import Interpreter, MontyInterpreter
+        from agentorchestra.tea.interpreter import MontyInterpreter
         from agentorchestra.tea.prompts import PromptLibrary
-        from agentorchestra.tea.threads import Threads
         from agentorchestra.tools.registry import builtin_tools
         from agentorchestra.tools.workbench import SandboxInterpreter
         from agentorchestra.workspace.searching import search_engines
@@ -302,7 +292,9 @@ class Workspace(Generic[Deps]):
         )
         closed = not self._mcp_toolkits() and not any(is_toolkit(one) for one in self._given_tools)
         await self._stock.check_agents(self._given_agents, self.store, closed=closed)
-        self._calls = DirectCalls(self.engine, self.store, self._create_calls, self._call_services)
+        self._calling = Calling(
+            self._place, self._stock, self._create_calls, lambda called: self._supply.for_calls(called)
+        )
         self._choices = Choices(self.settings, self._engines)
         self._components = self._make_components()
         self._equipping = Equipping(
@@ -314,13 +306,21 @@ class Workspace(Generic[Deps]):
             clients=self._scripts,
         )
         vectors = self.folder / "vectors" if self._given_store is None or self.folder.exists() else None
-        self._finding = Finding(self.store, self._calls.perform, model=self.settings.embedding_model, folder=vectors)
+        self._finding = Finding(self.store, self._calling.perform, model=self.settings.embedding_model, folder=vectors)
         self._components.find_with(self._finding)
-        # One for all runs: it bounds the threads in which plain functions run.
-        self._threads = Threads(MAX_THREADS)
-        self._programs: tuple[Interpreter, ...] = (
-            MontyInterpreter(),
-            SandboxInterpreter(self._builtin.workbench),
+        self._supply = Supply(
+            settings=self.settings,
+            place=self._place,
+            stock=self._stock,
+            builtin=self._builtin,
+            finder=self._finding.finder,
+            tcp=lambda: self.tcp,
+            environ=self._environ,
+            policy=self._policy,
+            wrap=self._wrap_handlers,
+            asker=lambda: self.asker,
+            deps=lambda: self.deps,
+            programs=(MontyInterpreter(), SandboxInterpreter(self._builtin.workbench)),
         )
 
     def _remove_temporary(self) -> None:
@@ -343,14 +343,12 @@ class Workspace(Generic[Deps]):
         """
         if not self._open:
             return
-        await self._calls.close()
+        await self._calling.close()
         self._open = False
         await self.engine.close()
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._threads.aclose()
-        for interpreter in self._programs:
-            await interpreter.aclose()
+        await self._supply.aclose()
         await self._components.close()
         await self._builtin.aclose()
         await self.models.aclose()
@@ -437,9 +435,9 @@ class Workspace(Generic[Deps]):
 
         access = Access(
             self._ready,
-            invoke_tool=self._invoke_tool,
-            invoke_action=self._invoke_action,
-            state_of=self._state_of,
+            invoke_tool=self._calling.invoke_tool,
+            invoke_action=self._calling.invoke_action,
+            state_of=self._calling.state_of,
             invoke_agent=self._invoke_agent,
             environments=lambda: self._stock.every_environment,
         )
@@ -483,41 +481,6 @@ class Workspace(Generic[Deps]):
         await self._components.ready(toolkits=toolkits)
         self._stock.renew(self._components)
 
-    async def _invoke_tool(self, tool: Tool[..., Any], arguments: Mapping[str, JsonValue]) -> Outcome:
-        allowed = tool.traits.invokers
-        if allowed is not None and "user" not in allowed:
-            raise NotAllowedError(
-                f"the tool {tool.name!r} may be called by {', '.join(allowed) or 'nobody'} only; register it with "
-                "invokers=[..., 'user'] to call it here"
-            )
-        self._called[tool.component] = tool
-        return await self._calls.perform(lambda root: effect_for(tool, dict(arguments), role="user"))
-
-    async def _invoke_action(self, name: str, action: str, arguments: Mapping[str, JsonValue]) -> Outcome:
-        from agentorchestra.tea.actions import action_effect
-        from agentorchestra.tea.signatures import mistake, schema_problems
-
-        one = self._stock.every_environment[name]()
-        schema = next(schema for schema in one.actions() if schema.name == action)
-        problems = schema_problems(dict(arguments), schema.parameters)
-        invalid = mistake(f"{name}: {action}", problems, schema.parameters) if problems else None
-        return await self._calls.perform(
-            lambda root: action_effect(one, action, arguments, role="user", invalid=invalid, declared=schema)
-        )
-
-    async def _state_of(self, name: str) -> tuple[Block, ...]:
-        one = self._stock.every_environment[name]()
-        effect = Effect(
-            kind=EffectKind.INVOKE_ACTION,
-            component=f"{one.name}@{one.version}",
-            arguments={"action": "state"},
-            mode=Mode.REPEATABLE,
-            instance=instance_of(one),
-            role="user",
-        )
-        outcome = await self._calls.perform(lambda root: effect)
-        return tuple(outcome.blocks(Source(kind="environment", ref=name)))
-
     async def _invoke_agent(self, name: str, task: str, options: dict[str, Any]) -> RunResult:
         return await self.run(task, system=name, **options)
 
@@ -558,10 +521,6 @@ class Workspace(Generic[Deps]):
         await self.store.create_run(run_id, manifest, [created])
         return run_id, manifest
 
-    def _call_services(self) -> Services:
-        tools = LiveMapping(lambda: self.tools)
-        return self._services(None, replace(self._equipping.base(), tools=tools), called=self._called)
-
     @property
     def notes(self) -> tuple[str, ...]:
         """What of its toolkits was left out or passed over, a sentence each; servers may have chosen the words."""
@@ -572,7 +531,7 @@ class Workspace(Generic[Deps]):
     def calls_run(self) -> str | None:
         """The run that holds the calls made outside of runs (`tcp.invoke`, `ecp.invoke`); None before the first."""
         self._need_open()
-        return self._calls.run_id
+        return self._calling.run_id
 
     def run_folder(self, run_id: str) -> Path:
         """The folder that the environments of a run work on (`files`, `terminal`, `git`); the user's to look into.
@@ -858,7 +817,7 @@ class Workspace(Generic[Deps]):
         if record.status in FINAL:
             return self._typed(await self.result(run_id), output_type)
         equipment = equipment or self._equipping.of(record)
-        services = self._services(policy, equipment)
+        services = self._supply.for_run(equipment, policy)
         top = partial(self._top, record.manifest, self._stock.hidden(equipment))
 
         async def drive(epoch: int) -> RunResult:
@@ -1267,7 +1226,7 @@ class Workspace(Generic[Deps]):
         record = await self._place.record(run_id)
         events = await self.store.load(run_id)
         run = Run(
-            self._services(None, self._equipping.base()), run_id, record.manifest, events, epoch=None, mode="replay"
+            self._supply.for_run(self._equipping.base()), run_id, record.manifest, events, epoch=None, mode="replay"
         )
         ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
         if not isinstance(ended, RunEnded) or ended.status != record.status:
@@ -1314,7 +1273,7 @@ class Workspace(Generic[Deps]):
         equipment = await self._equipping.as_replayed(record, equipment, events, pin=pin)
         self._equipping.check(record.manifest, equipment)
         run = Run(
-            self._services(None, equipment),
+            self._supply.for_run(equipment),
             run_id,
             record.manifest,
             events,
@@ -1538,117 +1497,6 @@ class Workspace(Generic[Deps]):
             )
         finally:
             stop.set()  # nobody awaits a cancelled call's thread: it stops between two pieces
-
-    def _services(
-        self, policy: Policy | None, equipment: Equipment, *, called: Mapping[str, Any] | None = None
-    ) -> Services:
-        """What a run is driven with; `called`: the tools of direct calls, by `name@version`."""
-        from agentorchestra.agents.kit import AgentHandler, Kit, agent_effect, request_effect
-        from agentorchestra.agents.registry import wants_in_run
-        from agentorchestra.models.handler import RequestModelHandler
-        from agentorchestra.models.side import EmbedHandler, TranscribeHandler
-        from agentorchestra.tea.handlers import ToolHandler
-        from agentorchestra.tea.memory.handler import MemoryHandler
-        from agentorchestra.tea.programs import NAME as PROGRAM
-        from agentorchestra.tea.programs import ProgramHandler
-
-        stock = self._stock
-        environments: Mapping[str, Any] = stock.environments_for(equipment)
-        known_agents: Mapping[str, Any] = stock.team(equipment)
-        if (
-            called is not None
-        ):  # such a run lives as long as the workspace is open: it sees what is registered meanwhile
-            environments = LiveMapping(lambda: stock.every_environment)
-        hidden = stock.hidden(equipment)
-        # Where there is an agent for an environment, general workers do not have it besides.
-        expert = {name for one in known_agents.values() if one.on_request for name in one.environments}
-        if equipment.recorded is not None:
-            environments = {name: one for name, one in environments.items() if name in equipment.recorded.tools}
-            known_agents = {name: one for name, one in known_agents.items() if name in equipment.recorded.agents}
-        kit = Kit(
-            tools=equipment.tools,
-            environments=environments,
-            prompts=equipment.prompts,
-            models=equipment.models,
-            systems=self.systems,
-            agents=known_agents,
-            given=tuple(
-                sorted(({*equipment.tools} - stock.builtin | {*environments}) - stock.behind - hidden - expert)
-            ),
-            choices=tuple(sorted(self.settings.models)),
-            finder=self._finding.finder,
-            behind=stock.agents_behind,
-            memories=self.memories,
-            apart=hidden,
-            absent={name: wants_in_run(one) for name, one in self.agents.items() if name not in known_agents},
-            workshop=self._workshop(),
-        )
-        agents = AgentHandler(lambda: kit)
-        handlers: dict[EffectKind, Handler] = {
-            **builtin_handlers(max_result_chars=self.settings.max_result_chars),
-            EffectKind.REQUEST_MODEL: RequestModelHandler(equipment.models),
-            EffectKind.EMBED: EmbedHandler(equipment.models),
-            EffectKind.TRANSCRIBE: TranscribeHandler(equipment.models),
-            EffectKind.INVOKE_TOOL: ToolHandler(
-                equipment.tools.get,
-                called=called,
-                max_result_chars=self.settings.max_result_chars,
-                timeout_s=self.settings.tool_timeout_s,
-                threads=self._threads,
-            ),
-            EffectKind.RUN_CODE: CodeHandler({**self._builtin.interpreters, PROGRAM: ProgramHandler(self._programs)}),
-            EffectKind.INVOKE_AGENT: agents,
-            EffectKind.SPAWN: agents,
-            EffectKind.READ_MEMORY: (memory := MemoryHandler()),
-            EffectKind.WRITE_MEMORY: memory,
-        }
-        if self._wrap_handlers is not None:
-            handlers = self._wrap_handlers(handlers)
-        chosen = policy or self._policy
-        secrets = self._secrets()
-
-        def tool_effect(name: str, arguments: dict[str, JsonValue], session: Session[Any]) -> Effect:
-            found = equipment.tools.get(name)
-            if found is None:
-                raise UnknownComponentError(f"no tool {name!r}; the tools: {', '.join(sorted(equipment.tools))}")
-            return effect_for(found, arguments, role=session.role, provenance=session.provenance)
-
-        def granted(effect: Effect) -> frozenset[str]:
-            kinds: dict[EffectKind, Mapping[str, Any]] = {
-                EffectKind.INVOKE_TOOL: equipment.tools,
-                EffectKind.INVOKE_ACTION: environments,
-                EffectKind.INVOKE_AGENT: known_agents,
-                EffectKind.SPAWN: known_agents,
-            }
-            found = kinds.get(effect.kind, {}).get(effect.name)
-            named = hidden & {*getattr(found, "environments", ())}
-            return named | frozenset(getattr(found, "uses", ()))
-
-        return Services(
-            store=self.store,
-            handlers=handlers,
-            policy=lambda folder: chosen or DefaultPolicy(self.settings.policy, folder=folder),
-            environments=environments if called is not None else stock.environments_for(equipment),
-            secrets=secrets,
-            environ=self._environ,
-            asker=self.asker,
-            runs_folder=self.runs_folder,
-            deps=self.deps,
-            clock=self._clock,
-            tool_effect=tool_effect,
-            agent_effect=agent_effect,
-            request_effect=partial(request_effect, kit),
-            granted=granted,
-        )
-
-    def _workshop(self) -> Any:
-        """Where tools are made; None without a sandbox."""
-        from agentorchestra.agents.generation.workshop import Workshop
-
-        bench = self._builtin.workbench
-        if bench.sandbox is None:
-            return None
-        return Workshop(bench, lambda: self.tcp, bench.sandbox.problem, self.settings.generator)
 
     def _secrets(self) -> dict[str, str]:
         from agentorchestra.workspace.searching import key_variables
