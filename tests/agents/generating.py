@@ -10,6 +10,7 @@ from typing import Any
 
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import Settings
+from agentorchestra.models.render import render_message
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 
@@ -122,7 +123,7 @@ class Model:
             return decide(calls=[call("tool_generator", task=TASK)])
         name, reply = next((one.__name__, one) for start, one in ASKED.items() if start in system)
         self.asked.append(name)
-        return say(json.dumps(self.changed.get(name, reply)(system, request.messages[-1].text)))
+        return say(json.dumps(self.changed.get(name, reply)(system, render_message(request.messages[-1]))))
 
 
 def writes(*codes: str) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from agentorchestra.agents.agent import Agent, Delegate
 from agentorchestra.agents.code import CodeDecider
 from agentorchestra.agents.compaction import Compaction, Summariser
+from agentorchestra.agents.generation.giving import Receiving
 from agentorchestra.agents.generation.workshop import Workshop
 from agentorchestra.agents.memory import memory_of
 from agentorchestra.agents.showing import shown_first
@@ -182,12 +183,13 @@ async def _made(spec: AgentSpec, session: Session[Any], kit: Kit) -> dict[str, T
 
 @dataclass(frozen=True)
 class AgentParts:
-    """An agent's first state, its decider, what happens after its calls."""
+    """An agent's first state, its decider, what happens before its decisions and after its calls."""
 
     state: State
     decide: ModelDecider
     environments: tuple[str, ...]
     observe: tuple[Observe, ...]
+    perceive: tuple[Perceive, ...] = ()
 
 
 def model_of(spec: AgentSpec, session: Session[Any]) -> tuple[str, RoleSettings]:
@@ -233,7 +235,13 @@ def request_settings(
 
 
 async def build_agent(
-    spec: AgentSpec, session: Session[Any], kit: Kit, *, prompt: str, offered: Sequence[Offered] = ()
+    spec: AgentSpec,
+    session: Session[Any],
+    kit: Kit,
+    *,
+    prompt: str,
+    offered: Sequence[Offered] = (),
+    receives: bool = True,
 ) -> AgentParts:
     """An agent from its spec and the prompt it speaks with.
 
@@ -243,6 +251,7 @@ async def build_agent(
         kit: see Kit.
         prompt: the name of its system prompt, which may declare any of the variables given here.
         offered: agents it may delegate to.
+        receives: whether it gets the tools that it asks for.
     """
     tools = tools_of(spec, kit)
     made = await _made(spec, session, kit)
@@ -292,7 +301,8 @@ async def build_agent(
         opened=shown.opened if shown is not None else (),
     )
     tail_prompt = kit.prompts.get("tail")
-    opened_prompt = kit.prompts.get("opened") if shown is not None and not native and not code else None
+    opened_prompt = kit.prompts.get("opened") if not native and not code else None
+    offering = toolset if shown is None else shown.discovery
 
     def tail(state: State, view: list[Seen]) -> str:
         text = tail_prompt.render(
@@ -307,14 +317,15 @@ async def build_agent(
             must_answer=state.must_answer,
             candidate=state.candidate,
         )
-        if shown is None or opened_prompt is None or state.must_answer or not state.opened:
+        opened = () if opened_prompt is None or state.must_answer else offering.opened(state.opened)
+        if opened_prompt is None or not opened:
             return text
         # In every step anew: what is said only once may be taken out of a long history.
-        return f"{opened_prompt.render(tools=_described(shown.discovery.opened(state.opened)))}\n\n{text}"
+        return f"{opened_prompt.render(tools=_described(opened))}\n\n{text}"
 
     decide = (CodeDecider if code else ModelDecider)(
         model=model,
-        tools=toolset if shown is None else shown.discovery,
+        tools=offering,
         tail=tail,
         native=native and not code,
         settings=settings,
@@ -326,7 +337,11 @@ async def build_agent(
     )
     compaction = _compaction(spec, session, kit, model, settings)
     session.result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
-    return AgentParts(state, decide, tuple(instances), (compaction,))
+    if kit.workshop is None or not receives:
+        return AgentParts(state, decide, tuple(instances), (compaction,))
+    discovery = shown.discovery if shown is not None else None
+    given = Receiving(kit.workshop, toolset, discovery, kit.prompts, session.manifest.prompt_tool_chars, code)
+    return AgentParts(state, decide, tuple(instances), (given.observe, compaction), (given.perceive,))
 
 
 def _described(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:
@@ -475,6 +490,7 @@ async def run_agent(
     offered: Sequence[Offered] = (),
     observe: tuple[Observe, ...] = (),
     hear: Perceive = inbox,
+    receives: bool = True,
 ) -> AgentResult:
     """The ordinary agent: one prompt, its tools, step after step until it is done.
 
@@ -484,8 +500,9 @@ async def run_agent(
         offered: agents it may delegate to.
         observe: what happens after its calls, before its history is looked after.
         hear: how a run's top agent takes what the user says in between.
+        receives: whether it gets the tools that it asks for; not one who is to see agents only.
     """
-    agent = await build_agent(spec, session, kit, prompt=prompt, offered=offered)
+    agent = await build_agent(spec, session, kit, prompt=prompt, offered=offered, receives=receives)
     shown = {name: kit.environments[name]() for name in agent.environments}
     perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
     top = is_top(session)
@@ -494,7 +511,7 @@ async def run_agent(
     memory = working or memory_of(spec, session, kit, top=top, trust=told)
     parts = Parts(
         decide=agent.decide,
-        perceive=(*((hear,) if top else ()), *((memory.perceive,) if memory else ()), *perceive),
+        perceive=(*((hear,) if top else ()), *((memory.perceive,) if memory else ()), *agent.perceive, *perceive),
         observe=(*observe, *((memory.observe,) if memory else ()), *agent.observe),
         environments=agent.environments,
     )

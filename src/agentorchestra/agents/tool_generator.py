@@ -17,7 +17,9 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.asking import Asking, Question
+from agentorchestra.agents.generation.giving import give
 from agentorchestra.agents.generation.specification import (
+    LONGEST_NAME,
     SPECIFICATION,
     Case,
     Specification,
@@ -35,6 +37,7 @@ from agentorchestra.core.effects import Outcome
 from agentorchestra.core.ids import sha256_json, sha256_text
 from agentorchestra.core.settings import GeneratorSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.environments.registry import PACKAGED
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.foreign import called_tools
 from agentorchestra.tea.handlers import effect_for
@@ -138,10 +141,16 @@ class _Generation:
                 values = {**values, "problem": str(exc)}
                 continue
             self.reasons = []
+            wanted = replace(wanted, name=self._free(wanted.name))
             await self._phase("analysed", "specified", wanted.name)
             return wanted
         await self._phase("analysed", "no specification", "", self.reasons)
         return None
+
+    def _free(self, name: str) -> str:
+        """The name; another one where an action of an environment may have it: who has both could not be told apart."""
+        taken = any(name.startswith(f"{one}_") for one in (*PACKAGED, *self.kit.environments))
+        return f"tool_{name}"[:LONGEST_NAME] if taken else name
 
     def _callable(self) -> list[str]:
         """The tools that generated code may call here."""
@@ -171,7 +180,10 @@ class _Generation:
                 refused.append(f"{name}: {problems[0]}")
                 continue
             await self._phase("retrieved", f"{name}@{known.version} fits", wanted.name, refused)
-            return await self._execute(known, calls[-1], f"The tool {known.component} was there already.", wanted)
+            result = await self._execute(known, calls[-1], f"The tool {known.component} was there already.", wanted)
+            if result.status is RunStatus.COMPLETED and one.get("source") and one.get("for_all"):
+                give(self.session, name, known.version, str(one["source"]), str(one.get("symbol") or ""))
+            return result
         none = "nothing that fits" if held else "nothing"
         await self._phase("retrieved", none, wanted.name, refused)
         name = str(found.get("free_name") or wanted.name)
@@ -224,7 +236,7 @@ class _Generation:
             "before": before,
             "problems": problems,
         }
-        (reply,) = await self.asking.all([Question("tool_code", CODE, values)])
+        (reply,) = await self.asking.all([Question("tool_code", CODE, values, _failures(problems))])
         code = _plain_code(str(reply["code"])) if reply is not None else ""
         outcome = "written" if code else "no code"
         await self._phase("created", outcome, wanted.name)
@@ -287,7 +299,11 @@ class _Generation:
         version = str(outcome.value["version"])
         await self._phase("registered", f"version {version}", wanted.name)
         one = self.shop.tool(code, wanted.name, version)
-        return await self._execute(one, wanted.case.arguments, f"The tool {one.component} was made and tried.", wanted)
+        how = f"The tool {one.component} was made and tried."
+        result = await self._execute(one, wanted.case.arguments, how, wanted)
+        if result.status is RunStatus.COMPLETED:
+            give(self.session, wanted.name, version, code)
+        return result
 
     async def _execute(
         self, one: Tool[..., Any], arguments: Mapping[str, JsonValue], how: str, wanted: Specification
@@ -306,7 +322,7 @@ class _Generation:
         return AgentResult(
             answer=value if isinstance(value, str) else short(value, 20_000),
             output=value if schema is not None and not schema_problems(value, schema) else None,
-            report=f"{said} Agents that run Python can call it from now on as {one.name}.",
+            report=f"{said} Agents that run Python and are asked from now on can call it as {one.name}.",
             steps=max(1, self.attempt),
         )
 
@@ -333,6 +349,14 @@ def _listed(candidates: list[dict[str, Any]]) -> TextBlock:
     """The candidates as material: their words are anybody's."""
     lines = [f"{one['name']}: {one['description']}\n  {short(one['parameters'], 3000)}" for one in candidates]
     return TextBlock(text="\n".join(lines), source=Source(kind="tool", ref="registry"), trust=Trust.UNTRUSTED)
+
+
+def _failures(problems: list[str]) -> tuple[TextBlock, ...]:
+    """What was wrong with the last code, as material: results and errors in it may be anybody's words."""
+    if not problems:
+        return ()
+    text = "\n".join(f"- {one}" for one in problems)
+    return (TextBlock(text=text, source=Source(kind="tool", ref="trial"), trust=Trust.UNTRUSTED),)
 
 
 def _plain_code(text: str) -> str:

@@ -66,7 +66,9 @@ class AgentOrchestra:
         early = EarlyFinish(spec, frozenset(one.agent.name for one in offered) - {REPORTER}, check)
         observe = (Replacing(kit, offered), check, early)
         hear = Hearing(kit)
-        result = await run_agent(planner, session, kit, prompt="planner", offered=offered, observe=observe, hear=hear)
+        result = await run_agent(
+            planner, session, kit, prompt="planner", offered=offered, observe=observe, hear=hear, receives=False
+        )
         if check.doubt:
             said = f"{result.report}\n\n" if result.report else ""
             status = RunStatus.PARTIAL if result.status is RunStatus.COMPLETED else result.status

@@ -82,6 +82,7 @@ class AgentToolset:
     ) -> None:
         self._role = role
         self._callable: dict[str, Tool | _Action | _Offer] = {}
+        self._later: set[str] = set()
         for tool in tools:
             self.add(tool)
         for one in offered:
@@ -101,6 +102,15 @@ class AgentToolset:
         """
         self._add(tool.name, tool)
 
+    def add_later(self, tool: Tool) -> None:
+        """One more, in the middle of the work: shown where it is open, behind the others.
+
+        Raises:
+            ToolDefinitionError: if something else has its name.
+        """
+        self.add(tool)
+        self._later.add(tool.name)
+
     def _add(self, name: str, one: Tool | _Action | _Offer) -> None:
         if self._callable.get(name, one) is not one:
             raise ToolDefinitionError(
@@ -114,8 +124,16 @@ class AgentToolset:
         return tuple(sorted(self._callable))
 
     def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
-        """Sorted by name, so that the front of the prompt is the same in every step; all are open (`Discovery`)."""
-        return tuple(self._callable[name].schema for name in self.names)
+        """Sorted by name, so that the front of the prompt is the same in every step; then what came later and is open.
+
+        All others are open (`Discovery`).
+        """
+        first = tuple(self._callable[name].schema for name in self.names if name not in self._later)
+        return (*first, *self.opened(opened))
+
+    def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
+        """The schemas of what came later, of these names."""
+        return tuple(self._callable[name].schema for name in dict.fromkeys(names) if name in self._later)
 
     def schema(self, name: str) -> ToolSchema:
         """The schema of one of them."""

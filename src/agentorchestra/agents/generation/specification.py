@@ -208,6 +208,7 @@ def calls_of(cases: Sequence[Case]) -> list[dict[str, JsonValue]]:
 
 
 __all__ = [
+    "LONGEST_NAME",
     "SPECIFICATION",
     "Case",
     "Specification",

@@ -180,6 +180,7 @@ async def _candidate(config: ComponentConfig, server: TCPServer) -> JsonValue:
         "description": config.description[:600],
         "parameters": called.parameters,
     }
+    found["for_all"] = version.invokers is None
     if version.foreign:
         found["source"] = await server.source(config.name, config.version)
         found["symbol"] = version.maker.symbol if version.maker is not None else ""
