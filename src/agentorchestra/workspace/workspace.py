@@ -3,90 +3,60 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
-import json
 import os
 import tempfile
-import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
-from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue
 from typing_extensions import TypeVar
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.clock import Clock, SystemClock
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import (
-    AgentFailedError,
-    BudgetError,
-    EmptyTaskError,
-    OutputError,
-    ReplayError,
-    SettingsError,
     UnknownComponentError,
     WorkspaceStateError,
 )
 from agentorchestra.core.events import (
-    BudgetRaised,
     Event,
-    RunCreated,
-    RunEnded,
-    new_event,
 )
-from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
 from agentorchestra.core.query import LogQuery
-from agentorchestra.core.settings import RoleSettings, Settings
+from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import (
-    FINAL,
-    SOURCE_MEDIA_TYPE,
-    AgentResult,
-    AgentSpec,
-    Exchange,
     Question,
-    RunManifest,
     RunResult,
     RunStatus,
 )
-from agentorchestra.runtime.bus import Bus, Notice
-from agentorchestra.runtime.calls import SYSTEM as CALLS
-from agentorchestra.runtime.calls import TASK as CALLS_TASK
-from agentorchestra.runtime.calls import repeated
+from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.collect import GRACE_S, Collected, Retention, collect
 from agentorchestra.runtime.compare import Comparison, compare_runs
 from agentorchestra.runtime.engine import LocalEngine
-from agentorchestra.runtime.forking import fork_point, forked_events, link_files, refuse_lost_environments, replaceable
 from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.runtime.live import MAIN, world_folder
-from agentorchestra.runtime.run import Asker, Run, current_budget, make_result, wait_for
+from agentorchestra.runtime.run import Asker
 from agentorchestra.runtime.sandbox import Sandbox
-from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.store.pages import selected_events
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
-from agentorchestra.runtime.vars import KEPT
-from agentorchestra.runtime.waiting import due_runs, end_undriven, not_yet, requested, waiting_until
+from agentorchestra.runtime.waiting import due_runs, waiting_until
 from agentorchestra.workspace.calling import Calling
 from agentorchestra.workspace.choices import DEFAULT_COST_USD, Choices
+from agentorchestra.workspace.creating import Asked, Creating, Origin
+from agentorchestra.workspace.driving import Driving, Given, ReplayReport
 from agentorchestra.workspace.equipping import Equipping
+from agentorchestra.workspace.forking import Forking, Other
 from agentorchestra.workspace.parts import (
     Equipment,
-    check_arguments,
-    check_finish,
-    check_options,
     distribution,
     is_toolkit,
     packaged_prompts,
-    prompt_text,
     run_anywhere,
-    schema_of,
     tools_by_name,
 )
 from agentorchestra.workspace.place import Place
@@ -103,29 +73,10 @@ if TYPE_CHECKING:
     from agentorchestra.tea.prompts import Prompt, PromptLibrary
     from agentorchestra.tea.servers import ACPServer, ECPServer, Server, TCPServer
     from agentorchestra.tools.files.carry import CarriedFiles
-    from agentorchestra.tools.files.keep import Kept
 
 Deps = TypeVar("Deps", default=Any)
 
 DEFAULT_FOLDER = ".agentorchestra"
-EARLIER_MOST = 10
-"""Earlier tasks of a session that the top agent is told."""
-
-
-class ReplayReport(BaseModel):
-    """How a replay ended.
-
-    Attributes:
-        run_id: the run.
-        keys: effects visited, all of them recorded.
-        status: of the recorded run.
-        answer: the answer the replay came to, "" when the recording ends before one.
-    """
-
-    run_id: str
-    keys: int
-    status: RunStatus
-    answer: str = ""
 
 
 class Workspace(Generic[Deps]):
@@ -202,8 +153,6 @@ class Workspace(Generic[Deps]):
         self._clock = clock or SystemClock()
         self._environ = os.environ if environ is None else environ
         self._open = False
-        self._buses: dict[str, Bus] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._equipment: dict[str, Equipment] = {}
         self._scripts: list[Any] = []
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
@@ -293,7 +242,10 @@ class Workspace(Generic[Deps]):
         closed = not self._mcp_toolkits() and not any(is_toolkit(one) for one in self._given_tools)
         await self._stock.check_agents(self._given_agents, self.store, closed=closed)
         self._calling = Calling(
-            self._place, self._stock, self._create_calls, lambda called: self._supply.for_calls(called)
+            self._place,
+            self._stock,
+            create=lambda: self._creating.create_calls(),
+            services=lambda called: self._supply.for_calls(called),
         )
         self._choices = Choices(self.settings, self._engines)
         self._components = self._make_components()
@@ -322,6 +274,13 @@ class Workspace(Generic[Deps]):
             deps=lambda: self.deps,
             programs=(MontyInterpreter(), SandboxInterpreter(self._builtin.workbench)),
         )
+        origin = Origin(app=self.app, app_folder=self.app_folder, answers=lambda: self.asker is not None)
+        place, stock, equipping = self._place, self._stock, self._equipping
+        self._creating = Creating(
+            self.settings, place, stock, self._components, equipping, self._choices, origin, self._ready
+        )
+        self._driving = Driving(place, stock, self._components, equipping, self._supply, self._finding, self._ready)
+        self._forking = Forking(place, stock, equipping, self._choices, origin, self._ready)
 
     def _remove_temporary(self) -> None:
         if self._temporary is not None:
@@ -346,8 +305,7 @@ class Workspace(Generic[Deps]):
         await self._calling.close()
         self._open = False
         await self.engine.close()
-        if self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._driving.close()
         await self._supply.aclose()
         await self._components.close()
         await self._builtin.aclose()
@@ -484,43 +442,6 @@ class Workspace(Generic[Deps]):
     async def _invoke_agent(self, name: str, task: str, options: dict[str, Any]) -> RunResult:
         return await self.run(task, system=name, **options)
 
-    async def _create_calls(self) -> tuple[str, RunManifest]:
-        """The run that holds the calls made outside of runs."""
-        from agentorchestra.tea.kept import pin_of
-
-        run_id = new_run_id()
-        roles = dict(self.settings.roles)
-        asked = [self.settings.model, *(one.model for one in roles.values() if one.model)]
-        names = [one for first in asked for one in self.models.chain(first)]
-        manifest = RunManifest(
-            task=CALLS_TASK,
-            system=CALLS,
-            model=self.settings.model,
-            tools={name: pin_of(one) for name, one in sorted(self.tools.items())}
-            | {name: pin_of(make()) for name, make in sorted(self._stock.every_environment.items())},
-            seed=sha256_text(run_id)[:16],
-            budget=self._choices.budget(names, None, self.models),
-            roles=roles,
-            context_windows=self._choices.windows({*names, *self.settings.models}, self.models),
-            choices=tuple(sorted(self.settings.models)),
-            action=self.settings.action,
-            preset=self.settings.preset,
-            prompt_tool_chars=self.settings.prompt_tool_chars,
-            on_ask="wait" if self.asker is not None else "deny",
-            app=self.app,
-            app_folder=self.app_folder,
-            distribution=distribution(),
-            created=self._clock.now(),
-            embedding_model=self.settings.embedding_model,
-            transcription_model=self.settings.transcription_model,
-            media_models=self._choices.media_models(self.models, self.settings.model, self.settings.roles),
-            sandbox=self._builtin.sandbox,
-            environments=tuple(sorted(self._stock.packaged)),
-        )
-        created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
-        await self.store.create_run(run_id, manifest, [created])
-        return run_id, manifest
-
     @property
     def notes(self) -> tuple[str, ...]:
         """What of its toolkits was left out or passed over, a sentence each; servers may have chosen the words."""
@@ -628,7 +549,7 @@ class Workspace(Generic[Deps]):
             environments=environments,
             options=options,
         )
-        return await self._drive(run_id, deps=deps, policy=policy, output_type=output_type)
+        return await self._driving.drive(run_id, Given(deps=deps, policy=policy, output_type=output_type))
 
     async def create(
         self,
@@ -662,101 +583,31 @@ class Workspace(Generic[Deps]):
         Returns:
             The run's id.
         """
-        from agentorchestra.agents.kit import find_system
-        from agentorchestra.tea.kept import pin_of
-
         self._need_open()
-        finish = finish or self.settings.finish
-        action = action or self.settings.action
-        if action not in ("tools", "code"):
-            raise SettingsError(f"action is {action!r}; it is 'tools' or 'code'")
-        check_arguments(files, budget, on_ask, on_uncertain, labels)
-        task = task.strip()
-        if not task:
-            raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
-        system = system or self.settings.system
-        if system not in self.agents:
-            find_system(system, self.systems)
-        name = self._choices.name(model)
-        await self._ready()
-        equipment = await self._equipping.with_given(self._equipping.base(), tools, model)
-        asked = self.agents.get(system)
-        if asked is not None and asked.on_request:  # who names the agent wants where it works
-            environments = [*environments, *asked.environments]
-        named = self._stock.environments_named(environments, equipment)
-        equipment = replace(equipment, environments=named, system=system)
-        for one in equipment.environments:  # what it needs of this machine is missed now, not in the middle of the work
-            check = getattr(self._stock.packaged[one](), "check", None)
-            if check is not None:
-                check()
-        equipment.models.check(name)
-        drive = self.systems.get(system) if asked is None else asked.drive
-        told = check_options(system, drive, options or {}, {*self._stock.team(equipment)}, name)
-        worded = finish != "text" or action == "code" or equipment.models.client(name).native_tools
-        check_finish(finish, output_type, native=worded)
-        remembering = self._memory_name(memory)
-        chosen_roles = self._choices.roles(roles, explicit=model is not None, models=equipment.models)
-        history = await self._earlier(session)
-        remembered = await self._remembered(session)
-        steps = self.settings.max_steps if max_steps is None else max_steps
-        if asked is not None and max_steps is None and "max_steps" not in self.settings.model_fields_set:
-            steps = max(steps, asked.max_steps)  # nobody chose another number than its maker
-        if steps < 1:
-            raise BudgetError(f"max_steps is {steps}; an agent needs at least 1")
-        seeing = self._choices.media_models(equipment.models, name, chosen_roles)
-        names = [name, *(role.model for role in chosen_roles.values() if role.model)]
-        names = [one for first in names for one in equipment.models.chain(first)]
-        perhaps = {one for each in seeing.values() for one in each}
-        limits = self._choices.budget(names, budget, equipment.models, perhaps=perhaps)
-        run_id = new_run_id()
-        kept = await self._keep_files(run_id, files, temporary=temporary_files)
-        schema = schema_of(output_type)
-        schemas = await self._equipping.keep_texts(equipment)
-        manifest = RunManifest(
-            task=self._place.redact(task),
-            system=system,
-            model=name,
-            files=kept.refs,
-            left_out=kept.left_out,
-            tools={name: pin_of(one) for name, one in sorted(equipment.tools.items())}
-            | {name: pin_of(make()) for name, make in sorted(self._stock.environments_for(equipment).items())},
-            prompts=equipment.prompts.pins(),
-            seed=seed or sha256_text(run_id)[:16],
-            budget=limits,
-            max_steps=steps,
-            on_ask=on_ask or self.settings.on_ask,
-            on_uncertain=on_uncertain or self.settings.on_uncertain,
-            labels={self._place.redact(key): self._place.redact(value) for key, value in (labels or {}).items()},
-            app=self.app,
-            app_folder=self.app_folder,
-            output_schema=schema,
-            distribution=distribution(),
-            created=self._clock.now(),
-            session=session,
-            earlier=history,
-            roles=chosen_roles,
-            agents={name: pin_of(one) for name, one in sorted(self._stock.team(equipment).items())},
-            embedding_model=self.settings.embedding_model,
-            transcription_model=self.settings.transcription_model,
-            context_windows=self._choices.windows({*names, *self.settings.models}, equipment.models),
-            media_models=seeing,
-            finish=finish,
-            action=action,
-            sandbox=self._builtin.sandbox,
-            kept=remembered,
-            schemas=schemas,
-            choices=tuple(sorted(self.settings.models)),
-            memory=remembering,
-            memory_session=session,
-            prompt_tool_chars=self.settings.prompt_tool_chars,
-            environments=equipment.environments,
-            options=self._place.redact_json(told),
-            preset=self.settings.preset,
+        return await self._creating.create(
+            Asked(
+                task=task,
+                files=files,
+                tools=tools,
+                output_type=output_type,
+                system=system,
+                model=model,
+                budget=budget,
+                max_steps=max_steps,
+                on_ask=on_ask,
+                on_uncertain=on_uncertain,
+                labels=labels,
+                seed=seed,
+                session=session,
+                roles=roles,
+                finish=finish,
+                action=action,
+                memory=memory,
+                environments=environments,
+                options=options,
+                temporary_files=temporary_files,
+            )
         )
-        created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
-        await self.store.create_run(run_id, manifest, [created])
-        self._equipping.hold(run_id, equipment)
-        return run_id
 
     async def resume(
         self,
@@ -787,132 +638,8 @@ class Workspace(Generic[Deps]):
             UnknownRunError, UnknownComponentError, FencedError (another process drives it), DivergedError, PinError.
         """
         self._need_open()
-        record = await self._place.record(run_id)
-        if record.status in FINAL:
-            return self._typed(await self.result(run_id), output_type)
-        waits = record.status is RunStatus.WAITING and budget in (None, Budget())
-        if waits and not_yet(await self.store.load(run_id), self._clock.now()):
-            return self._typed(await self.result(run_id), output_type)
-        await self._ready()
-        given = await self._equipping.with_given(self._equipping.of(record), tools, model)
-        equipment = await self._equipping.as_started(record, given, pin=pin)
-        self._equipping.check(record.manifest, equipment)
-        equipment.models.check(record.manifest.model)
-        self._equipping.hold(run_id, given)  # what is pinned is so for this time
-        return await self._drive(
-            run_id, deps=deps, policy=policy, output_type=output_type, budget=budget, equipment=equipment
-        )
-
-    async def _drive(
-        self,
-        run_id: str,
-        *,
-        deps: Any = None,
-        policy: Policy | None = None,
-        output_type: type[Any] | None = None,
-        budget: Budget | None = None,
-        equipment: Equipment | None = None,
-    ) -> RunResult:
-        record = await self._place.record(run_id)
-        if record.status in FINAL:
-            return self._typed(await self.result(run_id), output_type)
-        equipment = equipment or self._equipping.of(record)
-        services = self._supply.for_run(equipment, policy)
-        top = partial(self._top, record.manifest, self._stock.hidden(equipment))
-
-        async def drive(epoch: int) -> RunResult:
-            while True:
-                events = await self.store.load(run_id)
-                if budget is not None:
-                    events = await self._raise_budget(run_id, epoch, record.manifest, events, budget)
-                run = Run(
-                    services,
-                    run_id,
-                    record.manifest,
-                    events,
-                    epoch=epoch,
-                    bus=self._buses.get(run_id),
-                    deps=self.deps if deps is None else deps,
-                )
-                self.engine.attach(run)
-                # What came while the log was read: nobody else looks for it, and a request to stop may be the last.
-                await self.engine.poke(run_id)
-                since = {e.type for e in events if e.seq >= record.next_seq}
-                if "pause_requested" in since:
-                    run.pause()
-                if "cancel_requested" in since:
-                    driving = asyncio.current_task()
-                    assert driving is not None
-                    driving.cancel()
-                for change in await self._equipping.changed_since(record.manifest, equipment):
-                    run.note(change, level="warning")
-                for failure in self._components.failures():
-                    run.note(failure, level="warning")
-                result = await run.drive(top, owner=self.engine.owner)
-                # The answer or the time may have come while the siblings of what waits were still at work.
-                if result.status is not RunStatus.WAITING:
-                    return result
-                if (result.until is None or result.until > self._clock.now()) and not await self._answered_since(run):
-                    return result
-
-        result = await self.engine.submit(run_id, drive)
-        if result.status in FINAL:
-            self._finding.ended(run_id)
-        if result.status is RunStatus.WAITING:
-            # What came while the job ended found nobody who would hear it.
-            asked = await requested(self.store, run_id)
-            if asked is not None:
-                await end_undriven(self.store, self.engine, self._clock, run_id, asked)
-            if (await self._place.record(run_id)).status in (RunStatus.PAUSED, RunStatus.CANCELLED):
-                result = await self.result(run_id)
-        return self._typed(result, output_type)
-
-    async def _answered_since(self, run: Run) -> bool:
-        # From the log alone: the run's own ledger may have taken the answer in while siblings were at work.
-        ledger = Ledger.of(await self.store.load(run.id))
-        return any(
-            record.outcome is None and record.kind is EffectKind.ASK_HUMAN and str(key) in ledger.answers
-            for key, record in ledger.records.items()
-        )
-
-    async def _raise_budget(
-        self, run_id: str, epoch: int, manifest: RunManifest, events: list[Event], budget: Budget
-    ) -> list[Event]:
-        if (
-            current_budget(manifest, events).model_dump() | budget.model_dump(exclude_none=True)
-            == current_budget(manifest, events).model_dump()
-        ):
-            return events
-        body = BudgetRaised(budget=budget.model_dump(mode="json", exclude_none=True))
-        await wait_for(self.store.append(run_id, epoch, [new_event(body, ts=self._clock.now())]))
-        return await self.store.load(run_id)
-
-    async def _top(self, manifest: RunManifest, hidden: frozenset[str], root: Session[Any]) -> AgentResult:
-        """Perform the top agent on the root session."""
-        from agentorchestra.agents.kit import agent_effect
-
-        if manifest.system == CALLS:
-            return await repeated(root)
-        tools = tuple(sorted(name for name in manifest.tools if name not in self._stock.behind | hidden))
-        role, agent = "agent", self.agents.get(manifest.system) if manifest.system not in self.systems else None
-        if agent is not None:
-            role = agent.role
-            wanted = agent.reach(tuple({*manifest.tools} - self._stock.builtin - hidden))
-            tools = tuple(sorted({*wanted, *manifest.environments} & {*manifest.tools}))
-        spec = AgentSpec(
-            name=manifest.system,
-            instruction=manifest.task,
-            tools=tools,
-            role=role,
-            system=manifest.system,
-            max_steps=manifest.max_steps,
-            output_schema=manifest.output_schema,
-            finish=manifest.finish,
-        )
-        outcome = await root.perform(agent_effect(spec, root))
-        if outcome.value is None:
-            raise AgentFailedError(outcome.error or f"{manifest.system} gave no result")
-        return AgentResult.model_validate(outcome.value)
+        given = Given(deps=deps, policy=policy, output_type=output_type, budget=budget)
+        return await self._driving.resume(run_id, given, tools=tools, model=model, pin=pin)
 
     async def fork(
         self,
@@ -950,121 +677,15 @@ class Workspace(Generic[Deps]):
             ForkError: for an event or a change that does not fit, and for environments that cannot be carried over.
         """
         self._need_open()
-        check_arguments((), budget, None, None, labels)
-        parent = await self._place.record(run_id)
-        events = await self.store.load(run_id)
-        seq = fork_point(run_id, events, at)
-        copied = [event for event in events if event.seq <= seq]
-        ledger = Ledger.of(copied)
-        refuse_lost_environments(run_id, ledger, self._stock.every_environment)
-        for key, value in (outcomes or {}).items():
-            replaceable(ledger, key, value)
-        await self._ready()
-        equipment = await self._equipping.with_given(self._equipping.of(parent), tools, model)
-        self._equipping.check(parent.manifest, equipment)
-        changes, overrides = await self._changes(parent.manifest, equipment, model, roles, prompts)
-        limits = current_budget(parent.manifest, copied).model_dump() | (budget or Budget()).model_dump(
-            exclude_none=True
+        other = Other(
+            model=model, roles=roles, prompts=prompts, outcomes=outcomes, budget=budget, labels=labels, tools=tools
         )
-        names = [one for name in changes.pop("asked") for one in equipment.models.chain(name)]
-        new_id = new_run_id()
-        manifest = parent.manifest.model_copy(
-            update={
-                **changes,
-                "parent_run": run_id,
-                "fork_seq": seq,
-                "overrides": overrides | {f"outcome:{key}": value for key, value in (outcomes or {}).items()},
-                "began": parent.manifest.began or parent.manifest.created,
-                "created": self._clock.now(),
-                "budget": self._choices.budget(names, Budget(**limits), equipment.models),
-                "labels": parent.manifest.labels
-                | {self._place.redact(k): self._place.redact(v) for k, v in (labels or {}).items()},
-                "session": None,  # the session has the parent's answer already
-                "distribution": distribution(),
-            }
-        )
-        if parent.imported is not None:
-            manifest = await self._made_own(manifest, equipment, given=tuple(prompts or ()))
-        new = forked_events(
-            run_id, copied, seq, manifest, outcomes=self._place.redact_json(dict(outcomes or {})), now=manifest.created
-        )
-        await asyncio.to_thread(link_files, self.runs_folder / run_id / "files", self.runs_folder / new_id / "files")
-        await self.store.create_run(new_id, manifest, new)
-        self._equipping.hold(new_id, equipment)
-        return new_id
-
-    async def _made_own(self, manifest: RunManifest, equipment: Equipment, *, given: tuple[str, ...]) -> RunManifest:
-        """The manifest of a fork of an imported run: with this machine's application, tools and prompts.
-
-        The fork is a run of this machine, so nothing of what came in may stand for this machine's own.
-
-        Args:
-            manifest: made of the parent's.
-            equipment: what the fork is driven with.
-            given: names of the prompts that were given to the fork.
-        """
-        from agentorchestra.tea.kept import pin_of
-
-        made = {name: make() for name, make in self._stock.environments_for(equipment).items()}
-        foreign = {f"prompt:{name}" for name in manifest.prompts if name not in given}
-        return manifest.model_copy(
-            update={
-                "app": self.app,
-                "app_folder": self.app_folder,
-                "tools": {name: pin_of(equipment.tools.get(name) or made[name]) for name in manifest.tools},
-                "agents": {name: pin_of(self.agents[name]) for name in manifest.agents},
-                "prompts": equipment.prompts.pins() | {name: manifest.prompts[name] for name in given},
-                "overrides": {name: value for name, value in manifest.overrides.items() if name not in foreign},
-                "schemas": await self._equipping.keep_texts(equipment),
-            }
-        )
-
-    async def _changes(
-        self,
-        manifest: RunManifest,
-        equipment: Equipment,
-        model: Any,
-        roles: Mapping[str, str] | None,
-        prompts: Mapping[str, str | Path] | None,
-    ) -> tuple[dict[str, Any], dict[str, JsonValue]]:
-        """What a fork's manifest has otherwise than its parent's, and the same as it is written down."""
-        changes: dict[str, Any] = {"asked": [manifest.model]}
-        overrides: dict[str, JsonValue] = {k: v for k, v in manifest.overrides.items() if not k.startswith("outcome:")}
-        if model is not None or roles:
-            name = self._choices.name(model) if model is not None else manifest.model
-            equipment.models.check(name)
-            chosen = {
-                role: one.model_copy(update={"model": ""}) if model is not None else one
-                for role, one in manifest.roles.items()
-            }
-            for role, other in (roles or {}).items():
-                equipment.models.check(other)
-                chosen[role] = chosen.get(role, RoleSettings()).model_copy(update={"model": other})
-                overrides[f"role:{role}"] = other
-            asked = [name, *(one.model for one in chosen.values() if one.model)]
-            windows = manifest.context_windows | self._choices.windows(set(asked), equipment.models)
-            changes |= {
-                "model": name,
-                "roles": dict(sorted(chosen.items())),
-                "context_windows": windows,
-                "media_models": self._choices.media_models(equipment.models, name, chosen),
-                "asked": asked,
-            }
-            if model is not None:
-                overrides["model"] = name
-        if prompts:
-            texts = {name: prompt_text(name, Path(path), equipment.prompts) for name, path in prompts.items()}
-            pins = equipment.prompts.with_texts(texts).pins()
-            for name, text in texts.items():
-                await self.store.put_blob(text.encode(), SOURCE_MEDIA_TYPE)
-                overrides[f"prompt:{name}"] = pins[name].content_hash
-            changes["prompts"] = manifest.prompts | {name: pins[name] for name in texts}
-        return changes, overrides
+        return await self._forking.fork(run_id, at, other)
 
     async def compare(self, run_id: str, other_id: str) -> Comparison:
         """Where two runs first differ, and how each goes on from there."""
-        await self._place.record(run_id)
-        await self._place.record(other_id)
+        await self._record(run_id)
+        await self._record(other_id)
         return compare_runs(await self.store.load(run_id), await self.store.load(other_id))
 
     async def stream(self, task: str, **options: Any) -> AsyncIterator[Notice]:
@@ -1076,46 +697,16 @@ class Workspace(Generic[Deps]):
         """
         drive_options = {key: options.pop(key, None) for key in ("deps", "policy")}
         run_id = await self.create(task, **options)
-        async with self._watched(run_id) as queue:
-            work = asyncio.create_task(self._drive(run_id, output_type=options.get("output_type"), **drive_options))
-            self._tasks.add(work)
-            try:
-                while True:
-                    getter = asyncio.ensure_future(queue.get())
-                    await asyncio.wait({getter, work}, return_when=asyncio.FIRST_COMPLETED)
-                    if getter.done():
-                        notice = getter.result()
-                        if notice.kind == "end":
-                            break
-                        yield notice
-                        continue
-                    getter.cancel()
-                    while not queue.empty():
-                        notice = queue.get_nowait()
-                        if notice.kind != "end":
-                            yield notice
-                    break
-                yield Notice(kind="end", run=run_id, result=await work)
-            finally:
-                # A reader that stops reading stops the run; what is recorded can be resumed.
-                if not work.done():
-                    work.cancel()
-                    await asyncio.gather(work, return_exceptions=True)
-                self._tasks.discard(work)
-
-    @asynccontextmanager
-    async def _watched(self, run_id: str) -> AsyncIterator[asyncio.Queue[Notice]]:
-        bus = self._buses.setdefault(run_id, Bus())
-        try:
-            with bus.subscribe() as queue:
-                yield queue
-        finally:
-            self._buses.pop(run_id, None)
+        given = Given(output_type=options.get("output_type"), **drive_options)
+        async with aclosing(self._driving.stream(run_id, given)) as notices:
+            async for notice in notices:
+                yield notice
 
     @asynccontextmanager
     async def watch(self, run_id: str) -> AsyncIterator[asyncio.Queue[Notice]]:
         """A queue of notices of a run that is about to be driven here."""
-        async with self._watched(run_id) as queue:
+        self._need_open()
+        async with self._driving.watched(run_id) as queue:
             yield queue
 
     # -- questions -------------------------------------------------------------------------------------------------
@@ -1189,7 +780,7 @@ class Workspace(Generic[Deps]):
 
     async def events(self, run_id: str, *, after: int = 0) -> list[Event]:
         """The run's log."""
-        await self._place.record(run_id)
+        await self._record(run_id)
         return await self.store.load(run_id, after=after)
 
     async def due(self) -> list[str]:
@@ -1218,20 +809,13 @@ class Workspace(Generic[Deps]):
             dry_run: only say what would go.
         """
         self._need_open()
-        now, base = self._clock.now(), self.runs_folder.parent
+        now, base = self._clock.now(), self._place.base
         return await collect(self.store, base, retention or Retention(), now=now, grace_s=grace_s, dry_run=dry_run)
 
     async def result(self, run_id: str) -> RunResult:
         """The result as the log has it; a run that is not over gives its present status."""
-        record = await self._place.record(run_id)
-        events = await self.store.load(run_id)
-        run = Run(
-            self._supply.for_run(self._equipping.base()), run_id, record.manifest, events, epoch=None, mode="replay"
-        )
-        ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
-        if not isinstance(ended, RunEnded) or ended.status != record.status:
-            ended = RunEnded(status=record.status, active_s=round(run.active_s(), 3))
-        return make_result(run_id, record.manifest, ended, run)
+        self._need_open()
+        return await self._driving.result(run_id)
 
     async def artifact(self, run_id: str, name: str) -> bytes:
         """The bytes of a file a run produced, or of a result that was cut.
@@ -1248,7 +832,7 @@ class Workspace(Generic[Deps]):
 
     async def tokens(self, run_id: str) -> tuple[SourceTokens, ...]:
         """Where a run's input tokens went: by the source of what stood in its prompts, the largest first."""
-        await self._place.record(run_id)
+        await self._record(run_id)
         return tokens_by_source(Ledger.of(await self.store.load(run_id)))
 
     async def replay(
@@ -1266,35 +850,7 @@ class Workspace(Generic[Deps]):
             ReplayError: if the replay asks for other keys than were recorded.
         """
         self._need_open()
-        record = await self._place.record(run_id)
-        await self._ready(toolkits=False)  # what is recorded is not called
-        equipment = await self._equipping.with_given(self._equipping.of(record), tools, model)
-        events = await self.store.load(run_id)
-        equipment = await self._equipping.as_replayed(record, equipment, events, pin=pin)
-        self._equipping.check(record.manifest, equipment)
-        run = Run(
-            self._supply.for_run(equipment),
-            run_id,
-            record.manifest,
-            events,
-            epoch=None,
-            mode="replay",
-            deps=self.deps if deps is None else deps,
-        )
-        if record.imported is not None:
-            run.sealed = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
-        try:
-            result = await run.replay(partial(self._top, record.manifest, self._stock.hidden(equipment)))
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
-            if record.imported is None:
-                raise
-            raise ReplayError(
-                f"the log of the imported run {run_id} says something that no run says ({type(exc).__name__}: "
-                f"{(str(exc).splitlines() or [''])[0][:200]}); import it again from where it was made"
-            ) from None
-        return ReplayReport(
-            run_id=run_id, keys=len(run.visited), status=record.status, answer=result.answer if result else ""
-        )
+        return await self._driving.replay(run_id, tools=tools, deps=deps, model=model, pin=pin)
 
     # -- to and from elsewhere -------------------------------------------------------------------------------------
 
@@ -1313,7 +869,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.runtime.bundle.secrets import secret_variables
         from agentorchestra.runtime.bundle.writing import export_run
 
-        record = await self._place.record(run_id)
+        record = await self._record(run_id)
         return await export_run(
             self.store,
             record,
@@ -1338,13 +894,13 @@ class Workspace(Generic[Deps]):
 
         self._need_open()
         return await import_file(
-            self.store, Path(path), kept=self._carried(), folder=self.runs_folder.parent, now=self._clock.now()
+            self.store, Path(path), kept=self._carried(), folder=self._place.base, now=self._clock.now()
         )
 
     def _carried(self) -> CarriedFiles:
         from agentorchestra.tools.files.carry import CarriedFiles
 
-        return CarriedFiles(self.runs_folder.parent / "files", self.runs_folder)
+        return CarriedFiles(self._place.files_folder, self.runs_folder)
 
     async def log(
         self, wanted: LogQuery | None = None, *, task: str | None = None, limit: int | None = None
@@ -1423,80 +979,9 @@ class Workspace(Generic[Deps]):
         if not self._open:
             raise WorkspaceStateError("the workspace is not open; use `async with Workspace(dir) as ws:`")
 
-    def _memory_name(self, given: str | None) -> str:
-        from agentorchestra.tea.memory.base import NONE
-
-        name = self.settings.memory if given is None else given
-        if name not in ("", NONE, *self.memories):
-            failure = self._components.memories.failures().get(name)
-            if failure is not None:
-                raise UnknownComponentError(failure)
-            near = difflib.get_close_matches(name, [NONE, *self.memories], n=1)
-            guess = f"did you mean {near[0]}?" if near else f"there are: {', '.join([NONE, *sorted(self.memories)])}"
-            raise UnknownComponentError(f"no memory system {name!r}; {guess}")
-        self._check_agents_memories()
-        return "" if name == NONE else name
-
-    def _check_agents_memories(self) -> None:
-        from agentorchestra.tea.memory.base import NONE
-
-        known = ("", NONE, *sorted(self.memories))
-        for name, one in self.settings.agents.items():
-            if one.memory is not None and one.memory not in known:
-                raise SettingsError(
-                    f"the settings give the agent {name!r} the memory system {one.memory!r} (agents.{name}.memory), "
-                    f"which is not there; the memory systems: {', '.join(known[1:])}"
-                )
-
-    async def _earlier(self, session: str | None) -> tuple[Exchange, ...]:
-        """The session's earlier tasks and answers, oldest first: what the log has of runs that gave an answer."""
-        if session is None:
-            return ()
-        if not session.strip():
-            raise SettingsError("the session has no name; give one, e.g. --session contract")
-        found = []
-        for record in await self.store.list_runs():
-            if record.manifest.session != session or record.status in (RunStatus.CREATED, RunStatus.RUNNING):
-                continue
-            ended = next((e.data for e in reversed(await self.store.load(record.id)) if e.type == "run_ended"), None)
-            answer = str(ended.result.get("answer") or "") if isinstance(ended, RunEnded) else ""
-            if answer:
-                found.append(Exchange(run_id=record.id, task=record.manifest.task, answer=answer, status=record.status))
-            if len(found) == EARLIER_MOST:
-                break
-        return tuple(reversed(found))
-
-    async def _remembered(self, session: str | None) -> dict[str, JsonValue]:
-        """What agents remember at the end of the session's latest run: what it began with, and what it left."""
-        for record in await self.store.list_runs() if session is not None else ():
-            if record.manifest.session != session or record.status not in FINAL:
-                continue
-            kept = dict(record.manifest.kept)
-            records = Ledger.of(await self.store.load(record.id)).records
-            for key in sorted(key for key in records if key.branch == "/"):
-                outcome = records[key].outcome
-                writes = outcome.writes if outcome is not None else {}
-                kept |= {name: value for name, value in writes.items() if name.startswith(KEPT)}
-            return {name: value for name, value in kept.items() if value is not None}
-        return {}
-
-    async def _keep_files(self, run_id: str, files: Sequence[str | Path], *, temporary: bool) -> Kept:
-        """Check all files and keep their bytes, so that a resume reads the same ones."""
-        from agentorchestra.tools.files.keep import keep_files
-
-        stop = threading.Event()
-        try:
-            return await asyncio.to_thread(
-                keep_files,
-                [Path(one) for one in files],
-                self.runs_folder.parent / "files",
-                self.runs_folder / run_id / "files",
-                temporary=temporary,
-                apart=self.folder,
-                stop=stop,
-            )
-        finally:
-            stop.set()  # nobody awaits a cancelled call's thread: it stops between two pieces
+    async def _record(self, run_id: str) -> RunRecord:
+        self._need_open()
+        return await self._place.record(run_id)
 
     def _secrets(self) -> dict[str, str]:
         from agentorchestra.workspace.searching import key_variables
@@ -1507,21 +992,6 @@ class Workspace(Generic[Deps]):
         named = {name: self._environ[name] for name in names if name in self._environ}
         # A tool that prints its environment would show the database's password.
         return {**self.models.secrets(), **named, **getattr(self.store, "secrets", {}), **self._components.secrets}
-
-    def _typed(self, result: RunResult, output_type: type[Any] | None) -> RunResult:
-        if output_type is None or result.output is None:
-            return result
-        try:
-            return result.model_copy(
-                update={"output": TypeAdapter(output_type).validate_json(json.dumps(result.output))}
-            )
-        except ValidationError as exc:
-            if result.status is not RunStatus.COMPLETED:
-                return result.model_copy(update={"output": None})  # the best there is, in words
-            first = exc.errors()[0]
-            raise OutputError(
-                f"the answer of {result.run_id} does not fit {output_type.__name__}: {first['msg']} at {first['loc']}"
-            ) from None
 
 
 __all__ = ["DEFAULT_COST_USD", "DEFAULT_FOLDER", "ReplayReport", "Workspace"]
