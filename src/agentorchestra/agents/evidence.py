@@ -109,8 +109,13 @@ def citations(results: Sequence[Found]) -> tuple[Citation, ...]:
     return tuple(dict.fromkeys(one for _, result, _ in results for one in result.sources))
 
 
-def evidence_block(results: Sequence[Found]) -> Block:
-    """What was found, as material: the answers with the marks of their quotes, then each quote under its mark."""
+def evidence_block(results: Sequence[Found], *, most: int = 0) -> Block:
+    """What was found, as material: the answers with the marks of their quotes, then each quote under its mark.
+
+    Args:
+        results: of the agents, in order.
+        most: characters of it all; the longest answers and quotes are cut to have them. 0 for any number.
+    """
     every = citations(results)
     lines = []
     for name, result, _ in results:
@@ -118,8 +123,19 @@ def evidence_block(results: Sequence[Found]) -> Block:
         lines.append(f"{name} ({result.status.value}): {result.answer or result.report} {marks}".rstrip())
     lines += [f"[E{number}] {one.source}, {one.place}: “{one.quote}”" for number, one in enumerate(every, start=1)]
     trust = lowest(Trust.AGENT, *(trust for _, _, trust in results))
-    text = "\n".join(lines) or "nothing was found"
+    text = "\n".join(_within(lines, most) if most else lines) or "nothing was found"
     return TextBlock(text=text, source=Source(kind="agent", ref="team"), trust=trust)
+
+
+def _within(lines: Sequence[str], most: int) -> list[str]:
+    """The lines in so many characters: short ones whole, the others each as long as there is room for."""
+    left, share = most, 0
+    for number, size in enumerate(sorted(map(len, lines))):
+        share = left // (len(lines) - number)
+        if size > share:
+            return [one if len(one) <= share else f"{one[: max(0, share - 1)]}…" for one in lines]
+        left -= size
+    return [*lines]
 
 
 # -- does an answer stand on it? ---------------------------------------------------------------------------------------

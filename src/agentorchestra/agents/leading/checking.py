@@ -19,13 +19,14 @@ from agentorchestra.agents.evidence import (
     unfound,
     without,
 )
-from agentorchestra.agents.kit import Kit, ask_model
+from agentorchestra.agents.kit import Kit, ask_model, window_of
 from agentorchestra.agents.leading.revising import told_in
 from agentorchestra.agents.leading.verifying import Doubt, Verifier
-from agentorchestra.core.content import Trust
+from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.errors import OutputError
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.loop import State
+from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.models.render import render_block
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.structured import read_output
@@ -38,6 +39,9 @@ VERDICT = {
 """What the judge is asked to reply (prompt `verify`)."""
 
 ENDED = (RunStatus.COMPLETED, RunStatus.PARTIAL)
+
+EVIDENCE_SHARE = 0.5
+"""Part of the judge's window that what was found may take."""
 
 
 @dataclass
@@ -85,7 +89,7 @@ class Check:
             return state.model_copy(
                 update={"result": None, "problem": problem, "messages": (*state.messages, *doubt.messages)}
             )
-        self.doubt = doubt.text
+        self.doubt = doubt.said
         return state.model_copy(update={"result": without(result, bad, prompt)})
 
     async def doubted(
@@ -105,7 +109,11 @@ class Check:
             judged = said is None  # nobody could say: the judge decides by what was found
         if said is not None:
             return said
-        return Doubt(await self._judge(result, session, found)) if judged else Doubt()
+        problem = await self._judge(result, session, found) if judged else ""
+        if not problem:
+            return Doubt()
+        text = "A judge, who was shown the answer and what the team found, does not take it; its words stand above."
+        return Doubt.of(text, problem, "judge", Trust.UNTRUSTED)
 
     def _strange(self, result: AgentResult, state: State, session: Session[Any]) -> list[str]:
         """Figures of the answer that neither the user nor an agent gave: a planner looks nothing up itself."""
@@ -119,15 +127,19 @@ class Check:
     async def _judge(self, result: AgentResult, session: Session[Any], found: Sequence[Found]) -> str:
         """What is wrong with an answer, "" where nothing is."""
         prompt = self.kit.prompts.get("verify")
-        # A copy of the prompt, or a run that is pinned to it, may be from before it had the variable.
-        apart = {"told": list(self.told)} if "told" in prompt.variables else {}
-        asked = prompt.render(
-            task=self.task if apart else "\n".join((self.task, *self.told)),
-            answer=result.answer,
-            sources=[one.model_dump(mode="json") for one in result.sources],
-            evidence=render_block(evidence_block(found)),
-            **apart,
-        )
+        room = int(window_of(judge_of(session), session, self.kit) * CHARS_PER_TOKEN * EVIDENCE_SHARE)
+        values: dict[str, Any] = {
+            "task": self.task,
+            "told": list(self.told),
+            "answer": result.answer,
+            "cited": render_block(_cited(result)),
+            "sources": [one.model_dump(mode="json") for one in result.sources],
+            "evidence": render_block(evidence_block(found, most=room)),
+        }
+        if "told" not in prompt.variables:
+            values["task"] = "\n".join((self.task, *self.told))
+        # A copy of the prompt, or a run that is pinned to it, may be from before it had one of them.
+        asked = prompt.render(**{name: one for name, one in values.items() if name in prompt.variables})
         said = await ask_model(
             "judge", asked, session, self.kit, purpose="judge", trust=Trust.UNTRUSTED, output_schema=VERDICT
         )
@@ -138,6 +150,19 @@ class Check:
         if not isinstance(verdict, dict) or verdict.get("supported") is not False:
             return ""
         return str(verdict.get("problem") or "it does not follow from what was found")
+
+
+def judge_of(session: Session[Any]) -> str:
+    """The model that judges."""
+    role = session.manifest.roles.get("judge")
+    return (role.model if role is not None else "") or session.model
+
+
+def _cited(result: AgentResult) -> Block:
+    """The sources of an answer as material: their words are those of pages and files."""
+    lines = [f"- {one['source']} ({one['place']}): {one['quote']}" for one in listed(result.sources)]
+    source = Source(kind="agent", ref="planner")
+    return TextBlock(text="\n".join(lines) or "nothing", source=source, trust=Trust.UNTRUSTED)
 
 
 def evident(result: AgentResult, found: Sequence[Found]) -> bool:

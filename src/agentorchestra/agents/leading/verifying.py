@@ -45,10 +45,24 @@ LONGEST_PROBLEM, LONGEST_QUOTE = 1_000, 500
 
 @dataclass(frozen=True)
 class Doubt:
-    """What is wrong with an answer, "" for nothing, and what the planner is shown of it besides, as material."""
+    """What is wrong with an answer.
+
+    Attributes:
+        text: what the planner is told, "" where nothing is wrong.
+        messages: what it is shown besides, as material: the words of whoever doubts.
+        said: these words, for the report.
+    """
 
     text: str = ""
     messages: tuple[Message, ...] = ()
+    said: str = ""
+
+    @classmethod
+    def of(cls, text: str, said: str, who: str, trust: Trust) -> Doubt:
+        """A doubt with the words of whoever has it: they have read what may be anybody's, and are no order."""
+        shown = said.strip()[:LONGEST_PROBLEM] or "It says no more than that."
+        block = TextBlock(text=shown, source=Source(kind="agent", ref=who), trust=trust)
+        return cls(text, (Message(role="user", content=(block,)),), shown)
 
 
 @dataclass
@@ -101,14 +115,12 @@ class Verifier:
             return None
         if verdict["verdict"] == CONFIRMED:
             return Doubt()
-        shown = str(verdict.get("problem") or reply.answer or reply.report)[:LONGEST_PROBLEM]
-        source = Source(kind="agent", ref=other.agent.name)
-        block = TextBlock(text=shown or "It says no more than that.", source=source, trust=outcome.trust)
+        said = str(verdict.get("problem") or reply.answer or reply.report)
         text = (
             f"{other.agent.name}, which was asked to verify the answer, contradicts it; its words stand above. "
-            "Settle which of the two is right, by another look at the pages or another agent"
+            "Settle which of the two is right, by another look at the pages or another agent."
         )
-        return Doubt(f"{text}.", (Message(role="user", content=(block,)),))
+        return Doubt.of(text, said, other.agent.name, outcome.trust)
 
     def _effect(
         self,
