@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.agents.deep_researcher import deep_researcher
+from agentorchestra.core.clock import Clock
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile, ResearchSettings, Settings
 from agentorchestra.models.prices import FREE
@@ -116,7 +117,9 @@ ASKED: dict[str, Answering] = {
 NAMES = dict(zip(("planned", "looked_at", "taken", "judged", "written"), ASKED, strict=True))
 
 
-def model(*, tool: str = "deep_researcher", sees: bool | None = None, **changed: Any) -> ScriptedModel:
+def model(
+    *, tool: str = "deep_researcher", sees: bool | None = None, concurrency: int | None = None, **changed: Any
+) -> ScriptedModel:
     """The model; `changed` gives other functions, those with three arguments get the whole request."""
     functions = {**ASKED, **{NAMES[name]: function for name, function in changed.items()}}
 
@@ -143,15 +146,29 @@ def model(*, tool: str = "deep_researcher", sees: bool | None = None, **changed:
         arguments = (system, material, request) if function.__code__.co_argcount == 3 else (system, material)
         return say(json.dumps(function(*arguments)))
 
-    profile = ModelProfile(model="scripted", tools=True, price=FREE, vision=sees)
+    profile = ModelProfile(model="scripted", tools=True, price=FREE, vision=sees, concurrency=concurrency)
     return ScriptedModel(answer, profile=profile)
 
 
-def chosen(site: Site, *engines: str, **more: Any) -> Settings:
-    """Settings with engines at the site, which may be read."""
-    given = settings(site, *(engines or ("serper",)))
+def chosen(site: Site, *engines: str, engine: dict[str, dict[str, Any]] | None = None, **more: Any) -> Settings:
+    """Settings with engines at the site, which may be read; `engine` says more of single ones."""
+    given = settings(site, *(engines or ("serper",)), engine=engine)
     web = {"private": [site.address.removeprefix("http://")]}
     return Settings.model_validate({**given.model_dump(exclude_unset=True), "web": web, **more})
+
+
+def world(
+    site: Site,
+    scripted: ScriptedModel,
+    *engines: str,
+    more: Mapping[str, Any] | None = None,
+    clock: Clock | None = None,
+    **research: Any,
+) -> dict[str, Any]:
+    """What a workspace is made of in which the researcher has these limits; see `researched`."""
+    given: dict[str, Any] = {"settings": chosen(site, *engines, **(more or {})), "environ": KEYS}
+    given |= {"agents": [deep_researcher(ResearchSettings(**research))], "models": {"scripted": scripted}}
+    return given | ({"clock": clock} if clock is not None else {})
 
 
 async def researched(
@@ -161,6 +178,7 @@ async def researched(
     *engines: str,
     more: Mapping[str, Any] | None = None,
     run: Mapping[str, Any] | None = None,
+    clock: Clock | None = None,
     **research: Any,
 ) -> Any:
     """The result of a run of the researcher alone, which a replay gives again without asking anybody.
@@ -172,11 +190,11 @@ async def researched(
         engines: that are asked; `serper` by default.
         more: further settings.
         run: further arguments of the run.
+        clock: in place of the machine's.
         research: the limits.
     """
-    agent = deep_researcher(ResearchSettings(**research))
-    given: Any = {"settings": chosen(site, *engines, **(more or {})), "environ": KEYS, "agents": [agent]}
-    async with Workspace(folder / "ws", models={"scripted": scripted}, **given) as ws:
+    given = world(site, scripted, *engines, more=more, clock=clock, **research)
+    async with Workspace(folder / "ws", **given) as ws:
         result = await ws.run(TASK, system="deep_researcher", model="scripted", **(run or {}))
         before = len(site.requests), len(scripted.requests)
         again = await ws.replay(result.run_id)

@@ -87,6 +87,24 @@ async def test_a_conflict_is_named_with_both_sides(site: Site, tmp_path: Path, m
     assert re.search(rf"in {OTHER}, says the library\. \[\d\]", result.report)
 
 
+@pytest.mark.long
+async def test_a_conflict_one_side_of_which_was_dropped_does_not_end_the_run(site: Site, tmp_path: Path) -> None:
+    PAGES["/places/tower"] = page("The tower", f"The lighthouse of Skerrow: its last keeper was {OTHER} {LAST}.")
+    rounds: list[str] = []
+
+    def judging(system: str, material: str) -> Any:
+        """Names the conflict of the first round; in the second one it says nothing that can be read."""
+        rounds.append(material)
+        if "orn in" in material:
+            return "no judgement"
+        conflict = {"about": "who was the last", "marks": ["E1", "E2"], "believe": ""}
+        return {"complete": False, "conflicts": [conflict], "follow_ups": [{"query": f"{KEEPER} born"}]}
+
+    result = await researched(site, tmp_path, model(judged=judging), insights=2)
+    assert len(rounds) == 3 and "last keeper was" in rounds[0]
+    assert (result.status, result.answer) == (RunStatus.PARTIAL, TOWN), result.error or result.report
+
+
 async def test_a_dead_engine_and_a_page_that_gives_orders(site: Site, tmp_path: Path, monkeypatch: Any) -> None:
     site.moods["brave"] = "500"
     trap = page(

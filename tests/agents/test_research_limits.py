@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from agentorchestra import Budget
-from agentorchestra.agents.deep_researcher import deep_researcher
-from agentorchestra.core.settings import ResearchSettings, Settings
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.testing import ScriptedModel
 from agentorchestra.workspace import Workspace
-from tests.agents.researching import chosen, lines_with, model, page, researched, searched, section
+from tests.agents.researching import ASKED, lines_with, model, page, researched, searched, section, world
 from tests.site import Site, served
 from tests.site.pages import PAGES
-from tests.tools.search.support import KEYS
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def restless_model(**more: Any) -> Any:
     [
         ({"rounds": 2}, 2, 4, "The search ended after 2 rounds."),
         ({"rounds": 9, "pages": 3}, 2, 3, "The search ended after 3 pages."),
-        ({"rounds": 9, "pages_per_round": 1, "tokens": 300}, 1, 1, "The search ended after "),
+        ({"rounds": 9, "pages_per_round": 1, "tokens": 900}, 1, 1, "The search ended after "),
         ({"rounds": 9, "depth": 3}, 3, 6, ""),
         ({"rounds": 1, "insights": 1}, 1, 2, "The search ended after 1 rounds."),
     ],
@@ -73,31 +73,101 @@ async def test_limits(site: Site, tmp_path: Path, limits: dict[str, Any], rounds
         assert "tokens." in result.report
 
 
-class Slow:
-    """A clock on which every look takes ten seconds."""
+class Jumping:
+    """A clock that stands still, and has gone on by 200 s once something has happened."""
 
-    def __init__(self) -> None:
-        self._now = datetime(2026, 3, 1, tzinfo=UTC)
+    def __init__(self, happened: Callable[[], object]) -> None:
+        self.happened = happened
 
     def now(self) -> datetime:
-        self._now += timedelta(seconds=10)
-        return self._now
+        return datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=200 if self.happened() else 0)
 
     def monotonic(self) -> float:
         return time.monotonic()
 
 
+def asked_of(scripted: Any, start: str) -> int:
+    """How often the model was asked what begins so."""
+    return sum(start in one.messages[0].text for one in scripted.requests)
+
+
+PLANS, LOOKS, READS, JUDGES, WRITES = ASKED
+
+
+@pytest.mark.parametrize(
+    ("limit", "after", "searches", "pages", "readers", "judged", "left"),
+    [
+        pytest.param("seconds", PLANS, 0, 0, 0, 0, "not searched: keeper lighthouse Skerrow", marks=pytest.mark.long),
+        pytest.param("tokens", PLANS, 0, 0, 0, 0, "not searched: keeper lighthouse Skerrow"),
+        pytest.param("seconds", LOOKS, 0, 0, 0, 0, "not searched: keeper lighthouse Skerrow", marks=pytest.mark.long),
+        pytest.param("tokens", LOOKS, 0, 0, 0, 0, "not searched: keeper lighthouse Skerrow", marks=pytest.mark.long),
+        (
+            "seconds",
+            "search",
+            1,
+            0,
+            0,
+            0,
+            "not read: {0}/logs/1; not read: {0}/logs/2; what round 1 brought",
+        ),
+        ("seconds", "page", 1, 2, 0, 0, "not read by the model: {0}/logs/1; not read by the model: {0}/logs/2; what"),
+        pytest.param("seconds", READS, 1, 2, 2, 0, "what round 1 brought not judged"),
+        pytest.param("tokens", READS, 1, 2, 2, 0, "what round 1 brought not judged", marks=pytest.mark.long),
+        pytest.param("seconds", JUDGES, 1, 2, 2, 1, "not searched: Skerrow night1", marks=pytest.mark.long),
+        pytest.param("tokens", JUDGES, 1, 2, 2, 1, "not searched: Skerrow night1", marks=pytest.mark.long),
+        pytest.param("seconds", "", 2, 4, 4, 2, "", marks=pytest.mark.long),
+        pytest.param("tokens", "", 2, 4, 4, 2, "", marks=pytest.mark.long),
+    ],
+)
+async def test_nothing_is_begun_after_the_limit_but_the_report(
+    site: Site, tmp_path: Path, limit: str, after: str, searches: int, pages: int, readers: int, judged: int, left: str
+) -> None:
+    """The clock jumps, or a reply is as long as the whole allowance, at one point of the first round."""
+    scripted = restless_model()
+    points = {"search": lambda: searched(site), "page": lambda: site.asked("/logs/"), "": lambda: False}
+    points[READS] = lambda: asked_of(scripted, READS) == 2  # both have begun
+    clock = Jumping(points.get(after, lambda: asked_of(scripted, after)) if limit == "seconds" else lambda: False)
+    if limit == "tokens":
+        scripted = costly(after)
+    given: dict[str, Any] = {"rounds": 2, "depth": 5, "pages_per_round": 2, "variants": 0}
+    given |= {"seconds": 120} if limit == "seconds" else {"tokens": 120_000}
+    result = await researched(site, tmp_path, scripted, clock=clock, **given)
+    assert len(searched(site)) == searches and len(site.asked("/logs/")) == pages, result.report
+    assert (asked_of(scripted, READS), asked_of(scripted, JUDGES)) == (readers, judged)
+    assert asked_of(scripted, WRITES) == (1 if readers else 0), "of what was found there is a report"
+    assert result.status is (RunStatus.PARTIAL if readers else RunStatus.BLOCKED)
+    assert len(result.sources) == readers
+    why = "The search ended after 200 s." if limit == "seconds" else "tokens."
+    assert (f"Left out for it: {left.format(site.address)}" in result.report and why in result.report) == bool(left)
+    # A replay has another clock, and stops where the run did.
+    clock.happened = lambda: after == ""
+    async with Workspace(tmp_path / "ws", **world(site, scripted, clock=clock, **given)) as ws:
+        again = await ws.replay(result.run_id)
+    assert again.answer == result.answer
+
+
+def costly(start: str) -> Any:
+    """A model of which the replies to one question take more tokens than the research has."""
+    plain = restless_model()
+
+    def answer(request: Any) -> Any:
+        reply = plain._function(request)
+        if start and start in request.messages[0].text:
+            reply = reply.model_copy(update={"usage": Usage(requests=1, input_tokens=120_000, output_tokens=1)})
+        return reply
+
+    return ScriptedModel(answer, profile=plain.profile)
+
+
 @pytest.mark.long
-async def test_no_round_begins_after_the_time(site: Site, tmp_path: Path) -> None:
-    for seconds in (60, 0):
-        agent = deep_researcher(ResearchSettings(rounds=2, pages_per_round=1, seconds=seconds))
-        given: Any = {"settings": chosen(site), "environ": KEYS, "agents": [agent], "clock": Slow()}
-        async with Workspace(tmp_path / f"{seconds}", models={"scripted": restless_model()}, **given) as ws:
-            result = await ws.run("keeper Skerrow", system="deep_researcher", model="scripted")
-        said = re.search(r"The search ended after (\d+) s\.", result.report)
-        assert bool(said) == bool(seconds), result.report
-        assert said is None or int(said[1]) >= seconds
-    assert len(searched(site)) == 1 + 2
+async def test_readers_that_wait_for_their_model_are_not_begun_after_the_time(site: Site, tmp_path: Path) -> None:
+    scripted = restless_model(concurrency=1)
+    clock = Jumping(lambda: asked_of(scripted, READS))
+    given: Any = {"seconds": 120, "pages_per_round": 3, "reflect": False, "variants": 0}
+    result = await researched(site, tmp_path, scripted, clock=clock, **given)
+    assert len(site.asked("/logs/")) == 3 and asked_of(scripted, READS) == 1
+    assert result.status is RunStatus.PARTIAL and len(result.sources) == 1
+    assert result.report.count("not read by the model: ") == 2, result.report
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.agents.research.findings import (
+    LONGEST,
     Hits,
     Insight,
     Piece,
@@ -45,6 +46,22 @@ def test_follow_ups_take_turns_by_branch() -> None:
     written = [{"query": f"a{n}", "follows": 1} for n in range(3)] + [{"query": "b0", "follows": 2}]
     found = queries.follow_ups(written, 2, queries.asked)
     assert [(one.query, one.branch, one.depth) for one in found] == [("a0", 1, 1), ("b0", 2, 1)]
+
+
+def test_each_draft_has_its_variants_once_and_stays_where_nobody_looks_again() -> None:
+    queries = Queries(3)
+    written = [{"draft": 1, "query": "b", "variants": ["c", "d"]}, {"draft": 1, "query": "e", "variants": ["f", "g"]}]
+    assert [one.query for one in queries.bettered([Asked("a")], written, 1)] == ["b", "c"]
+    assert [one.query for one in queries.bettered([Asked("a")], written, 1, reflect=False)] == ["a", "c"]
+
+
+def test_a_page_cannot_speak_at_length_by_its_reader() -> None:
+    words = "and so on " * 500
+    piece = Piece(f"It begins {words}", "https://a.example", "line 1")
+    said = {"fact": words, "quote": f"It begins {words}", "piece": 1, "relevance": 1}
+    (one,), strange = insights_in({"insights": [said]}, [piece], 1, 3)
+    assert strange == 0 and one.quote.startswith("It begins and so") and one.quote in piece.text
+    assert len(one.fact) <= LONGEST and len(one.quote) <= LONGEST
 
 
 def test_depth_is_counted_in_each_branch_by_itself() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -50,6 +51,9 @@ class Asking:
         model: another one, chosen by whoever delegated; "" for the role's.
         tokens: that the replies and their questions took so far.
         limited: why the budget had no room for a question, "" while it has.
+        over: whether no question is begun any more but a final one.
+        begin_by: when those that have to queue for their model are not begun any more either.
+        unasked: the questions that were not begun for that.
     """
 
     session: Session[Any]
@@ -58,12 +62,18 @@ class Asking:
     model: str = ""
     tokens: int = field(default=0, init=False)
     limited: str = field(default="", init=False)
+    over: Callable[[], bool] = field(default=lambda: False, init=False)
+    begin_by: datetime | None = field(default=None, init=False)
+    unasked: list[Question] = field(default_factory=list, init=False)
 
     async def all(self, questions: Sequence[Question]) -> list[dict[str, Any] | None]:
         """The replies in order; None for a model that could not be asked or gave nothing that fits, asked twice."""
         found: list[dict[str, Any] | None] = [None] * len(questions)
         open_ = dict.fromkeys(range(len(questions)), "")
         for _ in range(2):
+            if self.over():
+                self.unasked += [questions[index] for index in open_ if not questions[index].final]
+                open_ = {index: problem for index, problem in open_.items() if questions[index].final}
             if not open_:
                 break
             effects = [self._effect(questions[index], problem) for index, problem in open_.items()]
@@ -72,12 +82,18 @@ class Asking:
             open_ = {}
             for index, outcome in answered:
                 self.tokens += outcome.usage.input_tokens + outcome.usage.output_tokens
+                if outcome.status == "timeout":
+                    self.unasked.append(questions[index])
                 value = self._read(outcome, questions[index].schema)
                 if isinstance(value, dict):
                     found[index] = value
                 elif isinstance(value, str):
                     open_[index] = value
         return found
+
+    def left_out(self, question: Question) -> bool:
+        """Whether a question was not begun, since no more were to begin."""
+        return any(one is question for one in self.unasked)
 
     def _effect(self, question: Question, problem: str) -> Effect:
         content = question.content
@@ -101,7 +117,8 @@ class Asking:
         # A tool's questions are beside the work of the agent that called it.
         usual = "tool" if question.beside or self.kit is None else question.prompt
         purpose = "final" if question.final else "decision" if question.decides else usual
-        return effect.model_copy(update={"request": request, "purpose": purpose})
+        begin_by = None if question.final else self.begin_by
+        return effect.model_copy(update={"request": request, "purpose": purpose, "begin_by": begin_by})
 
     def _read(self, outcome: Outcome, schema: dict[str, Any]) -> JsonValue:
         """The reply; a sentence for one that does not fit, None where nobody could be asked."""

@@ -13,6 +13,7 @@ from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.asking import Asking
 from agentorchestra.agents.kit import Kit, model_of
 from agentorchestra.agents.reporting import REPORT
+from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.reading import FETCH, PYTHON, READ, SEARCH, Reading
 from agentorchestra.agents.research.workflow import Research
 from agentorchestra.core.ids import sha256_json
@@ -43,7 +44,8 @@ class Researching:
         asking = Asking(session, kit, spec.role, spec.model)
         model, _ = model_of(spec, session)
         sees = model in session.manifest.media_models.get("image", ())
-        reading = Reading(session, asking, self.limits, frozenset(spec.tools), sees)
+        allowance = Allowance(session, self.limits, asking)
+        reading = Reading(session, asking, self.limits, allowance, frozenset(spec.tools), sees)
         return await Research(spec, session, self.limits, asking, reading).run()
 
 

@@ -113,6 +113,8 @@ class Effect(Frozen):
         world: which of rival worlds the instance lives in.
         invalid: a sentence when the call is a mistake: it is recorded and answered, never executed.
         timeout_s: time limit of the execution.
+        begin_by: a request that has to queue for its model is not sent after this time; its outcome is `timeout`. It is
+            neither compared nor stored.
         declared: the schema the arguments were checked against, for policy; it is neither compared nor stored.
         confined: what it writes stays in its environment's own folder, whatever its arguments say; for policy, as
             `declared`.
@@ -132,6 +134,7 @@ class Effect(Frozen):
     world: str = "main"
     invalid: str | None = None
     timeout_s: float | None = None
+    begin_by: datetime | None = None
     declared: ToolSchema | None = None
     confined: bool = False
 

@@ -426,8 +426,9 @@ class ResearchSettings(BaseModel):
         pictures_per_page: that a model which sees is shown of a page.
         insights_per_page, insights: that are taken out of a page, and kept of all; 3 and 20 in 001.
         calculations: over the findings, after each round.
-        seconds: after which no further round begins, 0 for no limit; 60 in 001.
-        tokens: of the researcher's questions, after which no further round begins; 0 for no limit but the budget.
+        seconds: after which nothing is begun any more but the report, 0 for no limit; 60 in 001.
+        tokens: of the researcher's questions, after which nothing is begun any more but the report; 0 for no limit but
+            the budget.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

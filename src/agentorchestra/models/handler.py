@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -37,12 +38,17 @@ MAX_WAIT_S = 60.0
 """The longest pause between two attempts, whatever the provider asks for."""
 
 
+class _TooLateError(Exception):
+    """The turn of a request came when no more were to begin."""
+
+
 class RequestModelHandler:
     """Executes RequestModel (core.protocols.Handler).
 
     Of its RunContext it uses `attempt()`, `random`, and three things a Session has beyond the protocol: `blob(sha256)`
     (a coroutine with the bytes of a medium), `listening` (whether anybody watches; only then is the answer streamed)
     and `delta(text)` (a piece of streamed text). A context without them serves requests without media or streaming.
+    Requests with a `begin_by` need a Session, which has the clock of its run.
 
     Args:
         models: finds the clients.
@@ -112,7 +118,9 @@ class RequestModelHandler:
         except UsageError as exc:
             return failed("error", str(exc), error_type=type(exc).__name__)
         try:
-            response = await self._ask_in_turn(clients, request, ctx)
+            response = await self._ask_in_turn(clients, request, ctx, effect.begin_by)
+        except _TooLateError:
+            return failed("timeout", "not asked: its turn came after the time at which the last one could begin")
         except ModelContextError as exc:
             # The agent can do something about it: shorten its history and ask again.
             return failed("error", str(exc), error_type=type(exc).__name__)
@@ -137,7 +145,7 @@ class RequestModelHandler:
         return clients
 
     async def _ask_in_turn(
-        self, clients: list[tuple[str, ModelClient]], request: ModelRequest, ctx: Any
+        self, clients: list[tuple[str, ModelClient]], request: ModelRequest, ctx: Any, begin_by: datetime | None
     ) -> ModelResponse:
         """The first answer of a model or its fallbacks."""
         usable = [clients[0], *(one for one in clients[1:] if one[1].native_tools or not request.tools)]
@@ -147,9 +155,14 @@ class RequestModelHandler:
             self._fit.once(said, partial(_note, ctx))
 
         asked = request
+        begun = begin_by is None
 
         async def ask(client: ModelClient) -> ModelResponse:
-            nonlocal asked
+            nonlocal asked, begun
+            # What has begun is not given up: an attempt after a failed one is no new question.
+            if not begun and ctx.run.clock.now() >= begin_by:
+                raise _TooLateError
+            begun = True
             asked = self._fit.fitted(request, client, partial(_note, ctx), stands_in=client is not clients[0][1])
             response = await client.request(asked, media=_media(ctx), on_delta=_listener(ctx))
             update = {"usage": priced(client, response.usage), "model": response.model or client.name}

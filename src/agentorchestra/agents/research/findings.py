@@ -13,6 +13,7 @@ from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import Citation
 from agentorchestra.tools.files.passages import normalised
 from agentorchestra.tools.web.search.merge import page_key
+from agentorchestra.tools.web.search.types import INVENTIVE
 
 KEY, ADDITIONAL = 0.8, 0.5
 """Relevance from which an insight is a key one, or an additional one; the others are supplementary."""
@@ -22,6 +23,9 @@ PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 
 PICTURE = "picture"
 """The place of what is seen in one."""
+
+LONGEST = 600
+"""Characters of a fact and of its quote. A reader's words go into every further prompt, and a page may speak by it."""
 
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^()\s]+[^()\n]*\)")
 
@@ -39,6 +43,7 @@ class Hit:
         score: the higher, the earlier it is read.
         query: the number of the query that found it first.
         place: the page of a file that fits, "" to begin at its beginning.
+        doubtful: whether nobody lists it but an engine that may make it up.
     """
 
     address: str
@@ -46,6 +51,7 @@ class Hit:
     score: float = 0.0
     query: int = 0
     place: str = ""
+    doubtful: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,17 +105,24 @@ class Hits:
             address = str(one.get("archived") or one.get("address") or "")
             if not address:
                 continue
+            made_up = {*(one.get("sources") or ())} == {INVENTIVE}
+            title, place = str(one.get("title") or ""), _page(one.get("place"))
             hit = self._hits.setdefault(
-                page_key(address),
-                Hit(address, str(one.get("title") or ""), query=number, place=_page(one.get("place"))),
+                page_key(address), Hit(address, title, query=number, place=place, doubtful=made_up)
             )
+            if hit.doubtful and not made_up:  # as somebody lists it who does not make it up
+                hit.address, hit.title, hit.place, hit.doubtful = address, title, place, False
             hit.score += 1 / (_RANK + rank)
 
     def best(self, most: int, among: Sequence[int], readable: Callable[[str], bool] = bool) -> list[Hit]:
-        """Pages to be read next: the best one of each of these queries, then the best of all of them."""
+        """Pages to be read next: the best one of each of these queries, then the best of all of them.
+
+        What may be made up comes behind everything else.
+        """
         open_ = [(name, hit) for name, hit in self._hits.items() if name not in self._read and readable(hit.address)]
-        open_.sort(key=lambda one: -one[1].score)
-        first = [next((one for one in open_ if one[1].query == number), None) for number in among]
+        open_.sort(key=lambda one: (one[1].doubtful, -one[1].score))
+        sure = [one for one in open_ if not one[1].doubtful]
+        first = [next((one for one in sure if one[1].query == number), None) for number in among]
         chosen = dict([one for one in first if one is not None][:most])
         for name, hit in open_:
             if len(chosen) >= most:
@@ -187,26 +200,33 @@ def insights_in(reply: Mapping[str, Any], pieces: Sequence[Piece], query: int, m
     found: list[Insight] = []
     strange = 0
     for one in reply["insights"][:most]:
-        quote = " ".join(str(one["quote"]).split())
+        fact = brief(str(one["fact"]), LONGEST)
+        quote = " ".join(str(one["quote"]).split())[:LONGEST].rstrip()  # its beginning stands there, too
         number = int(one["piece"])
         named = [pieces[number - 1]] if 0 < number <= len(pieces) else []
         relevance = min(1.0, max(0.0, float(one["relevance"])))
         if named and named[0].picture is not None:
             seen = named[0]
-            found.append(Insight(str(one["fact"]), "", seen.source, seen.place, relevance, query, "picture"))
+            found.append(Insight(fact, "", seen.source, seen.place, relevance, query, "picture"))
             continue
         wanted = normalised(quote)
         piece = next((p for p in (*named, *pieces) if wanted and p.picture is None and _states(p.text, wanted)), None)
         if piece is None:
             strange += 1
             continue
-        found.append(Insight(str(one["fact"]), quote, piece.source, piece.place, relevance, query))
+        found.append(Insight(fact, quote, piece.source, piece.place, relevance, query))
     return found, strange
 
 
 def _states(text: str, wanted: str) -> bool:
     """Whether words stand in a text; those of a link may be quoted without its address."""
     return wanted in normalised(text) or wanted in normalised(_LINK.sub(r"\1", text))
+
+
+def brief(text: str, most: int) -> str:
+    """A text in one line, cut where it is longer."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def ordered(insights: Sequence[Insight], most: int) -> list[Insight]:
@@ -236,6 +256,7 @@ __all__ = [
     "Insight",
     "Piece",
     "about",
+    "brief",
     "evidence",
     "insights_in",
     "ordered",

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+NOTHING = "nothing was found"
+"""Why a query failed that was answered."""
+
 _LONGEST = 300
 _DAY = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
 _TONGUE = re.compile(r"[a-z]{2}")
@@ -130,20 +133,26 @@ class Queries:
             return self.asked[number - 1]
         return max(last, key=lambda one: one.depth, default=None)
 
-    def bettered(self, drafts: Sequence[Asked], written: Sequence[Mapping[str, Any]], variants: int) -> list[Asked]:
+    def bettered(
+        self, drafts: Sequence[Asked], written: Sequence[Mapping[str, Any]], variants: int, *, reflect: bool = True
+    ) -> list[Asked]:
         """Drafts as they are after a second look, each with its variants behind all first ones.
 
         Args:
             drafts: in order, named by their numbers from 1.
-            written: what the model made of them; a draft that it left out stays as it is.
+            written: what the model made of them; a draft that it left out stays as it is, of one that it has twice
+                the first counts.
             variants: at most, of each.
+            reflect: whether the drafts may change; else they have variants alone.
         """
         first: list[Asked] = [*drafts]
         further: list[Asked] = []
+        seen: set[int] = set()
         for one in written:
             number = int(one["draft"])
-            if not 0 < number <= len(drafts):
+            if not 0 < number <= len(drafts) or number in seen:
                 continue
+            seen.add(number)
             draft = drafts[number - 1]
             # What is not said of its days and language stays as it was.
             better = query_from({"since": draft.since, "until": draft.until, "language": draft.language, **one})
@@ -151,11 +160,14 @@ class Queries:
                 continue
             better = replace(better, branch=draft.branch, depth=draft.depth)
             problems = tuple(str(problem)[:_LONGEST] for problem in one.get("problems", ()))[:5]
-            changed = draft.query if better.mark != draft.mark else ""
-            first[number - 1] = replace(better, draft=changed, problems=problems)
+            if reflect:
+                changed = draft.query if better.mark != draft.mark else ""
+                first[number - 1] = replace(better, draft=changed, problems=problems)
+            else:
+                better = draft
             words = [query_from({"query": variant}).query for variant in one.get("variants", ())]
             further += [replace(better, query=variant) for variant in words[:variants]]
         return self.new([*first, *further])
 
 
-__all__ = ["Asked", "Queries", "query_from"]
+__all__ = ["NOTHING", "Asked", "Queries", "query_from"]

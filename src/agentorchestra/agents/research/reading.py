@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.asking import Asking, Question
+from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.findings import (
     Hit,
     Hits,
@@ -17,11 +18,12 @@ from agentorchestra.agents.research.findings import (
     Piece,
     about,
     insights_in,
+    ordered,
     picture_of,
     pieces_of,
     shown,
 )
-from agentorchestra.agents.research.queries import Asked
+from agentorchestra.agents.research.queries import NOTHING, Asked
 from agentorchestra.agents.research.questions import INSIGHTS
 from agentorchestra.core.content import Block, text_of
 from agentorchestra.core.effects import Effect, Outcome
@@ -53,6 +55,7 @@ class Reading:
         session: the agent's.
         asking: asks its model.
         limits: of the research.
+        allowance: what is left of its time and tokens.
         tools: it may use.
         sees: whether its model is shown pictures.
         values: what each reader is told: task and questions.
@@ -64,6 +67,7 @@ class Reading:
     session: Session[Any]
     asking: Asking
     limits: ResearchSettings
+    allowance: Allowance
     tools: frozenset[str]
     sees: bool = False
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -92,7 +96,7 @@ class Reading:
                 one.failed = outcome.error or outcome.status
                 self.notes.append(f"Not searched: {one.query!r}: {one.failed}")
             elif not results:
-                one.failed = "nothing was found"
+                one.failed = NOTHING
             self.hits.take(one.number, results)
 
     async def read(self, queries: Sequence[Asked]) -> list[Insight]:
@@ -100,17 +104,20 @@ class Reading:
         room = min(self.limits.pages_per_round, self.limits.pages - self.pages)
         files = {ref.name for ref in self.session.manifest.files} if READ in self.tools else set()
         found = self.hits.best(room, [one.number for one in queries], lambda one: "://" in one or one in files)
+        if self.allowance.ends("not read", [hit.address for hit in found]):
+            return []
         self.pages += len(found)
         wanted = [(hit, hit.place) for hit in found]
-        insights: list[Insight] = []
+        said: dict[str, list[Insight]] = {hit.address: [] for hit in found}
         for part in range(self.limits.parts):
-            if not wanted:
+            left = [f"{hit.address}, {place}" for hit, place in wanted]
+            if not wanted or (part and self.allowance.ends("not read on", left)):
                 break
             outcomes = await self.calls([self._reading(hit, place) for hit, place in wanted])
             read = await self._pieces([hit for hit, _ in wanted], outcomes, pictures=part == 0)
             # A page is read on where its reader says that what is wanted stands there.
-            wanted = await self._taken(read, insights)
-        return insights
+            wanted = await self._taken(read, said)
+        return [one for page in said.values() for one in ordered(page, self.limits.insights_per_page)]
 
     def _reading(self, hit: Hit, part: str) -> tuple[str, dict[str, JsonValue]]:
         where: dict[str, JsonValue] = {"part": part} if part else {}
@@ -131,9 +138,13 @@ class Reading:
             if pieces:
                 read.append(_Read(hit, pieces, about(outcome)))
         if pictures and self.sees and self.limits.pictures_per_page:
-            listing = [(hit, outcome) for hit, outcome in zip(hits, outcomes, strict=True) if _has_pictures(outcome)]
-            await self._add_pictures([hit for hit, _ in listing], read)
+            listing = [hit for hit, outcome in zip(hits, outcomes, strict=True) if _has_pictures(outcome)]
+            if not self._no_pictures(listing):
+                await self._add_pictures(listing, read)
         return read
+
+    def _no_pictures(self, hits: Sequence[Hit]) -> bool:
+        return not hits or self.allowance.ends("its pictures not looked at", [one.address for one in hits])
 
     async def _add_pictures(self, hits: Sequence[Hit], read: Sequence[_Read]) -> None:
         """The first pictures of pages behind their words."""
@@ -143,6 +154,8 @@ class Reading:
             for hit, outcome in zip(hits, lists, strict=True)
             for match in [*_LISTED.finditer(text_of(outcome.blocks()))][: self.limits.pictures_per_page]
         ]
+        if self._no_pictures([hit for hit, _, _ in found]):
+            return
         outcomes = await self.calls([(FETCH, {"url": address}) for _, _, address in found])
         behind = {id(one.hit): one.pieces for one in read}
         for (hit, words, address), outcome in zip(found, outcomes, strict=True):
@@ -150,23 +163,26 @@ class Reading:
             if piece is not None and id(hit) in behind:
                 behind[id(hit)].append(piece)
 
-    async def _taken(self, read: Sequence[_Read], into: list[Insight]) -> list[tuple[Hit, str]]:
-        """Take the insights out of pages; the parts that are to be read on."""
+    async def _taken(self, read: Sequence[_Read], said: dict[str, list[Insight]]) -> list[tuple[Hit, str]]:
+        """Take the insights out of pages, to those of each page; the parts that are to be read on."""
         values = {**self.values, "most": self.limits.insights_per_page}
-        replies = await self.asking.all(
-            [Question("research_insights", INSIGHTS, values, shown(one.pieces, one.around)) for one in read]
-        )
+        questions = [Question("research_insights", INSIGHTS, values, shown(one.pieces, one.around)) for one in read]
+        replies = await self.asking.all(questions)
         on: list[tuple[Hit, str]] = []
-        for one, reply in zip(read, replies, strict=True):
+        for one, question, reply in zip(read, questions, replies, strict=True):
             hit = one.hit
+            if self.asking.left_out(question):
+                self.allowance.leave("not read by the model", [hit.address])
+                continue
             if reply is None:
                 self.notes.append(f"Read, but nothing could be taken out of it: {hit.address}")
                 continue
             if reply.get("orders"):
                 self.notes.append(f"Left out, since it gives orders to its reader: {hit.address}")
+                said[hit.address].clear()  # with what an earlier part of it said
                 continue
             found, strange = insights_in(reply, one.pieces, hit.query, self.limits.insights_per_page)
-            into += found
+            said[hit.address] += found
             if strange:
                 self.notes.append(
                     f"{strange} statements about {hit.address} were left out: their words do not stand there"

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from agentorchestra.agents.asking import Asking, Question
 from agentorchestra.agents.references import make_report
 from agentorchestra.agents.reporting import add_to_report
-from agentorchestra.agents.research.findings import Insight, evidence, ordered
-from agentorchestra.agents.research.queries import Asked, Queries, query_from
+from agentorchestra.agents.research.allowance import Allowance
+from agentorchestra.agents.research.findings import Insight, brief, evidence, ordered
+from agentorchestra.agents.research.queries import NOTHING, Asked, Queries, query_from
 from agentorchestra.agents.research.questions import BETTER, CHECK, PLAN, report_schema
 from agentorchestra.agents.research.reading import PYTHON, Reading
 from agentorchestra.agents.research.rounds import as_text
 from agentorchestra.agents.research.sourced import sourced
+from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.session import Session
 
 _MOST = 10
 """Of questions, gaps, conflicts: what a model lists beyond is left out."""
+
+_LONGEST = 400
+"""Characters of a question, a gap, a conflict, a reason: what a model says goes into further prompts."""
 
 _LONGEST_CODE = 200
 _LONGEST_RESULT = 600
@@ -41,6 +46,11 @@ class Conflict:
     sides: tuple[Insight, ...]
     believe: str = ""
 
+    def among(self, kept: Sequence[Insight]) -> Conflict | None:
+        """What is left of it among these findings; None for less than two sides."""
+        sides = tuple(one for one in self.sides if one in kept)
+        return replace(self, sides=sides) if len(sides) > 1 else None
+
 
 @dataclass
 class Research:
@@ -52,6 +62,7 @@ class Research:
         limits: of the research.
         asking: asks the agent's model.
         reading: searches and reads for it.
+        failed, reasons: calculations without a result, and why each has none.
     """
 
     spec: AgentSpec
@@ -65,6 +76,7 @@ class Research:
     missing: list[str] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
     complete: bool = False
     rounds: int = 0
     calculated: int = 0
@@ -74,15 +86,19 @@ class Research:
 
     async def run(self) -> AgentResult:
         """Round after round until the task is answered or a limit is reached, then the report."""
-        began = self.session.now
         frontier = await self._plan()
         while frontier:
+            queries = await self._bettered(frontier)
+            if self._allowance.ends("not searched", [one.query for one in queries]):
+                break
             self.rounds += 1
             before = {one.mark for one in self.insights}
-            frontier = await self._round(await self._bettered(frontier))
+            frontier = await self._round(queries)
             await self._document(before)
             self.session.partial = {"steps": self.rounds, "report": self._found_so_far()}
-            why = self._limit((self.session.now - began).total_seconds())
+            if frontier and self._allowance.ends("not searched", [one.query for one in frontier]):
+                break
+            why = self._limit()
             if why:
                 if frontier or self.asking.limited:
                     self.reading.notes.append(why)
@@ -97,8 +113,8 @@ class Research:
         self.insights = ordered(self.insights, self.limits.insights)
         return await self._check(queries)
 
-    def _limit(self, taken: float) -> str:
-        """Why no further round begins, "" while one may."""
+    def _limit(self) -> str:
+        """Why no further round begins, "" while one may; for time and tokens see `Allowance`."""
         limits, pages = self.limits, self.reading.pages
         if self.asking.limited:
             return f"The budget ended the search: {self.asking.limited}"
@@ -106,11 +122,11 @@ class Research:
             return f"The search ended after {limits.rounds} rounds."
         if pages >= limits.pages:
             return f"The search ended after {pages} pages."
-        if limits.tokens and self.asking.tokens >= limits.tokens:
-            return f"The search ended after {self.asking.tokens:,} tokens."
-        if limits.seconds and taken >= limits.seconds:
-            return f"The search ended after {taken:.0f} s."
         return ""
+
+    @property
+    def _allowance(self) -> Allowance:
+        return self.reading.allowance
 
     # -- queries -----------------------------------------------------------------------------------------------------
 
@@ -123,7 +139,7 @@ class Research:
         question = Question("research_plan", PLAN, values, tuple(self.spec.context), decides=True)
         (reply,) = await self.asking.all([question])
         written: Mapping[str, Any] = reply or {}
-        self.questions = [str(one) for one in written.get("questions", ()) if str(one).strip()][:_MOST]
+        self.questions = [brief(str(one), _LONGEST) for one in written.get("questions", ()) if str(one).strip()][:_MOST]
         self.reading.values = {"task": self.spec.instruction, "questions": self.questions}
         found = self.queries.new([query_from(one) for one in written.get("queries", ())])
         # A model that plans nothing usable: the task itself is a query.
@@ -143,29 +159,36 @@ class Research:
         }
         content = (*self.spec.context, evidence(self.insights)) if self.insights else tuple(self.spec.context)
         (reply,) = await self.asking.all([Question("research_queries", BETTER, values, content)])
-        return self.queries.bettered(drafts, (reply or {}).get("queries", ()), self.limits.variants) or drafts
+        written = (reply or {}).get("queries", ())
+        return self.queries.bettered(drafts, written, self.limits.variants, reflect=self.limits.reflect) or drafts
 
     def _asked(self) -> list[dict[str, Any]]:
-        return [{"query": one.query, "failed": one.failed} for one in self.queries.asked]
+        """The queries so far. Why one gave nothing may be in a server's words: these are no part of an order."""
+        return [
+            {"query": one.query, "failed": "nobody answered" if one.failed and one.failed != NOTHING else one.failed}
+            for one in self.queries.asked
+        ]
 
     # -- what is missing ---------------------------------------------------------------------------------------------
 
     async def _check(self, last: Sequence[Asked]) -> list[Asked]:
         """Judge the findings; the queries of the next round."""
         left = self.limits.calculations if PYTHON in self.spec.tools else 0
+        self.missing = []
         while True:
             reply = await self._judged(left)
             if reply is None:
+                self._allowance.ends(f"what round {self.rounds} brought not judged")
                 return []
+            self.complete = bool(reply["complete"]) and bool(self.insights)
+            self.missing = [brief(str(one), _LONGEST) for one in reply.get("missing", ())][:_MOST]
+            self.conflicts = self._conflicts(reply.get("conflicts", ()))
             calculations = reply.get("calculations", ())[:left]
-            if not calculations:
+            if not calculations or self._allowance.ends("not calculated", [str(one["what"]) for one in calculations]):
                 break
             # What was computed is a finding: it is judged with the others, once.
             await self._calculate(calculations)
             left = 0
-        self.complete = bool(reply["complete"]) and bool(self.insights)
-        self.missing = [str(one) for one in reply.get("missing", ())][:_MOST]
-        self.conflicts = self._conflicts(reply.get("conflicts", ()))
         if self.complete:
             return []
         return self.queries.follow_ups(
@@ -179,9 +202,10 @@ class Research:
             "most": self.limits.follow_ups,
             "rounds_left": self.limits.rounds - self.rounds,
             "calculations": calculations,
-            "failed": self.failed,
+            "failed": self.failed[-_MOST:],
         }
-        question = Question("research_check", CHECK, values, (evidence(self.insights),), decides=True)
+        content = (evidence(self.insights), *((_reasons(self.reasons),) if self.reasons else ()))
+        question = Question("research_check", CHECK, values, content, decides=True)
         (reply,) = await self.asking.all([question])
         return reply
 
@@ -189,10 +213,11 @@ class Research:
         """Compute over the findings; each result is one."""
         outcomes = await self.reading.calls([(PYTHON, {"code": str(one["code"])}) for one in written])
         for one, outcome in zip(written, outcomes, strict=True):
-            what = " ".join(str(one["what"]).split())
+            what = brief(str(one["what"]), _LONGEST)
             if not outcome.ok:
-                self.failed.append(f"{what}: {outcome.error}")
-                self.reading.notes.append(f"Not calculated: {what}: {outcome.error}")
+                self.failed.append(what)
+                self.reasons.append(f"{what}: {brief(str(outcome.error), _LONGEST)}")
+                self.reading.notes.append(f"Not calculated: {self.reasons[-1]}")
                 continue
             self.calculated += 1
             code = " ".join(str(one["code"]).split())[:_LONGEST_CODE]
@@ -208,7 +233,8 @@ class Research:
             numbers = [int(mark) - 1 for mark in re.findall(r"E(\d{1,4})", " ".join(map(str, one["marks"])))]
             sides = tuple(self.insights[number] for number in numbers if 0 <= number < len(self.insights))
             if len(sides) > 1:
-                found.append(Conflict(str(one["about"]), sides, str(one.get("believe") or "")))
+                about, believe = (brief(str(one.get(name) or ""), _LONGEST) for name in ("about", "believe"))
+                found.append(Conflict(about, sides, believe))
         return found
 
     # -- report ------------------------------------------------------------------------------------------------------
@@ -223,10 +249,13 @@ class Research:
 
     async def _report(self) -> AgentResult:
         self.insights = ordered(self.insights, self.limits.insights)
+        self.conflicts = [kept for one in self.conflicts if (kept := one.among(self.insights)) is not None]
         notes = [*self.reading.notes, *self._dead()]
+        if self._allowance.left_out:
+            notes.append(f"{self._allowance.used_up} {self._allowance.told()}")
         if not self.insights:
             tried = "; ".join(f"{one.query!r}: {one.failed or 'nothing that helps'}" for one in self.queries.asked)
-            said = " ".join([f"Nothing was found. Searched for {tried}.", *notes])
+            said = " ".join(["Nothing was found.", *([f"Searched for {tried}."] if tried else []), *notes])
             return AgentResult(status=RunStatus.BLOCKED, answer="", report=said, steps=self.rounds)
         schema = self.spec.output_schema
         values = {
@@ -293,6 +322,12 @@ class Research:
             return ""
         made = make_report(self._findings(), [one.citation for one in self.insights], self.session.manifest.files)
         return made.text
+
+
+def _reasons(said: Sequence[str]) -> Block:
+    """Why calculations failed: words of an interpreter on a program with anybody's figures in it, as material."""
+    text = "\n".join(said[-_MOST:])
+    return TextBlock(text=text, source=Source(kind="tool", ref=PYTHON), trust=Trust.UNTRUSTED)
 
 
 __all__ = ["Conflict", "Research"]

@@ -11,7 +11,7 @@ from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tea.structured import read_output
 from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.search.asking import result, rows, taken
-from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
+from agentorchestra.tools.web.search.types import INVENTIVE, EngineError, Query, SearchResult, Traits
 
 _LISTED: dict[str, Any] = {
     "type": "object",
@@ -27,7 +27,7 @@ class AskedModel:
     network, and reading one of them is asked about unless another engine lists it too.
     """
 
-    name = "model"
+    name = INVENTIVE
 
     def __init__(self, web: WebClient, settings: SearchEngineSettings, environ: Mapping[str, str]) -> None:
         self._model = settings.model

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from agentorchestra.tools.web.search.types import SearchResult, Source
+from agentorchestra.tools.web.search.types import INVENTIVE, SearchResult, Source
 
 _K = 60
 """Of reciprocal rank fusion: how little the first places count more than the next."""
@@ -70,7 +70,8 @@ def _unpacked(path: str) -> str:
 def merged(lists: Mapping[str, Sequence[SearchResult]]) -> list[SearchResult]:
     """One list by reciprocal rank fusion: a result's score is the sum of 1 / (60 + rank) over the engines.
 
-    Title, address and snippet are those of the engine that ranks it best; a date is taken from whoever knows one.
+    Title, address and snippet are those of the engine that ranks it best, of one that may make them up only where no
+    other lists it; a date is taken from whoever knows one.
 
     Args:
         lists: what each engine listed, best first.
@@ -85,7 +86,7 @@ def merged(lists: Mapping[str, Sequence[SearchResult]]) -> list[SearchResult]:
                 found.setdefault(key, []).append((len(seen), engine, one))
     scored: list[tuple[float, int, SearchResult]] = []
     for order, listed in enumerate(found.values()):
-        best = min(listed, key=lambda each: each[0])[2]
+        best = min(listed, key=lambda each: (each[1] == INVENTIVE, each[0]))[2]
         sources = tuple(Source(engine=engine, rank=rank) for rank, engine, _ in listed)
         known = next((each.date for _, _, each in sorted(listed, key=lambda it: it[0]) if each.date), None)
         snippet = best.snippet or next((each.snippet for _, _, each in listed if each.snippet), "")

@@ -15,6 +15,9 @@ from agentorchestra.core.protocols import RunContext
 MOST_RESULTS = 50
 """That are asked for at once."""
 
+INVENTIVE = "model"
+"""The engine that may make up what it lists: what another one lists as well is had from that one."""
+
 _LONGEST_QUERY = 1_000
 _HOST = re.compile(r"(?!-)[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?")
 _LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_]([a-z]{2,4}))?", re.IGNORECASE)
@@ -233,6 +236,7 @@ def _last(year: int, month: int) -> int:
 
 
 __all__ = [
+    "INVENTIVE",
     "MOST_RESULTS",
     "EngineError",
     "Query",

@@ -1,0 +1,78 @@
+"""How long a research goes on: its time and its tokens. After that nothing is begun but the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from agentorchestra.agents.asking import Asking
+from agentorchestra.core.settings import ResearchSettings
+from agentorchestra.runtime.session import Session
+
+_MOST_NAMED = 20
+_LONGEST_NAME = 200
+
+
+@dataclass
+class Allowance:
+    """Time and tokens of one research.
+
+    Time passes by the recorded ends of its effects, so that a resume and a replay stop where the run did. What has
+    begun may end.
+
+    Attributes:
+        session: the agent's.
+        limits: of the research.
+        asking: asks the agent's model; its questions are not asked any more once the allowance is used up.
+        left_out: what was not begun any more, in words.
+    """
+
+    session: Session[Any]
+    limits: ResearchSettings
+    asking: Asking
+    left_out: list[str] = field(default_factory=list, init=False)
+    _began: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        """From now on."""
+        self._began = self.session.now
+        self.asking.over = lambda: bool(self.used_up)
+        if self.limits.seconds:
+            self.asking.begin_by = self._began + timedelta(seconds=self.limits.seconds)
+
+    @property
+    def used_up(self) -> str:
+        """Why nothing more is begun, "" while something may."""
+        if self.limits.tokens and self.asking.tokens >= self.limits.tokens:
+            return f"The search ended after {self.asking.tokens:,} tokens."
+        taken = (self.session.now - self._began).total_seconds()
+        if self.limits.seconds and taken >= self.limits.seconds:
+            return f"The search ended after {taken:.0f} s."
+        return ""
+
+    def ends(self, what: str, names: Sequence[str] = ()) -> bool:
+        """Whether it is used up; if so, that this is left out is noted.
+
+        Args:
+            what: is not done any more: `not read`.
+            names: with which pages, queries and the like.
+        """
+        if not self.used_up:
+            return False
+        self.leave(what, names)
+        return True
+
+    def leave(self, what: str, names: Sequence[str] = ()) -> None:
+        """Note that something is left out."""
+        self.left_out += [f"{what}: {name[:_LONGEST_NAME]}" for name in names] or [what]
+
+    def told(self) -> str:
+        """What was left out, a sentence for the report; "" for nothing."""
+        more = len(self.left_out) - _MOST_NAMED
+        listed = "; ".join(self.left_out[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
+        return f"Left out for it: {listed}." if listed else ""
+
+
+__all__ = ["Allowance"]
