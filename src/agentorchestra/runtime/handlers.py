@@ -197,9 +197,9 @@ class JoinHandler(BaseHandler):
             return failed("mistake", "a join needs the `keys` of agents spawned on the same branch")
         wanted = []
         for text in keys:
-            spawned = parent.spawned.get(EffectKey.parse(str(text)))
+            spawned = parent.spawns.by_key.get(EffectKey.parse(str(text)))
             if spawned is None:
-                known = ", ".join(str(k) for k in parent.spawned) or "none"
+                known = ", ".join(str(k) for k in parent.spawns.by_key) or "none"
                 return failed("mistake", f"nothing was spawned at {text}; spawned here: {known}")
             wanted.append(spawned)
         first = effect.arguments.get("mode") == "any"
@@ -235,7 +235,7 @@ class JoinHandler(BaseHandler):
                 run.mail.take_up()
                 future.set_result(None)
 
-        parent.joiners.append(wake)
+        parent.spawns.joiners.append(wake)
         run.mail.give_up()
         try:
             await future
@@ -244,7 +244,7 @@ class JoinHandler(BaseHandler):
                 run.mail.take_up()
             raise
         finally:
-            parent.joiners.remove(wake)
+            parent.spawns.joiners.remove(wake)
 
 
 def builtin_handlers(*, max_result_chars: int = MAX_RESULT_CHARS) -> dict[EffectKind, Handler]:

@@ -1,83 +1,64 @@
-"""The door: every effect of a run goes through `Session.perform` (docs/door.md).
+"""A branch of a run: every effect of a run goes through `Session.perform`, the door (docs/door.md).
 
-ledger -> policy -> reserve -> mark -> execute -> record (and settle)
+The stages behind it are in `runtime/door.py`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from functools import cache, cached_property, lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import NO_COST, NO_USAGE, Budget, Usage
-from agentorchestra.core.content import Block, MediaBlock, Trust, lowest
+from agentorchestra.core.budget import NO_USAGE, Budget, Usage
+from agentorchestra.core.content import Block, MediaBlock, Trust
 from agentorchestra.core.effects import (
-    BESIDE,
-    OF_MODELS,
     ArtifactRef,
     Effect,
     EffectKind,
     Mode,
     Outcome,
-    OutcomeStatus,
     Provenance,
     Tag,
-    failed,
 )
 from agentorchestra.core.errors import (
-    AgentOrchestraError,
-    BudgetExhaustedError,
     ConcurrentUseError,
-    DivergedError,
     DoorError,
     MissingKeyError,
-    ModelError,
-    SettingsError,
-    SuspendedError,
     ToolError,
     UnknownComponentError,
 )
-from agentorchestra.core.events import AttemptFailed, EffectCompleted, EffectInterrupted, EffectStarted, NewEvent
-from agentorchestra.core.frozen import constructed
-from agentorchestra.core.ids import EffectKey, derived_id, derived_random, sha256_text
+from agentorchestra.core.events import AttemptFailed, EffectInterrupted
+from agentorchestra.core.ids import EffectKey, derived_id, derived_random
 from agentorchestra.core.messages import ModelRequest
-from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunManifest, RunStatus, first_names
-from agentorchestra.core.vectors import unpack
-from agentorchestra.runtime.approvals import refused_before, same_call
-from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus, first_names
+from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Notice
-from agentorchestra.runtime.ledger import Record, within
+from agentorchestra.runtime.door import through
+from agentorchestra.runtime.judging import granted
+from agentorchestra.runtime.ledger import Record
 from agentorchestra.runtime.live import standing_now, take_over
 from agentorchestra.runtime.mail import Mail, in_utc
-from agentorchestra.runtime.parallel import CONTROL, ReplayEnd, in_parallel
+from agentorchestra.runtime.parallel import CONTROL, in_parallel
 from agentorchestra.runtime.run import Run, observe, wait_for
-from agentorchestra.runtime.sight import Sight, origins
-from agentorchestra.runtime.store.landing import Landing
+from agentorchestra.runtime.side import embed, transcribe
+from agentorchestra.runtime.sight import Sight
+from agentorchestra.runtime.spawning import Spawns
 from agentorchestra.runtime.vars import PRIVATE, Vars
 
 Deps = TypeVar("Deps")
 T = TypeVar("T")
-
-_DECISIONS = ("decision", "final")
-_LAZY = frozenset({EffectKind.RECEIVE})
-"""Kinds whose record need not be awaited: it is committed before any row that comes after it."""
 
 OF_EVERY_AGENT = frozenset({"done", "find_tools", "find_agents", "open_tools"})
 """What every agent may call: to finish, and to find what it may call. They are made for it: it passes none on."""
 
 _OF_THE_DOOR = frozenset({"approval", "uncertain"})
 """Segments of branches on which the door itself asks."""
-
-MOST_TEXTS, MOST_CHARS = 256, 200_000
-"""Texts that are embedded by one effect."""
 
 
 class _Attempt:
@@ -105,20 +86,6 @@ class _Attempt:
         await wait_for(run.append(run.body(body, **session.where(self.number))))
 
 
-class Spawned:
-    """A spawned agent: its key, its task, and its outcome once there is one."""
-
-    def __init__(self, key: EffectKey, name: str) -> None:
-        self.key = key
-        self.name = name
-        self.task: asyncio.Task[None] | None = None
-        self.outcome: Outcome | None = None
-        self.writes: dict[str, JsonValue] = {}
-        self.error: BaseException | None = None
-        self.ended = asyncio.Event()
-        self.joined = False
-
-
 class Session(Generic[Deps]):
     """One branch of a run, and the RunContext of the effect that owns it.
 
@@ -136,9 +103,10 @@ class Session(Generic[Deps]):
     _name = ""
     _sight: Sight | None = None
     _attempting = False
-    _apart = False  # whether its effects belong to no order
+    _spawns: Spawns | None = None
+    apart = False  # whether its effects belong to no order
     _n = 0
-    _batch = 0
+    batch = 0  # the first number of those that are performed together
     _ids = 0
     _busy = False
     _random: random.Random | None = None
@@ -176,12 +144,10 @@ class Session(Generic[Deps]):
         self.asks: bool = parent is None or parent.asks  # whether people may be asked for what it does
         self.world = world
         self.model = model
-        self.spawned: dict[EffectKey, Spawned] = {}
         self.own_tools: dict[str, Any] = {}  # tools made for this agent alone (`done` with its answer's schema)
         self._chance = key
         self._composite = composite
-        self._attempt = attempt
-        self.joiners: list[Callable[[], None]] = []
+        self.attempt_number = attempt
 
     @classmethod
     def root(cls, run: Run) -> Session[Any]:
@@ -280,9 +246,10 @@ class Session(Generic[Deps]):
 
     async def read_artifact(self, name: str | ArtifactRef) -> bytes:
         """The bytes of an artifact of this run."""
-        return await self.blob((name if isinstance(name, ArtifactRef) else self._artifact(name)).sha256)
+        return await self.blob((name if isinstance(name, ArtifactRef) else self.artifact_ref(name)).sha256)
 
-    def _artifact(self, name: str) -> ArtifactRef:
+    def artifact_ref(self, name: str) -> ArtifactRef:
+        """The last artifact of this run with a name."""
         names: list[str] = []
         for record in reversed(self.run.ledger.records.values()):
             for ref in record.outcome.artifacts if record.outcome is not None else ():
@@ -296,9 +263,9 @@ class Session(Generic[Deps]):
     async def attempt(self) -> AsyncIterator[_Attempt]:
         """A logged attempt; the first one is covered by the effect's own rows."""
         if self._attempting:
-            self._attempt += 1
+            self.attempt_number += 1
         self._attempting = True
-        yield _Attempt(self, self._attempt)
+        yield _Attempt(self, self.attempt_number)
 
     def progress(self, text: str) -> None:
         """A line for whoever watches."""
@@ -351,60 +318,11 @@ class Session(Generic[Deps]):
 
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
         """A vector for each text."""
-        if isinstance(texts, str):
-            raise ToolError("embed takes a list of texts, not one text; write [text]")
-        name = self._side_model(model, self.manifest.embedding_model, "embedding_model")
-        # Many texts are several effects: what was embedded before a failure is not paid again.
-        asked: list[dict[str, JsonValue]] = [{"texts": [*part], "model": name} for part in _in_parts(texts)]
-        vectors: list[list[float]] = []
-        for value in await self._beside(EffectKind.EMBED, name, asked):
-            vectors += unpack(await self.blob(value["vectors"]), value["dimensions"])
-        return vectors
+        return await embed(self, texts, model)
 
     async def transcribe(self, recording: str | ArtifactRef | MediaBlock, model: str = "") -> str:
         """What is said in a recording."""
-        name = self._side_model(model, self.manifest.transcription_model, "transcription_model")
-        ref: FileRef | ArtifactRef | MediaBlock
-        if isinstance(recording, str):
-            files = self.run.files
-            try:
-                ref = files.get(recording) or self._artifact(recording)
-            except UnknownComponentError as exc:
-                listed = first_names(files)
-                raise UnknownComponentError(f"the run has no file {recording!r}; its files: {listed}; {exc}") from None
-        else:
-            ref = recording
-        asked: dict[str, JsonValue] = {"file": ref.name, "model": name}
-        asked |= {"sha256": ref.sha256, "size": ref.size, "media_type": ref.media_type}
-        (value,) = await self._beside(EffectKind.TRANSCRIBE, name, [asked])
-        return str(value["text"])
-
-    def _side_model(self, given: str, default: str, setting: str) -> str:
-        if given or default:
-            return given or default
-        raise SettingsError(f"no model is named for this; set {setting} in agentorchestra.toml, or give model=")
-
-    async def _beside(
-        self, kind: EffectKind, model: str, arguments: Sequence[dict[str, JsonValue]]
-    ) -> list[dict[str, Any]]:
-        effects = [
-            Effect(
-                kind=kind,
-                component=f"{model}@1.0.0",
-                arguments=one,
-                mode=Mode.REPEATABLE,
-                role=self.role,
-                purpose="tool",
-                provenance=self.provenance,
-            )
-            for one in arguments
-        ]
-        values = []
-        for outcome in await self.perform_all(effects):
-            if not outcome.ok or not isinstance(outcome.value, dict):
-                raise ToolError(outcome.error or f"{model} gave no result")
-            values.append(outcome.value)
-        return values
+        return await transcribe(self, recording, model)
 
     async def run_code(
         self,
@@ -524,7 +442,7 @@ class Session(Generic[Deps]):
         self._busy = True
         first = self._n + 1
         self._n += count
-        self._batch = first if count > 1 else 0
+        self.batch = first if count > 1 else 0
         return list(range(first, first + count))
 
     async def perform(self, effect: Effect) -> Outcome:
@@ -536,7 +454,7 @@ class Session(Generic[Deps]):
         """
         (n,) = self._draw(1)
         try:
-            outcome = await self._through(EffectKey(self.branch, n), effect, self._vars.flat())
+            outcome = await through(self, EffectKey(self.branch, n), effect, self._vars.flat())
         except CONTROL as exc:
             self.raised = exc
             raise
@@ -558,8 +476,8 @@ class Session(Generic[Deps]):
             self._n += 1
             n = self._n
         self._n = max(self._n, n)
-        self._apart = True
-        outcome = await self._through(EffectKey(self.branch, n), effect, self._vars.flat())
+        self.apart = True
+        outcome = await through(self, EffectKey(self.branch, n), effect, self._vars.flat())
         if outcome.writes:
             self._vars.writes.update(outcome.writes)
         return outcome
@@ -586,7 +504,7 @@ class Session(Generic[Deps]):
                 key, effect = EffectKey(self.branch, numbers[index]), effects[index]
                 if behind is not None:
                     effect = effect.model_copy(update={"invalid": behind})
-                outcome = await self._through(key, effect, local, skipped=behind is not None)
+                outcome = await through(self, key, effect, local, skipped=behind is not None)
                 results[index] = outcome
                 local.update(outcome.writes)
                 if outcome.status == "uncertain":
@@ -611,7 +529,8 @@ class Session(Generic[Deps]):
             self._now = outcome.ended_at
 
     @cached_property
-    def _span(self) -> str:
+    def span(self) -> str:
+        """The span under which the rows of its effects hang."""
         return str(self._key)
 
     @property
@@ -620,6 +539,18 @@ class Session(Generic[Deps]):
         if not self._branch:
             self._branch = f"{self._key.path}.{_segment(self._name)}"
         return self._branch
+
+    @property
+    def spawns(self) -> Spawns:
+        """The agents it spawned; most effects spawn none."""
+        if self._spawns is None:
+            self._spawns = Spawns(self)
+        return self._spawns
+
+    @property
+    def has_spawned(self) -> bool:
+        """Whether there are any."""
+        return self._spawns is not None
 
     @property
     def sight(self) -> Sight:
@@ -646,341 +577,38 @@ class Session(Generic[Deps]):
         What has a smaller number had ended by then; what has it or a greater one was decided together or later.
         """
         assert self.parent is not None
-        return self.parent._batch or self._key.n
+        return self.parent.batch or self._key.n
 
-    def where(self, attempt: int) -> dict[str, Any]:
-        """The envelope of rows about the effect that owns this session."""
-        parent = self.parent
-        return {
-            "branch": self._key.branch,
-            "n": self._key.n,
-            "attempt": attempt,
-            "span": str(self._key),
-            "parent_span": str(parent.key) if parent is not None else None,
-            "actor": parent.actor if parent is not None else self.actor,
-        }
-
-    async def _through(
-        self, key: EffectKey, effect: Effect, base: dict[str, JsonValue], *, skipped: bool = False
-    ) -> Outcome:
-        run = self.run
-        handler = run.services.handlers.get(effect.kind)
-        if handler is None:
-            raise UnknownComponentError(
-                f"no handler is registered for {effect.kind.value}; the workspace registers them"
-            )
-        effect = effect.model_copy(update={"world": self.world}) if effect.world != self.world else effect
-        if not effect.content_hash:
-            # Every effect names the code that executes it; a component without a hash of its own is its handler.
-            effect = effect.model_copy(update={"content_hash": source_hash(type(handler))})
-        effect = self.sight.of(run.redactor.effect(handler.redact(effect)))
-        mode = handler.mode(effect)
-        if run.replaying:
-            run.visited.add(key)
-            # What the door itself asked about this effect has no code that asks again.
-            asked = [EffectKey(f"{key.path}.approval", 1)]
-            asked += [EffectKey(f"{key.path}.uncertain", n) for n in range(1, run.ledger.attempts.get(key, 0) + 1)]
-            run.visited.update(one for one in asked if one in run.ledger.records)
-
-        # ledger
-        record = run.ledger.records.get(key)
-        if record is not None:
-            if not skipped:
-                change = run.ledger.compare(key, effect, record)
-                if change is not None:
-                    run.note_change(key, change)
-            if record.outcome is not None:
-                return await self._hit(key, effect, record, mode, base)
-        if run.replaying:
-            if effect.kind in run.sealed:
-                run.visited.update(k for k in run.ledger.records if within(k.branch, key.path))
-            elif mode is Mode.COMPOSITE and record is not None:
-                entered = await self._reenter(key, effect, mode, handler, base, 1)
-                if effect.kind is EffectKind.SPAWN:
-                    return entered
-            raise ReplayEnd(str(key))
-
-        self._pause_before(key, effect)
-        attempt = run.ledger.attempts.get(key, 0) + 1
-        if effect.invalid is not None:
-            status: OutcomeStatus = "skipped" if skipped else "mistake"
-            said = failed(status, effect.invalid, trust=lowest(Trust.AGENT, effect.lowest_trust))
-            return await self._record(key, effect, Mode.PURE, said, attempt)
-        refusal = self._refused(effect)
-        if refusal is None and (record is None or not record.started):
-            refusal = await self._judge(key, effect, base)
-        if refusal is not None:
-            denied = failed("denied", refusal, trust=lowest(Trust.AGENT, effect.lowest_trust))
-            return await self._record(key, effect, Mode.PURE, denied, attempt)
-
-        # a crash left the mark of an effect that must not be repeated
-        if record is not None and record.started and mode is Mode.ONCE:
-            doubt = await self._uncertain(key, effect, base, attempt, record.attempt)
-            if doubt is not None:
-                return doubt
-
-        # reserve
-        decision = effect.purpose in _DECISIONS and effect.kind is EffectKind.REQUEST_MODEL
-        bound = handler.bound(effect)
-        if decision:
-            bound = bound.model_copy(update={"steps": 1, "active_s": run.longest_decision_s})
-        hold: Hold | None = None
-        if bound is NO_COST and mode is not Mode.COMPOSITE and effect.purpose != "final":
-            hold = Hold(self.node, bound)  # most calls cost nothing that could be held
-        elif mode is not Mode.COMPOSITE:
-            try:
-                hold = await self.node.reserve(bound, final=effect.purpose == "final", decision=decision)
-            except BudgetShort as short:
-                beside = effect.purpose in BESIDE
-                if beside or (effect.purpose != "final" and (short.soft or short.node is not run.budget)):
-                    return await self._record(key, effect, Mode.PURE, failed("limited", str(short)), attempt)
-                raise exhausted(short) from None
-
-        # mark
-        try:
-            self._pause_before(key, effect)  # it may have queued for the budget
-            if mode is not Mode.PURE:
-                encoded = run.ledger.codec.encode(effect)
-                body = EffectStarted.written(encoded, effect.fingerprint, bound, self._batch)
-                mark = run.written(EffectStarted, body, **self._where(key, attempt))
-                marked = run.append(mark)
-                run.ledger.records[key] = Record(
-                    fingerprint=effect.fingerprint,
-                    effect=run.ledger.codec.kept(encoded, effect),
-                    attempt=attempt,
-                    started=True,
-                    bound=bound,
-                    marked=mark.ts if record is None else record.marked,
-                    began=0 if record is None else record.began,
-                )
-                run.ledger.attempts[key] = attempt
-                if mode is Mode.COMPOSITE:
-                    observe(marked)  # its children's rows come after it in the same log
-                else:
-                    (seq,) = await wait_for(marked)
-                    if record is None:
-                        run.ledger.records[key].began = seq
-        except BaseException:
-            if hold is not None:
-                hold.release()
-            raise
-
-        return await self._act(key, effect, mode, handler, base, attempt, hold, decision)
-
-    def _pause_before(self, key: EffectKey, effect: Effect) -> None:
-        if self.run.pausing:
-            raise SuspendedError(f"paused before {effect.name} at {key}")
-
-    async def _act(
-        self,
-        key: EffectKey,
-        effect: Effect,
-        mode: Mode,
-        handler: Any,
-        base: dict[str, JsonValue],
-        attempt: int,
-        hold: Hold | None,
-        decision: bool,
-    ) -> Outcome:
-        """Execute, record, settle."""
-        run = self.run
-        began = run.clock.monotonic() if decision else 0.0
-        child = self._child(key, effect, mode, base, attempt)
-        try:
-            if effect.kind is EffectKind.SPAWN:
-                return self._spawn(key, effect, handler, child)
-            outcome = await self._executed(handler, effect, child)
-        except SuspendedError:
-            if hold is not None:
-                hold.release()
-            raise
-        except (asyncio.CancelledError, ModelError, BudgetExhaustedError) as exc:
-            if hold is not None:
-                lost = isinstance(exc, asyncio.CancelledError) and mode is not Mode.PURE
-                hold.keep(child.failed_attempts) if lost else hold.release()
-            if mode is not Mode.PURE:
-                # Queued synchronously: a cancelled task may not get to await anything any more.
-                observe(run.append(run.body(self._interruption(exc, child), **self._where(key, child._attempt))))
-            raise
-        except BaseException:
-            if hold is not None:
-                hold.release()
-            raise
-        try:
-            recorded = await self._record(key, effect, mode, outcome, child._attempt, child=child)
-        finally:
-            if hold is not None:
-                before = child.failed_attempts
-                total = outcome.usage if before is NO_USAGE else outcome.usage + before
-                hold.settle(total, steps=1 if decision else 0)
-        if decision:
-            run.longest_decision_s = max(run.longest_decision_s, run.clock.monotonic() - began)
-            run.steps += 1
-        return recorded
-
-    async def _reenter(
-        self, key: EffectKey, effect: Effect, mode: Mode, handler: Any, base: dict[str, JsonValue], attempt: int
-    ) -> Outcome:
-        """Enter a composite again in a replay."""
-        child = self._child(key, effect, mode, base, attempt)
-        if effect.kind is EffectKind.SPAWN:
-            return self._spawn(key, effect, handler, child)
-        outcome: Outcome = await self._executed(handler, effect, child)
-        return outcome.model_copy(update={"writes": {**_handed_back(child, effect), **outcome.writes}})
-
-    async def _executed(self, handler: Any, effect: Effect, child: Session[Any]) -> Outcome:
-        limit: asyncio.Timeout | None = None
-        try:
-            # Most effects have no limit of their own: their handlers have theirs.
-            outcome: Outcome
-            if effect.timeout_s is None:
-                outcome = await handler.execute(effect, child)
-            else:
-                async with asyncio.timeout(effect.timeout_s) as limit:
-                    outcome = await handler.execute(effect, child)
-            if child.raised is not None and not isinstance(child.raised, BudgetExhaustedError):
-                # Code in between caught what was not meant for it: a run that waits or failed must say so.
-                raise child.raised
-        except TimeoutError as exc:
-            if limit is None or not limit.expired():
-                if self._is_top(effect):
-                    raise
-                return failed("error", f"{effect.name} failed: {type(exc).__name__}: {exc}", trust=effect.lowest_trust)
-            return failed("timeout", f"{effect.name} was stopped after its time limit of {effect.timeout_s:g} s")
-        except SuspendedError:
-            await child.let_spawned_finish()
-            raise
-        except (AgentOrchestraError, ReplayEnd) as exc:
-            if isinstance(exc, CONTROL) or self._is_top(effect):
-                raise
-            return failed("error", str(exc), error_type=type(exc).__name__)
-        except Exception as exc:  # a handler's bug is the effect's failure, never the run's
-            if self._is_top(effect):
-                raise
-            return failed("error", f"{effect.name} failed: {type(exc).__name__}: {exc}", error_type=type(exc).__name__)
-        finally:
-            if self.parent is None:
-                self.partial = child.partial  # how far the top agent came is how far the run came
-            if child.spawned:
-                await child.end_spawned()
-        return outcome
-
-    def _is_top(self, effect: Effect) -> bool:
-        """Whether an effect is the run's top agent: its failure is the run's, and a resume enters it again."""
-        return self.parent is None and effect.kind is EffectKind.INVOKE_AGENT
-
-    def _interruption(self, exc: BaseException, child: Session[Any]) -> EffectInterrupted:
-        return EffectInterrupted(
-            reason=self.run.redactor.text(str(exc)) or "cancelled",
-            error_type=type(exc).__name__,
-            partial=self.run.redactor.json(child.partial),
-        )
-
-    def _where(self, key: EffectKey, attempt: int) -> dict[str, Any]:
+    def about(self, key: EffectKey, attempt: int) -> dict[str, Any]:
+        """The envelope of rows about an effect of this branch."""
         return {
             "branch": key.branch,
             "n": key.n,
             "attempt": attempt,
             "span": str(key),
-            "parent_span": str(self._key),
+            "parent_span": self.span,
             "actor": self.actor,
         }
 
-    async def _hit(
-        self, key: EffectKey, effect: Effect, record: Record, mode: Mode, base: dict[str, JsonValue]
-    ) -> Outcome:
-        """A recorded outcome: not asked, not paid, not executed again."""
+    def where(self, attempt: int) -> dict[str, Any]:
+        """The envelope of rows about the effect that owns this session."""
+        if self.parent is not None:
+            return self.parent.about(self._key, attempt)
+        return {**self.about(self._key, attempt), "parent_span": None}
+
+    def interrupted(self, exc: BaseException) -> None:
+        """Write that the effect that owns this session did not end, without waiting: a cancelled task may not."""
         run = self.run
-        outcome = record.outcome
-        assert outcome is not None
-        composite = run.replaying and Mode.COMPOSITE in (mode, record.mode)
-        sealed = effect.kind in run.sealed
-        entered = composite and mode is Mode.COMPOSITE and not sealed and outcome.status in ("ok", "error")
-        if not entered:
-            if composite and (sealed or mode is Mode.COMPOSITE):
-                run.visited.update(k for k in run.ledger.records if within(k.branch, key.path))
-            if effect.kind is EffectKind.SPAWN and record.started:  # one that was refused was never started
-                self._known_spawn(key, effect, outcome)
-                return _handle(key, effect)
-            if effect.kind is EffectKind.JOIN and outcome.ok:
-                self._known_join(outcome)
-            return outcome
-        handler = run.services.handlers[effect.kind]
-        again = await self._reenter(key, effect, mode, handler, base, 1)
-        if effect.kind is EffectKind.SPAWN:
-            return again
-        if (again.status, again.value) != (outcome.status, outcome.value):
-            raise DivergedError(
-                f"the replay diverged at {key}: {effect.name} gave another result than recorded; "
-                "its code changed since the recording",
-                branch=key.branch,
-                n=key.n,
-            )
-        return outcome
+        body = EffectInterrupted(
+            reason=run.redactor.text(str(exc)) or "cancelled",
+            error_type=type(exc).__name__,
+            partial=run.redactor.json(self.partial),
+        )
+        observe(run.append(run.body(body, **self.where(self.attempt_number))))
 
     # -- capability, policy, uncertainty ---------------------------------------------------------------------------
 
-    def _granted(self, effect: Effect) -> frozenset[str]:
-        """What a component is made of is its maker's choice: its caller gets that through it, and nothing else."""
-        granted = self.run.services.granted
-        return frozenset() if granted is None else granted(effect) & frozenset(self.run.manifest.tools)
-
-    def _refused(self, effect: Effect) -> str | None:
-        """Why the capability set refuses an effect, None if it does not."""
-        own = self.capabilities
-        if own is None:
-            return None
-        if effect.kind is EffectKind.INVOKE_TOOL and effect.name in self.own_tools:
-            return None  # made for this agent by whoever runs it
-        if effect.kind in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION) and effect.name not in own:
-            return f"{effect.name!r} is not among the tools this agent may use: {first_names(sorted(own), 60)}"
-        if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
-            wanted = effect.arguments.get("tools")
-            extra = sorted({str(t) for t in wanted} - own - self._granted(effect)) if isinstance(wanted, list) else []
-            if extra:
-                return (
-                    f"the sub-agent was to get {', '.join(extra)}, which its caller may not use itself; "
-                    f"choose from {first_names(sorted(own), 60)}"
-                )
-        return None
-
-    async def _judge(self, key: EffectKey, effect: Effect, base: dict[str, JsonValue]) -> str | None:
-        """Policy's refusal in one sentence, None if the effect may go on."""
-        run = self.run
-        records = run.ledger.records
-        asked = records.get(EffectKey(f"{key.path}.approval", 1)) if records else None
-        if asked is not None:
-            # The call was put to a human: only the answer decides, whatever policy would say by now.
-            details = dict(asked.effect.get("arguments", {}))
-            same_call(key, details, effect)
-            question = str(details.pop("question", ""))
-            reason = question
-        else:
-            view = run.view()
-            verdict = run.policy.decide(effect, view)
-            if verdict.action == "allow":
-                return None
-            reason = verdict.reason
-            if verdict.action == "deny":
-                return f"denied: {reason}"
-            if refused_before(run.ledger, effect):
-                return "denied: the user has refused this very call before in this run"
-            question = f"Allow {effect.name}? {reason}"
-            details = {
-                "component": effect.component,
-                "arguments": effect.arguments,
-                "trust": {name: trust.value for name, trust in verdict.arguments.items()},
-                "origins": origins(effect, verdict.arguments, self.sight, view.user_content, tuple(run.files)),
-            }
-        answer = await self._ask_door(key, question, details, base, "approval")
-        if answer.ok and answer.value is True:
-            return None
-        if not answer.ok:
-            return f"denied: {reason} ({answer.error})"
-        said = "" if answer.value in (False, True, None) else f": {answer.value}"
-        return f"denied by the user{said}"
-
-    async def _ask_door(
+    async def ask_door(
         self,
         key: EffectKey,
         question: str,
@@ -989,6 +617,16 @@ class Session(Generic[Deps]):
         name: str,
         n: int = 1,
     ) -> Outcome:
+        """Have the door ask a human about an effect of this branch.
+
+        Args:
+            key: of the effect.
+            question: in words.
+            details: what is shown with it.
+            base: the run's state as the effect finds it.
+            name: what the question is about: `approval` or `uncertain`.
+            n: how often it has been asked, this time included.
+        """
         asking: Session[Any] = Session(
             self.run,
             f"{key.path}.{name}",
@@ -1012,42 +650,17 @@ class Session(Generic[Deps]):
         )
         return await asking.perform(effect)
 
-    async def _uncertain(
-        self, key: EffectKey, effect: Effect, base: dict[str, JsonValue], attempt: int, doubted: int
-    ) -> Outcome | None:
-        """What to do with a `once` effect that was started and never completed; None to execute it again.
-
-        Leave to repeat it holds for the attempt in doubt only: one that is lost too is asked about anew.
-        """
-        sentence = (
-            f"{effect.name} was started before the run was interrupted and may have happened; "
-            "check before doing it again"
-        )
-        how = self.run.manifest.on_uncertain
-        if how == "ask":
-            answer = await self._ask_door(
-                key,
-                f"{effect.name} may have happened before the crash. Do it again?",
-                {"component": effect.component, "arguments": effect.arguments},
-                base,
-                "uncertain",
-                doubted,
-            )
-            how = "retry" if answer.ok and answer.value is True else "report"
-        if how == "retry":
-            return None
-        return await self._record(key, effect, Mode.ONCE, failed("uncertain", sentence), attempt)
-
     # -- children --------------------------------------------------------------------------------------------------
 
-    def _child(
+    def child(
         self, key: EffectKey, effect: Effect, mode: Mode, base: dict[str, JsonValue], attempt: int
     ) -> Session[Any]:
+        """The session of an effect of this branch: what executes it acts on that one."""
         capabilities, node, actor, role, model = self.capabilities, self.node, self.actor, self.role, self.model
         asks = self.asks
         branch = ""  # by its name, when it is asked for
         if capabilities is not None:
-            capabilities |= self._granted(effect)
+            capabilities |= granted(self.run, effect)
         if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
             spec = AgentSpec.model_validate(effect.arguments)
             branch = f"{key.path}.{_segment(spec.name)}"
@@ -1140,62 +753,6 @@ class Session(Generic[Deps]):
         if chain:  # what began with the winner's rivals begins with their worlds' names, see `candidates`
             await take_over(self, f"{self.world}{chain[-1].key.path}.")
 
-    def _spawn(self, key: EffectKey, effect: Effect, handler: Any, child: Session[Any]) -> Outcome:
-        spawned = Spawned(key, child.actor)
-        self.spawned[key] = spawned
-        self.run.mail.take_up()
-        spawned.task = asyncio.create_task(self._run_spawned(spawned, effect, handler, child))
-        return _handle(key, effect)
-
-    def _known_join(self, outcome: Outcome) -> None:
-        """What a recorded join took over is not taken over again by a later one."""
-        results = outcome.value.get("results") if isinstance(outcome.value, dict) else None
-        for text in results if isinstance(results, dict) else ():
-            spawned = self.spawned.get(EffectKey.parse(text))
-            if spawned is not None:
-                spawned.joined = True
-
-    def _known_spawn(self, key: EffectKey, effect: Effect, outcome: Outcome) -> None:
-        spawned = Spawned(key, str(effect.arguments.get("name", "")))
-        spawned.outcome, spawned.writes = outcome, outcome.writes
-        spawned.ended.set()
-        self.spawned[key] = spawned
-
-    async def _run_spawned(self, spawned: Spawned, effect: Effect, handler: Any, child: Session[Any]) -> None:
-        run = self.run
-        try:
-            outcome = await self._executed(handler, effect, child)
-            if run.replaying:
-                record = run.ledger.records[spawned.key]
-                if record.outcome is not None and record.outcome.value != outcome.value:
-                    raise DivergedError(
-                        f"the replay diverged at {spawned.key}: {effect.name} gave another result than recorded",
-                        branch=spawned.key.branch,
-                        n=spawned.key.n,
-                    )
-                spawned.outcome = record.outcome or outcome
-            else:
-                spawned.outcome = await self._record(
-                    spawned.key, effect, Mode.COMPOSITE, outcome, child._attempt, child=child
-                )
-            spawned.writes = spawned.outcome.writes
-        except asyncio.CancelledError as exc:
-            if not run.replaying:
-                body = self._interruption(exc, child)
-                observe(run.append(run.body(body, **self._where(spawned.key, child._attempt))))
-            spawned.error = exc
-            raise
-        except BaseException as exc:
-            spawned.error = exc
-            if isinstance(exc, SuspendedError):
-                run.mail.suspended += 1
-        finally:
-            spawned.ended.set()
-            # Whoever joins takes its token before this one is given up, or all would seem to wait.
-            for wake in list(self.joiners):
-                wake()
-            run.mail.give_up()
-
     async def join(self, keys: Sequence[str], *, mode: str = "all") -> Outcome:
         """Join spawned agents through the door: `all`, or `any` (the winner is recorded)."""
         effect = Effect(
@@ -1207,97 +764,15 @@ class Session(Generic[Deps]):
         )
         outcome = await self.perform(effect)
         if self.run.replaying:
-            await self._finish_replayed(keys)
+            await self.spawns.finish_replayed(keys)
         return outcome
-
-    async def _finish_replayed(self, keys: Sequence[str]) -> None:
-        for spawned in self.spawned.values():
-            if str(spawned.key) in keys and spawned.task is not None:
-                await asyncio.wait([spawned.task])
-                if isinstance(spawned.error, DivergedError):
-                    raise spawned.error
-
-    async def let_spawned_finish(self) -> None:
-        """This branch waits for a human: what it spawned goes on until it ends or waits too."""
-        tasks = [s.task for s in self.spawned.values() if s.task is not None and not s.task.done()]
-        if tasks:
-            room = self.run.mail
-            room.suspended += 1
-            room.give_up()
-            try:
-                await asyncio.wait(tasks)
-            finally:
-                room.take_up()
 
     async def end_spawned(self) -> None:
         """No task is left behind: what was spawned and not joined is cancelled and awaited (replays let it finish)."""
-        tasks = [s.task for s in self.spawned.values() if s.task is not None and not s.task.done()]
-        if not tasks:
-            return
-        if not self.run.replaying:
-            for task in tasks:
-                task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._spawns is not None:
+            await self._spawns.end()
 
     # -- record ----------------------------------------------------------------------------------------------------
-
-    async def _record(
-        self,
-        key: EffectKey,
-        effect: Effect,
-        mode: Mode,
-        outcome: Outcome,
-        attempt: int,
-        *,
-        child: Session[Any] | None = None,
-    ) -> Outcome:
-        """Write exactly what the agent sees, and take it into the ledger."""
-        run = self.run
-        written = _handed_back(child, effect) if child is not None else None
-        writes = {**written, **outcome.writes} if written else outcome.writes
-        now = run.clock.now()
-        ended = {**outcome.__dict__, "ended_at": now, "writes": writes}
-        outcome = run.redactor.outcome(constructed(Outcome, ended))
-        encoded = None
-        record = run.ledger.records.get(key)
-        if record is None or not record.started:
-            encoded = run.ledger.codec.encode(effect)
-        body = EffectCompleted.written(
-            outcome.stored(),
-            effect.fingerprint,
-            encoded,
-            self._batch if encoded is not None else 0,
-        )
-        event = {"branch": key.branch, "n": key.n, "attempt": attempt, "type": EffectCompleted.type}
-        event |= {"v": EffectCompleted.v, "ts": now, "span": str(key), "parent_span": self._span}
-        event |= {"actor": self.actor, "body": body}
-        future = run.append(constructed(NewEvent, event))
-        if effect.kind in _LAZY:
-            observe(future)
-            seq = 0
-        else:
-            (seq,) = future.given() if isinstance(future, Landing) and future.over else await wait_for(future)
-        if encoded is not None:
-            stored = run.ledger.codec.kept(encoded, effect)
-        else:
-            stored = record.effect if record is not None else {}
-        if self._apart and effect.kind is EffectKind.INVOKE_TOOL and outcome.ok and not (outcome.artifacts or writes):
-            # Only a replay comes back to it, which reads the log: any number of calls costs no memory.
-            if record is not None:
-                run.ledger.forget(key)
-        else:
-            run.ledger.records[key] = Record(
-                fingerprint=effect.fingerprint, effect=stored, attempt=attempt, outcome=outcome, seq=seq
-            )
-            run.ledger.attempts[key] = attempt
-        if mode is not Mode.COMPOSITE:
-            model = str(outcome.value.get("model", "")) if isinstance(outcome.value, dict) else ""
-            run.account(model if effect.kind in OF_MODELS else "", outcome.usage)
-        if effect.tags:
-            run.note_links(stored, outcome)
-        if effect.kind is EffectKind.SEND_MESSAGE and outcome.ok:
-            run.mail.deliver(key, seq, dict(effect.arguments), outcome.trust)
-        return outcome
 
 
 def _agent_result(outcome: Outcome) -> AgentResult:
@@ -1315,45 +790,10 @@ def _agent_result(outcome: Outcome) -> AgentResult:
     )
 
 
-@cache
-def source_hash(component: type[Any]) -> str:
-    """Hex SHA-256 of a class's source, of its name where the source is not at hand."""
-    try:
-        return sha256_text(inspect.getsource(component))
-    except (OSError, TypeError):
-        return sha256_text(f"{component.__module__}.{component.__qualname__}")
-
-
-def _handed_back(child: Session[Any], effect: Effect) -> dict[str, JsonValue]:
-    """What a child wrote, as far as its caller gets it: an agent's own notes (its plan) stay its own."""
-    writes = child._vars.writes
-    if writes and effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
-        return {name: value for name, value in writes.items() if not name.startswith(PRIVATE)}
-    return writes
-
-
-def _in_parts(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in portions of a size that every provider takes at once."""
-    part: list[str] = []
-    chars = 0
-    for text in texts:
-        if part and (len(part) >= MOST_TEXTS or chars + len(text) > MOST_CHARS):
-            yield part
-            part, chars = [], 0
-        part.append(text)
-        chars += len(text)
-    if part:
-        yield part
-
-
 @lru_cache(maxsize=4096)
 def _segment(name: str) -> str:
     segment = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:40] or "x"
     return f"{segment}_" if segment in _OF_THE_DOOR else segment  # no component takes the place of a question
 
 
-def _handle(key: EffectKey, effect: Effect) -> Outcome:
-    return Outcome(value={"key": str(key), "actor": str(effect.arguments.get("name", ""))}, trust=Trust.SYSTEM)
-
-
-__all__ = ["OF_EVERY_AGENT", "Session", "Spawned", "Vars"]
+__all__ = ["OF_EVERY_AGENT", "Session", "Vars"]

@@ -1,0 +1,98 @@
+"""What agents ask of models beside their steps: vectors of texts, what is said in recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.content import MediaBlock
+from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode
+from agentorchestra.core.errors import SettingsError, ToolError, UnknownComponentError
+from agentorchestra.core.spec import FileRef, first_names
+from agentorchestra.core.vectors import unpack
+
+if TYPE_CHECKING:
+    from agentorchestra.runtime.session import Session
+
+MOST_TEXTS, MOST_CHARS = 256, 200_000
+"""Texts that are embedded by one effect."""
+
+
+async def embed(session: Session[Any], texts: Sequence[str], model: str) -> list[list[float]]:
+    """A vector for each text."""
+    if isinstance(texts, str):
+        raise ToolError("embed takes a list of texts, not one text; write [text]")
+    name = _chosen(model, session.manifest.embedding_model, "embedding_model")
+    # Many texts are several effects: what was embedded before a failure is not paid again.
+    asked: list[dict[str, JsonValue]] = [{"texts": [*part], "model": name} for part in _in_parts(texts)]
+    vectors: list[list[float]] = []
+    for value in await _beside(session, EffectKind.EMBED, name, asked):
+        vectors += unpack(await session.blob(value["vectors"]), value["dimensions"])
+    return vectors
+
+
+async def transcribe(session: Session[Any], recording: str | ArtifactRef | MediaBlock, model: str) -> str:
+    """What is said in a recording."""
+    name = _chosen(model, session.manifest.transcription_model, "transcription_model")
+    ref: FileRef | ArtifactRef | MediaBlock
+    if isinstance(recording, str):
+        files = session.run.files
+        try:
+            ref = files.get(recording) or session.artifact_ref(recording)
+        except UnknownComponentError as exc:
+            listed = first_names(files)
+            raise UnknownComponentError(f"the run has no file {recording!r}; its files: {listed}; {exc}") from None
+    else:
+        ref = recording
+    asked: dict[str, JsonValue] = {"file": ref.name, "model": name}
+    asked |= {"sha256": ref.sha256, "size": ref.size, "media_type": ref.media_type}
+    (value,) = await _beside(session, EffectKind.TRANSCRIBE, name, [asked])
+    return str(value["text"])
+
+
+def _chosen(given: str, default: str, setting: str) -> str:
+    if given or default:
+        return given or default
+    raise SettingsError(f"no model is named for this; set {setting} in agentorchestra.toml, or give model=")
+
+
+async def _beside(
+    session: Session[Any], kind: EffectKind, model: str, arguments: Sequence[dict[str, JsonValue]]
+) -> list[dict[str, Any]]:
+    effects = [
+        Effect(
+            kind=kind,
+            component=f"{model}@1.0.0",
+            arguments=one,
+            mode=Mode.REPEATABLE,
+            role=session.role,
+            purpose="tool",
+            provenance=session.provenance,
+        )
+        for one in arguments
+    ]
+    values = []
+    for outcome in await session.perform_all(effects):
+        if not outcome.ok or not isinstance(outcome.value, dict):
+            raise ToolError(outcome.error or f"{model} gave no result")
+        values.append(outcome.value)
+    return values
+
+
+def _in_parts(texts: Sequence[str]) -> Iterator[list[str]]:
+    """The texts in portions of a size that every provider takes at once."""
+    part: list[str] = []
+    chars = 0
+    for text in texts:
+        if part and (len(part) >= MOST_TEXTS or chars + len(text) > MOST_CHARS):
+            yield part
+            part, chars = [], 0
+        part.append(text)
+        chars += len(text)
+    if part:
+        yield part
+
+
+__all__ = ["embed", "transcribe"]
