@@ -62,7 +62,7 @@ class Asking:
     model: str = ""
     tokens: int = field(default=0, init=False)
     limited: str = field(default="", init=False)
-    over: Callable[[], bool] = field(default=lambda: False, init=False)
+    over: Callable[[], bool] = field(default_factory=lambda: lambda: False, init=False)  # as a default it is a method
     begin_by: datetime | None = field(default=None, init=False)
     unasked: list[Question] = field(default_factory=list, init=False)
 
