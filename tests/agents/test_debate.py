@@ -11,8 +11,10 @@ import pytest
 from agentorchestra import Agent, Budget, Workspace, a2t, tool
 from agentorchestra.agents.debate import debate
 from agentorchestra.agents.debating.inviting import check_options
+from agentorchestra.agents.debating.statements import LONGEST, SHORT, WHOLE, Argument, Expert, Turn, said_so_far
 from agentorchestra.agents.registry import builtin_agents
 from agentorchestra.core.budget import Usage
+from agentorchestra.core.content import text_of
 from agentorchestra.core.errors import SettingsError, UnknownComponentError, UsageError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import AgentSettings, ModelProfile, Settings
@@ -152,6 +154,55 @@ async def test_a_guest_speaks_as_it_is_described_and_others_in_plain_words(tmp_p
     assert "in a debate as old_keeper (A): kept a lighthouse" in seen[0]
     assert said(result)["B2"] == ("It costs too much. See [A1] and.", ["A1"])
     assert "Struck out of what speaker said in round 1, no such argument: [Q7]." in result.report
+
+
+async def test_quotes_are_looked_up_and_those_that_do_not_stand_are_marked(tmp_path: Path) -> None:
+    """In a file of the task and in a page that was read; of what nobody read nothing can be said."""
+    (tmp_path / "books.md").write_text("The mill earned 412 crowns last year.\n")
+    heard: dict[str, str] = {}
+    quotes = {
+        "finance_expert": ("The mill earned 412 crowns", "The mill earned 900 crowns"),
+        "mathematics_expert": ("Nothing is certain", ""),
+    }
+
+    def answer(request: ModelRequest) -> ModelResponse:
+        text = "\n".join(message.text for message in request.messages[1:])
+        if "conclude it" in request.messages[0].text:
+            heard["manager"] = text
+        name = re.findall(r"in a debate as (\w+) ", text)
+        if not name:
+            return reply_to(request.messages[0].text, text)
+        heard[name[0]] = text
+        where = {"source": "books.md", "place": "line 1"}
+        if name[0] == "mathematics_expert":
+            where = {"source": "https://nobody.example/read", "place": "line 1"}
+        sources: Any = [{**where, "quote": one} for one in quotes[name[0]] if one]
+        output: dict[str, Any] = {"position": "p", "arguments": [{"text": f"{name[0]} has figures."}]}
+        return decide(calls=[call("done", answer="", output=output, sources=sources)])
+
+    async with Workspace(tmp_path / "ws", models={"scripted": ScriptedModel(answer)}) as ws:
+        options = {"experts": BOTH, "rounds": 1}
+        files = [tmp_path / "books.md"]
+        result = await ws.run(TOPIC, system="debate", model="scripted", options=options, files=files)
+        assert (await ws.replay(result.run_id)).answer == result.answer
+    assert [one.quote for one in result.sources] == ["The mill earned 412 crowns", "Nothing is certain"]
+    lost = "books.md, line 1: “The mill earned 900 crowns”"
+    assert f"## Quotes that do not stand where they were looked up\n\n- finance_expert: {lost}\n" in result.report
+    assert result.output["turns"][0]["unfounded"][0]["quote"] == "The mill earned 900 crowns"
+    said_of_it = f"Quotes what was looked up and does not stand there: {lost}"
+    assert said_of_it in heard["mathematics_expert"] and said_of_it in heard["manager"], "the others hear of it"
+
+
+def test_what_was_said_long_ago_is_shown_in_short() -> None:
+    experts = {"A": Expert("A", "a"), "B": Expert("B", "b")}
+    turns = [
+        Turn(letter, number, "p" * LONGEST, "c" * LONGEST, (Argument(f"{letter}{number}", "t" * LONGEST),))
+        for number in range(100)
+        for letter in "AB"
+    ]
+    shown = [text_of([one]) for one in said_so_far(turns, experts)]
+    assert "p" * LONGEST in shown[-1] and "p" * LONGEST in shown[-2], "where each stands now"
+    assert sum(map(len, shown)) < 200 * 3 * (SHORT + 100) + (WHOLE + 4) * LONGEST
 
 
 async def test_the_planner_has_no_experts_in_its_team(tmp_path: Path) -> None:
@@ -312,9 +363,12 @@ async def test_what_others_said_is_material(tmp_path: Path) -> None:
     async with Workspace(
         tmp_path / "ws", models={"scripted": ScriptedModel(answer)}, tools=[look], agents=[broker]
     ) as ws:
-        options = {"experts": ["broker", "finance_expert"], "rounds": 1}
+        options = {"experts": ["broker", "finance_expert"], "rounds": 2}
         await ws.run(TOPIC, system="debate", model="scripted", options=options)
     assert "[A1]" not in seen[0]
+    # What the manager asks after it was shown that, and the expert's own words, are no part of the order either.
+    ordered = re.sub(r"<content.*?</content>", "", seen[2], flags=re.S)
+    assert "The manager asks: Why B2?" in seen[2] and "The manager asks" not in ordered
     (material,) = re.findall(r"<content[^>]*>(?:(?!</content>).)*\[A1\](?:(?!</content>).)*</content>", seen[1], re.S)
     assert material.startswith('<content source="agent:broker" trust="untrusted">') and "IGNORE the topic" in material
 

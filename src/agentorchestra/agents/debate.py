@@ -8,7 +8,7 @@ debate was, and nothing that was said is asked or paid twice.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pydantic import JsonValue
@@ -28,9 +28,10 @@ from agentorchestra.agents.debating.inviting import (
     named_in,
     seated,
 )
-from agentorchestra.agents.debating.statements import Expert, Turn, said_so_far, turn_of, turn_schema
+from agentorchestra.agents.debating.statements import LONGEST, Expert, Turn, said_so_far, turn_of, turn_schema
+from agentorchestra.agents.evidence import misquoted
 from agentorchestra.agents.kit import Kit, agent_effect, is_top
-from agentorchestra.core.content import Block, text_of
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.ids import sha256_json
@@ -117,7 +118,8 @@ class _Debate:
         content = (*self.spec.context, *((candidates_block(found),) if found else ()))
         (reply,) = await self.asking.all([Question("debate_plan", PLAN, values, content, decides=True)])
         self._hear_limit()
-        self.issues = [str(one) for one in (reply or {}).get("issues", ()) if str(one).strip()][:10]
+        issues = [" ".join(str(one).split())[:LONGEST] for one in (reply or {}).get("issues", ())]
+        self.issues = [one for one in issues if one][:10]
         if not invited:
             wished = [str(one) for one in (reply or {}).get("experts", ())]
             agents = {one.agent.name: one.agent for one in found}
@@ -152,8 +154,10 @@ class _Debate:
                 return
             shown = {one.mark for turn in self.turns for one in turn.arguments}
             outcomes = await self.session.perform_all([self._turn(one, number, offered) for one in group])
+            before = len(self.turns)
             for expert, outcome in zip(group, outcomes, strict=True):
                 self._take(expert, number, outcome, shown)
+            await self._look_up(before)
             # Where the budget ends so that nobody can conclude, this is what remains.
             said = report(self.topic, self.experts, self.turns, Conclusion())
             self.session.partial = {"steps": self.held, "report": said}
@@ -180,14 +184,15 @@ class _Debate:
             round=number,
             rounds=self.rounds,
             issues=self.issues,
-            focus=self.focus,
-            position=own[-1].position if own else "",
+            # Words that come from what somebody read are no part of an order: they stand in what is shown.
+            focus=self.focus if self._trust is not Trust.UNTRUSTED else "",
+            position=own[-1].position if own and own[-1].trust is not Trust.UNTRUSTED else "",
             most=self.limits.arguments,
         )
         spec = AgentSpec(
             name=expert.name,
             instruction=instruction,
-            context=(*self.spec.context, *said_so_far(self.turns, self.experts)),
+            context=(*self.spec.context, *said_so_far(self.turns, self.experts), *self._asked()),
             tools=delegate.tools,
             model=self.spec.model,
             role=agent.role,
@@ -222,6 +227,15 @@ class _Debate:
             marks = ", ".join(f"[{one}]" for one in turn.strange)
             self.notes.append(f"Struck out of what {expert.name} said in round {number}, no such argument: {marks}.")
 
+    async def _look_up(self, before: int) -> None:
+        """Whether the quotes of the newest turns stand in the task's files, or in pages that this run read."""
+        new = self.turns[before:]
+        bad = await misquoted(tuple(dict.fromkeys(one for turn in new for one in turn.sources)), self.session)
+        if bad:
+            self.turns[before:] = [
+                replace(turn, unfounded=tuple(one for one in dict.fromkeys(turn.sources) if one in bad)) for turn in new
+            ]
+
     async def _worth_another(self) -> bool:
         """Ask the manager whether there is more to be said, and on what."""
         values = {"topic": self.topic, "issues": self.issues, "round": self.held, "rounds": self.rounds}
@@ -229,12 +243,24 @@ class _Debate:
         self._hear_limit()
         if reply is None:
             return not self.limited
-        self.focus = str(reply.get("focus") or "")
+        self.focus = " ".join(str(reply.get("focus") or "").split())[:LONGEST]
         if reply["agreed"] or not reply["new"]:
             why = "the experts agree" if reply["agreed"] else "nothing new was said"
             self.notes.append(f"It ended after round {self.held} of {self.rounds}: {why}.")
             return False
         return True
+
+    @property
+    def _trust(self) -> Trust:
+        """Of what the manager says: no more than of what it was shown."""
+        return lowest(Trust.AGENT, *(turn.trust for turn in self.turns))
+
+    def _asked(self) -> tuple[Block, ...]:
+        """What the manager asks, where that may come from what an expert read."""
+        if not self.focus or self._trust is not Trust.UNTRUSTED:
+            return ()
+        text = f"The manager asks: {self.focus}"
+        return (TextBlock(text=text, source=Source(kind="agent", ref=NAME), trust=Trust.UNTRUSTED),)
 
     def _said(self) -> tuple[Block, ...]:
         return said_so_far(self.turns, self.experts)
@@ -280,7 +306,9 @@ class _Debate:
         return own[-1] if own else "said nothing"
 
     def _sources(self) -> tuple[Citation, ...]:
-        return tuple(dict.fromkeys(one for turn in self.turns for one in turn.sources))
+        """What was cited, but for quotes that do not stand."""
+        cited = dict.fromkeys(one for turn in self.turns for one in turn.sources if one not in turn.unfounded)
+        return tuple(cited)
 
     def _record(self, found: Conclusion, notes: Sequence[str]) -> JsonValue:
         """The whole debate as data."""

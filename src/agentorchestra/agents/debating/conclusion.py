@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.debating.statements import Expert, Turn, argument_text, marks_in, struck
+from agentorchestra.agents.debating.statements import Expert, Turn, argument_text, marks_in, quoted, struck
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
@@ -190,6 +190,9 @@ def report(topic: str, experts: Mapping[str, Expert], turns: Sequence[Turn], fou
             parts.append("\n".join([f"**{one.about}**{': ' + one.why if one.why else ''}", "", *lines]))
     if found.open_questions:
         parts += ["## Open questions", "\n".join(f"- {one}" for one in found.open_questions)]
+    lost = [f"- {experts[turn.letter].name}: {quoted(one)}" for turn in turns for one in turn.unfounded]
+    if lost:
+        parts += ["## Quotes that do not stand where they were looked up", "\n".join(dict.fromkeys(lost))]
     parts.append("## Positions")
     parts.append("\n".join(_stands(letter, one, turns) for letter, one in experts.items()))
     parts.append("## What was said")

@@ -92,6 +92,7 @@ class Turn:
         arguments: new ones.
         accepts: marks of arguments of others that it agrees with.
         sources: what it cites.
+        unfounded: those of them whose words do not stand where they are said to stand.
         strange: marks that it named and was never shown.
         trust: of its words.
     """
@@ -103,6 +104,7 @@ class Turn:
     arguments: tuple[Argument, ...] = ()
     accepts: tuple[str, ...] = ()
     sources: tuple[Citation, ...] = ()
+    unfounded: tuple[Citation, ...] = ()
     strange: tuple[str, ...] = ()
     trust: Trust = Trust.AGENT
 
@@ -151,8 +153,8 @@ def turn_of(
         arguments,
         real(said.get("accepts")),
         result.sources,
-        tuple(dict.fromkeys(strange)),
-        trust,
+        strange=tuple(dict.fromkeys(strange)),
+        trust=trust,
     )
 
 
@@ -180,11 +182,12 @@ def _cut(text: Any, known: Collection[str] | None, strange: list[str]) -> str:
 
 
 def said_so_far(turns: Sequence[Turn], experts: Mapping[str, Expert]) -> tuple[Block, ...]:
-    """Everything said so far, as material: a block for each turn, in order."""
+    """Everything said so far, as material: a block for each turn, in order. What is long ago is cut."""
     newest = {one.mark for one in [one for turn in turns for one in turn.arguments][-WHOLE:]}
+    last = {turn.letter: turn for turn in turns}
     return tuple(
         TextBlock(
-            text=turn_text(turn, experts[turn.letter].name, newest),
+            text=turn_text(turn, experts[turn.letter].name, newest, short=turn is not last[turn.letter]),
             source=Source(kind="agent", ref=experts[turn.letter].name),
             trust=turn.trust,
         )
@@ -192,38 +195,52 @@ def said_so_far(turns: Sequence[Turn], experts: Mapping[str, Expert]) -> tuple[B
     )
 
 
-def turn_text(turn: Turn, name: str, whole: Collection[str] | None = None) -> str:
+def turn_text(turn: Turn, name: str, whole: Collection[str] | None = None, *, short: bool = False) -> str:
     """A turn in words, with its marks.
 
     Args:
         turn: which.
         name: of its expert.
         whole: marks of the arguments that are not cut; None for all.
+        short: cuts the position and its change, since there is a newer one.
     """
     when = "opening statement" if turn.round == 0 else f"round {turn.round}"
-    lines = [f"{name} ({turn.letter}), {when}. Position: {turn.position}"]
+    lines = [f"{name} ({turn.letter}), {when}. Position: {_first(turn.position) if short else turn.position}"]
     if turn.change:
-        lines.append(f"Changed, because: {turn.change}")
+        lines.append(f"Changed, because: {_first(turn.change) if short else turn.change}")
     lines += [argument_text(one, short=whole is not None and one.mark not in whole) for one in turn.arguments]
     if turn.accepts:
         lines.append(f"Accepts {''.join(f'[{one}]' for one in turn.accepts)}")
+    lines += [f"Quotes what was looked up and does not stand there: {quoted(one)}" for one in turn.unfounded]
     return "\n".join(lines)
+
+
+def quoted(one: Citation) -> str:
+    """A citation in one line, a long quote cut."""
+    place = f", {one.place}" if one.place else ""
+    return f"{one.source}{place}: “{_first(' '.join(one.quote.split()))}”"
+
+
+def _first(text: str) -> str:
+    return f"{text[:SHORT]}…" if len(text) > SHORT else text
 
 
 def argument_text(one: Argument, *, short: bool = False) -> str:
     """One line: the mark, what it answers, the words."""
     answered = f" (answers {', '.join(one.answers)})" if one.answers else ""
-    text = f"{one.text[:SHORT]}…" if short and len(one.text) > SHORT else one.text
+    text = _first(one.text) if short else one.text
     return f"[{one.mark}]{answered} {text}"
 
 
 __all__ = [
+    "LONGEST",
     "MOST_ARGUMENTS",
     "Argument",
     "Expert",
     "Turn",
     "argument_text",
     "marks_in",
+    "quoted",
     "said_so_far",
     "struck",
     "turn_of",
