@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from agentorchestra.core.settings import (
     WebSettings,
 )
 from agentorchestra.workspace import load_settings
+from tests.warm import run
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -55,9 +57,13 @@ SLOW_EXAMPLES = {"search.md", "models.md", "mcp.md"}
     ],
 )
 def test_python_examples_run(place: Path, page: str, code: str) -> None:
-    done = subprocess.run([sys.executable, "-c", code], cwd=place, capture_output=True, text=True, timeout=100)
+    done = run(["-c", code], cwd=place, environ=os.environ, timeout=100)
     assert done.returncode == 0, f"{page}: {done.stderr}"
     assert done.stdout.strip() or "print(" not in code
+
+
+OF_THE_SHELL = re.compile(r"[|<>&;$*?`#]")
+"""What makes more of a line than a command and its words."""
 
 
 SLOW = {"README.md", "bundles.md", "components.md", "fork.md", "search.md"}
@@ -72,8 +78,12 @@ def test_console_examples_run(place: Path, page: str, text: str) -> None:
     commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
     assert commands
     for command in commands:
-        line = command.replace("agentorchestra", f"{sys.executable} -m agentorchestra", 1)
-        done = subprocess.run(line, cwd=place, shell=True, capture_output=True, text=True, timeout=100)
+        words = shlex.split(command)
+        if words[0] == "agentorchestra" and not OF_THE_SHELL.search(command):
+            done = run(["-m", *words], cwd=place, environ=os.environ, timeout=100)
+        else:
+            line = command.replace("agentorchestra", f"{sys.executable} -m agentorchestra", 1)
+            done = subprocess.run(line, cwd=place, shell=True, capture_output=True, text=True, timeout=100)
         assert done.returncode == 0, f"{page}: {command}: {done.stderr}"
 
 

@@ -14,6 +14,7 @@ from agentorchestra.core.events import Event
 from agentorchestra.runtime.store.choose import store_for
 from agentorchestra.workspace import load_settings
 from tests.chaos.killing import KILL_AT, MARK_POINTS, POINTS
+from tests.warm import run
 
 SOURCE = Path(__file__).resolve().parents[2]
 KILLED = -signal.SIGKILL
@@ -23,29 +24,32 @@ def start(
     words: Sequence[str | Path], *, kill_at: str = "", environ: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
     """A fresh Python process with the package and `tests` on its path."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENTORCHESTRA_")}
-    environment["PYTHONPATH"] = os.pathsep.join([str(SOURCE / "src"), str(SOURCE)])
-    environment.pop(KILL_AT, None)
-    if kill_at:
-        environment[KILL_AT] = kill_at
     return subprocess.Popen(
         [sys.executable, *map(str, words)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment | dict(environ or {}),
+        env=_environment(kill_at, environ),
     )
+
+
+def _environment(kill_at: str, environ: Mapping[str, str] | None) -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENTORCHESTRA_")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(SOURCE / "src"), str(SOURCE)])
+    environment.pop(KILL_AT, None)
+    if kill_at:
+        environment[KILL_AT] = kill_at
+    return environment | dict(environ or {})
 
 
 def python(
     words: Sequence[str | Path], *, kill_at: str = "", code: int = 0, environ: Mapping[str, str] | None = None
 ) -> str:
     """Run it to its end; what it printed. It must die by SIGKILL if it was to be killed, else end with this code."""
-    process = start(words, kill_at=kill_at, environ=environ)
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == (KILLED if kill_at else code), (kill_at, process.returncode, out, err)
-    return out
+    ended = run(words, environ=_environment(kill_at, environ))
+    assert ended.returncode == (KILLED if kill_at else code), (kill_at, ended)
+    return ended.stdout
 
 
 async def until(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
