@@ -23,6 +23,30 @@ def has_ffmpeg() -> bool:
     return shutil.which("ffmpeg") is not None and shutil.which("ffprobe") is not None
 
 
+def paged(pages: Sequence[tuple[str, bytes]]) -> bytes:
+    """A PDF with a text and a picture on each page, "" and b"" for none."""
+    from fpdf import FPDF
+
+    document = FPDF()
+    document.set_font("helvetica", size=12)
+    for text, picture in pages:
+        document.add_page()
+        if picture:
+            document.image(io.BytesIO(picture), w=160)
+        if text:
+            document.multi_cell(0, 8, text)
+    return bytes(document.output())
+
+
+def page_picture() -> bytes:
+    """A picture as large as those of scanned pages."""
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.linear_gradient("L").resize((800, 600)).save(out, "PNG")
+    return out.getvalue()
+
+
 def docx(lines: Sequence[str], table: Sequence[Sequence[str]] = (), header: str = "") -> bytes:
     """Paragraphs and a table, as little of Word's XML as Word reads."""
     space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'

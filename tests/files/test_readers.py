@@ -14,9 +14,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.files import makers
 from tests.files.conftest import MakePdf
 
 from agentorchestra.core.errors import FileInputError
+from agentorchestra.tools.files.documents import pictures_of
 from agentorchestra.tools.files.passages import passages
 from agentorchestra.tools.files.readers import (
     Limits,
@@ -24,6 +26,9 @@ from agentorchestra.tools.files.readers import (
     TableDocument,
     TextDocument,
     check_input,
+    document_from_json,
+    document_to_json,
+    look_into,
     read_document,
     read_document_sync,
 )
@@ -157,9 +162,27 @@ def test_an_encrypted_pdf(encrypted_pdf: Path) -> None:
         check_input(encrypted_pdf)
 
 
-def test_a_pdf_without_text(make_pdf: MakePdf) -> None:
-    with pytest.raises(FileInputError, match=r"has 2 page\(s\) without text, only images; recognise the text first"):
-        read_document_sync(make_pdf("", ""))
+def test_an_empty_pdf(make_pdf: MakePdf) -> None:
+    for work in (check_input, read_document_sync):
+        with pytest.raises(FileInputError, match=r"has 2 page\(s\), and nothing is written or drawn on them"):
+            work(make_pdf("", ""))
+
+
+def test_pages_that_are_pictures_are_told_from_empty_ones(tmp_path: Path) -> None:
+    """A scanner's line over the picture of a page does not make it text; a picture beside text does no harm."""
+    text, stamp = "Words that stand on a page of their own, more than a scanner adds. " * 2, "Scanned by nobody"
+    drawn = makers.page_picture()
+    pages = [("", drawn), ("", b""), (stamp, drawn), (text, drawn), (text, b""), ("", drawn), ("", drawn)]
+    path = tmp_path / "mixed.pdf"
+    path.write_bytes(makers.paged(pages))
+    document = read_document_sync(path)
+    assert isinstance(document, PdfDocument) and document.pictured == (1, 3, 6, 7)
+    assert look_into(path) == ("application/pdf", path.stat().st_size, False)
+    assert document_from_json(document_to_json(document)) == document
+    path.write_bytes(makers.paged([("", b""), *[("", drawn)] * 4]))
+    assert look_into(path).textless and pictures_of(read_document_sync(path)) == "pp. 2-5"
+    path.write_bytes(makers.paged([*[("", drawn)] * 6, (text, b"")]))
+    assert not look_into(path).textless, "the first text stands behind the first pages"
 
 
 def test_a_pdf_with_too_many_pages(make_pdf: MakePdf) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.files import makers
 from tests.files.conftest import MakePdf
 from tests.offline.driver import FakeContext
 
@@ -151,3 +152,41 @@ async def test_the_index_is_shared_by_runs(ctx: Any, tmp_path: Path) -> None:
                 await tool.call({"query": "herons"}, ctx)
     assert (folder / "index.db").exists()
     assert not (tmp_path / "run").exists()
+
+
+# -- pages that are pictures -------------------------------------------------------------------------------------------
+
+LONG = "Words of a page of its own, at more length than what a scanner adds below the picture of a page of a book. "
+
+
+@pytest.fixture
+def scans(tmp_path: Path) -> Any:
+    """A PDF of words and pictures, and one of pictures, in a run that sees."""
+    drawn = makers.page_picture()
+    (tmp_path / "mixed.pdf").write_bytes(makers.paged([(LONG, b""), ("", drawn), (LONG, b""), ("", drawn)]))
+    (tmp_path / "scan.pdf").write_bytes(makers.paged([("", drawn)] * 2))
+    ctx = FakeContext([tmp_path / "mixed.pdf", tmp_path / "scan.pdf"], tmp_path / "run")
+    ctx.manifest.media_models = {"image": ("eyes",)}
+    return ctx
+
+
+async def test_a_search_says_which_pages_it_does_not_find(scans: Any) -> None:
+    for _ in range(2):  # read, then from the index
+        *_, said = await call(scans, "search_files", query="scanner")
+        assert said.text.startswith("Not searched: mixed.pdf!pp. 2, 4, scan.pdf!pp. 1-2: pictures without text, which")
+        assert "ask_media shows" in said.text
+
+
+async def test_reading_names_the_pictures_among_the_pages_that_were_asked_for(scans: Any) -> None:
+    said = {
+        part: " ".join(one.text for one in await call(scans, "read_file", name="mixed.pdf", part=part))
+        for part in ("p. 2", "p. 3", "pp. 1-3")
+    }
+    assert "holds no text. Note: p. 2: pictures" in said["p. 2"] and "pictures without" not in said["p. 3"]
+    assert "Note: p. 2: pictures without text" in said["pp. 1-3"]
+    scans.manifest.media_models = {}
+    (alone,) = await call(scans, "read_file", name="scan.pdf")
+    assert "pp. 1-2: pictures without text, which were not read; no model of this run sees: name a model" in alone.text
+    scans.manifest.media_models = {"document": ("reader",)}
+    described = await call(scans, "describe_files")
+    assert "pp. 1-2: pictures without text, which were not read; analyze_file gives the whole" in described[1].text

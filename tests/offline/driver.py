@@ -62,7 +62,7 @@ class FakeContext:
     def __init__(self, files: Sequence[Path], folder: Path) -> None:
         self._paths = {path.name: path for path in files}
         self.folder = folder
-        self.manifest = SimpleNamespace(files=tuple(_ref(path) for path in files))
+        self.manifest = SimpleNamespace(files=tuple(_ref(path) for path in files), media_models={})
 
     def file(self, name: str) -> Path:
         """The path behind a name."""

@@ -86,6 +86,10 @@ class FileInputError(UsageError):
     """A file given with a task is missing, unreadable, empty, corrupt or a folder."""
 
 
+class UnseenScanError(FileInputError):
+    """A PDF given with a task has pictures for pages, and no model of the run takes pictures or documents."""
+
+
 class UnknownModelError(UsageError):
     """No profile and no provider has this model's name."""
 

@@ -144,6 +144,7 @@ async def shown(path: Path, name: str, part: str, ctx: Any) -> list[Block]:
     Raises:
         FileInputError, ToolError: a sentence that says what there is.
     """
+    from agentorchestra.tools.files.common import how_to_look
     from agentorchestra.tools.files.formats.sniff import sniff
     from agentorchestra.tools.files.read import document_blocks
     from agentorchestra.tools.files.readers import describe_media, read_document
@@ -162,7 +163,7 @@ async def shown(path: Path, name: str, part: str, ctx: Any) -> list[Block]:
         medium = MediaBlock(sha256=kept.sha256, media_type=media_type, name=name, size=size, source=source)
         return [medium, TextBlock(text=await describe_media(path), source=source, trust=Trust.UNTRUSTED)]
     document = await read_document(path)
-    return await asyncio.to_thread(document_blocks, document, name, part)
+    return await asyncio.to_thread(document_blocks, document, name, part, way=how_to_look(ctx))
 
 
 def decoded(data: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:

@@ -20,7 +20,7 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.models.senses import ROLES
 from agentorchestra.tea.tool import ToolResult, tool
 from agentorchestra.tea.transformations.base import Carried
-from agentorchestra.tools.files.common import note
+from agentorchestra.tools.files.common import WAY_TO_SEE, note
 from agentorchestra.tools.media_forms import Form, media_as
 
 PROMPT = "media"
@@ -32,8 +32,7 @@ MOST_BYTES = 18_000_000
 
 _KINDS = {"image": "pictures", "audio": "sound", "video": "videos"}
 _WAYS_OUT = {
-    "image": 'name a model that sees with [roles.vision] model = "..." in agentorchestra.toml, or say vision = true in '
-    "its profile",
+    "image": WAY_TO_SEE,
     "audio": "name a model that writes down what is said with transcription_model in agentorchestra.toml, or one that "
     'hears with [roles.hearing] model = "..."',
     "video": "say video = true in agentorchestra.toml in the profile of a model that takes videos, or name one that "
@@ -108,11 +107,13 @@ async def look(
     from_s: float | None = None,
     to_s: float | None = None,
     prompt: str = PROMPT,
+    known: Sequence[Block] = (),
 ) -> Looked:
     """What `ask_media` does, for other composites that ask it (see there).
 
     Args:
         prompt: says what to do; its variables are those of `media`.
+        known: what goes along with the media, as material.
 
     Raises:
         ToolError: one sentence, where no model could answer.
@@ -120,7 +121,7 @@ async def look(
     part = _Part(region, list(pages), from_s, to_s)
     items = [await _identified(ctx, name) for name in files]
     part.check(items)
-    asking = _Asking(ctx, question, part, prompt)
+    asking = _Asking(ctx, question, part, prompt, tuple(known))
     text, shown = await asking.answer(items)
     names = tuple(item.name for item in items)
     return Looked(text, asking.answered_by, names, tuple(map(_named, shown)), tuple(asking.notes))
@@ -314,6 +315,7 @@ class _Asking:
     """One question, until a model has answered it.
 
     Attributes:
+        known: what goes along with the media.
         notes: what whoever asked should know: what was left out, what could not be heard.
         answered_by: the model that answered.
     """
@@ -322,6 +324,7 @@ class _Asking:
     question: str
     part: _Part
     prompt: str = PROMPT
+    known: tuple[Block, ...] = ()
     notes: list[str] = field(default_factory=list)
     answered_by: str = ""
 
@@ -341,7 +344,7 @@ class _Asking:
             blocks = await self._blocks(plan, items, notes)
             outcome = await self.ctx.ask_model(
                 self.prompt,
-                blocks,
+                [*self.known, *blocks],
                 role=plan.role,
                 model=plan.model,
                 media="required",

@@ -71,7 +71,8 @@ class SourceContent:
         chunks: of its text, each a list of pieces.
         tables: its tables by the names of their parts ("" for the only one), rows of cells; row n is `rows[n - 1]`.
         table_chunks: the same as pieces, for a model that reads them.
-        media: names of the pictures, recordings and videos in it; of a PDF without text its own.
+        media: names of the pictures, recordings and videos in it, and of PDFs in it that have pictures for pages.
+        pictured: pages of a PDF that can only be looked at.
         sha256: of a PDF that is kept as it is, "" for none.
         notes: what was left out.
     """
@@ -85,6 +86,7 @@ class SourceContent:
     tables: dict[str, list[list[str]]] = field(default_factory=dict)
     table_chunks: list[list[Piece]] = field(default_factory=list)
     media: list[str] = field(default_factory=list)
+    pictured: list[int] = field(default_factory=list)
     sha256: str = ""
     notes: list[str] = field(default_factory=list)
 
@@ -122,7 +124,11 @@ async def _content(ctx: RunContext[Any], name: str, chars: int, read_as: str) ->
         if page is None:
             raise ToolError(f"nothing was read at {name} in this run; read it with fetch first")
         if not (isinstance(page, TextDocument) and is_media(page.media_type)):
-            return await asyncio.to_thread(_read, SourceContent(name, page.media_type), page, chars)
+            found = SourceContent(name, page.media_type)
+            if isinstance(page, PdfDocument) and _takes_documents(ctx):
+                async with on_disk(ctx, name) as (path, _, _):
+                    await _keep(ctx, found, await asyncio.to_thread(path.read_bytes))
+            return await asyncio.to_thread(_read, found, page, chars)
     async with on_disk(ctx, name) as (path, member, whole):
         found = SourceContent(whole)
         data = await _bytes(path, member, whole)
@@ -138,12 +144,12 @@ async def _content(ctx: RunContext[Any], name: str, chars: int, read_as: str) ->
         found.known_by = known_by(found.media_type, suffix)
         if not found.known_by and isinstance(told := ctx.vars.get(f"{KIND_KNOWN}{whole}"), str):
             found.known_by, read_as = "model", told
-        if found.media_type == "application/pdf" and ctx.manifest.media_models.get("document"):
-            found.sha256 = (await ctx.artifact(whole, data, found.media_type)).sha256
+        if found.media_type == "application/pdf" and _takes_documents(ctx):
+            await _keep(ctx, found, data)
         try:
             document = await read_document(path)
         except FileInputError as error:
-            if found.media_type == "application/pdf":  # pages without text can still be looked at
+            if found.media_type == "application/pdf":  # what cannot be read may still be drawn
                 found.kind, found.media = "pdf", [whole]
                 found.notes.append(str(error).replace(str(path), whole))
                 return found
@@ -151,13 +157,23 @@ async def _content(ctx: RunContext[Any], name: str, chars: int, read_as: str) ->
     if member:
         names, document, rest = locate(document, "!".join(member))
         if (not names or rest) and found.media_type == "application/pdf":
-            found.kind, found.media = "pdf", [whole]  # without text it is no part that could be read
+            found.kind, found.media = "pdf", [whole]  # it could not be read as a part: it may still be drawn
             return found
         if not names or rest:
             raise ToolError(f"{whole} has no such part; give the name of a part as describe_files lists it")
     if read_as == "table" and isinstance(document, TextDocument):
         document = await asyncio.to_thread(parse_table, document.text) or document
     return await asyncio.to_thread(_read, found, document, chars)
+
+
+def _takes_documents(ctx: RunContext[Any]) -> bool:
+    """Whether some model of the run takes PDFs as they are."""
+    return bool(ctx.manifest.media_models.get("document"))
+
+
+async def _keep(ctx: RunContext[Any], found: SourceContent, data: bytes) -> None:
+    """Keep a PDF as it is, for a model that takes it."""
+    found.sha256, found.size = (await ctx.artifact(found.name, data, found.media_type)).sha256, len(data)
 
 
 async def _bytes(path: Path, member: tuple[str, ...], whole: str) -> bytes:
@@ -212,6 +228,9 @@ def _read(found: SourceContent, document: Document, chars: int) -> SourceContent
             found.media.append(joined(found.name, path))
         else:
             pieces += _pieces(path, leaf)
+            if isinstance(leaf, PdfDocument) and leaf.pictured:
+                found.media += [joined(found.name, path)] if path else []
+                found.pictured = [] if path else [*leaf.pictured]
     left = _cut(pieces) + _cut(rows)
     if left:
         found.notes.append(f"{left:,} pieces at its end were not read: it is longer than {MOST_CHUNKED:,} characters")

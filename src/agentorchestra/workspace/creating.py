@@ -159,7 +159,8 @@ class Creating:
         perhaps = {one for each in seeing.values() for one in each}
         limits = choices.budget(names, asked.budget, models, perhaps=perhaps)
         run_id = new_run_id()
-        kept = await self._keep_files(run_id, asked.files, temporary=asked.temporary_files)
+        blind = not (seeing.get("image") or seeing.get("document"))
+        kept = await self._keep_files(run_id, asked.files, temporary=asked.temporary_files, blind=blind)
         schema = schema_of(asked.output_type)
         schemas = await self._equipping.keep_texts(equipment)
         environments = stock.environments_for(equipment)
@@ -326,7 +327,7 @@ class Creating:
             return {name: value for name, value in kept.items() if value is not None}
         return {}
 
-    async def _keep_files(self, run_id: str, files: Sequence[str | Path], *, temporary: bool) -> Kept:
+    async def _keep_files(self, run_id: str, files: Sequence[str | Path], *, temporary: bool, blind: bool) -> Kept:
         """Check all files and keep their bytes, so that a resume reads the same ones."""
         from agentorchestra.tools.files.keep import keep_files
 
@@ -339,6 +340,7 @@ class Creating:
                 self._place.files_of(run_id),
                 temporary=temporary,
                 apart=self._place.folder,
+                blind=blind,
                 stop=stop,
             )
         finally:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from functools import partial
 from typing import Any
 
-from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.content import Block, Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.environments import disk
 from agentorchestra.environments.browser.files import Files
@@ -40,6 +41,7 @@ class Pdfs(Files):
             pages: "3" or "2-4"; empty for the beginning.
             search: words to find; gives the pages on which they stand.
         """
+        from agentorchestra.tools.files.common import how_to_look
         from agentorchestra.tools.files.documents import PdfDocument, document_to_json
         from agentorchestra.tools.files.read import document_blocks
         from agentorchestra.tools.web.pages import artifact_name
@@ -59,8 +61,10 @@ class Pdfs(Files):
         if search.strip():
             blocks += _found(document.pages, search.strip(), source)
         else:
-            shown = document_blocks(document, name, _part(pages, len(document.pages)), "web" if address else "file")
-            blocks += await asyncio.to_thread(lambda: shown)
+            kind: SourceKind = "web" if address else "file"
+            part = _part(pages, len(document.pages))
+            shown = partial(document_blocks, document, name, part, kind, way=how_to_look(ctx))
+            blocks += await asyncio.to_thread(shown)
         return ToolResult(content=blocks, artifacts=tuple(artifacts), sources=(source,))
 
     async def _pdf(self, ctx: Any, url: str, path: str) -> tuple[str, str]:

@@ -90,7 +90,8 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         if mode == "page":
             return importlib.import_module("formats.webpage").read_page(job, data, name, request["asked"]), b""
         document = importlib.import_module("formats.convert").convert(job, data, name)
-        return {"document": document if mode == "read" else {"media_type": document["media_type"]}}, b""
+        found = {"media_type": document["media_type"], "textless": document.get("textless", False)}
+        return {"document": document if mode == "read" else found}, b""
     except base.Refused as error:
         return {"error": error.code, "detail": error.detail}, b""
 

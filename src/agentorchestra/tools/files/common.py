@@ -19,6 +19,12 @@ from agentorchestra.tools.files.readers import Document, read_document
 
 _T = TypeVar("_T")
 
+WAY_TO_SEE = (
+    'name a model that sees with [roles.vision] model = "..." in agentorchestra.toml, or say vision = true in its '
+    "profile"
+)
+"""What to do where nobody sees."""
+
 
 def file_named(ctx: RunContext[Any], name: str) -> FileRef:
     files = ctx.manifest.files
@@ -78,6 +84,21 @@ async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *
 def block(name: str, passage: Passage, kind: SourceKind = "file") -> TextBlock:
     source = Source(kind=kind, ref=name, place=passage.place)
     return TextBlock(text=passage.text, source=source, trust=Trust.UNTRUSTED)
+
+
+def how_to_look(ctx: RunContext[Any]) -> str:
+    """How the pages of a PDF without text are looked at in this run."""
+    able = ctx.manifest.media_models
+    if able.get("image"):
+        return "ask_media shows up to 8 of its pages to a model that sees, analyze_file all of them"
+    if able.get("document"):
+        return "analyze_file gives the whole of it to a model that takes PDFs"
+    return f"no model of this run sees: {WAY_TO_SEE}"
+
+
+def only_pictures(pages: str, way: str) -> str:
+    """Which pages were not read, and what can be done."""
+    return f"{pages}: pictures without text, which were not read" + (f"; {way}" if way else "")
 
 
 def note(text: str) -> TextBlock:

@@ -12,7 +12,8 @@ from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tea.tool import ToolResult
-from agentorchestra.tools.files.common import document_of, file_named, note
+from agentorchestra.tools.files.common import document_of, file_named, how_to_look, note, only_pictures
+from agentorchestra.tools.files.documents import pictures_of
 from agentorchestra.tools.files.folders import LISTED, by_folder
 from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.passages import quote_stands
@@ -53,6 +54,8 @@ async def describe(ctx: RunContext[Any], index: PassageIndex, files: str | None 
                 said = listing(document)
             else:
                 said = "; ".join([extent_of(document), *document.notes])
+            if pages := pictures_of(document):
+                said += f"; {only_pictures(pages, how_to_look(ctx))}"
         text = f"{ref.name}: {ref.media_type}, {ref.size:,} bytes; {said}"
         blocks.append(TextBlock(text=text, source=Source(kind="file", ref=ref.name), trust=Trust.UNTRUSTED))
     return ToolResult(content=blocks or [note("This task has no files.")])

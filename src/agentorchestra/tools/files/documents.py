@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from agentorchestra.tools.files.places import column_name
+from agentorchestra.tools.files.places import column_name, pages_named
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,14 @@ class PdfDocument:
     Attributes:
         tables: the tables with the page each stands on, in order.
         notes: what was left out.
+        pictured: the pages that are pictures with no text, or with a scanner's line only: they can be looked at.
     """
 
     pages: tuple[str, ...]
     media_type: str = "application/pdf"
     tables: tuple[tuple[int, TableDocument], ...] = ()
     notes: tuple[str, ...] = ()
+    pictured: tuple[int, ...] = ()
     kind: Literal["pdf"] = "pdf"
 
     @cached_property
@@ -154,6 +156,9 @@ Leaf = TextDocument | TableDocument | PdfDocument
 
 Document = Leaf | PartsDocument
 
+_NAMED = 12
+"""Parts that are named in one line."""
+
 
 def document_to_json(document: Document) -> dict[str, Any]:
     """A document as JSON values, for caches: any kind, with all of its parts."""
@@ -169,7 +174,7 @@ def document_to_json(document: Document) -> dict[str, Any]:
         }
     if isinstance(document, PdfDocument):
         tables = [[page, document_to_json(table)] for page, table in document.tables]
-        return data | {"pages": list(document.pages), "tables": tables}
+        return data | {"pages": list(document.pages), "tables": tables, "pictured": list(document.pictured)}
     parts = [
         {"name": part.name, "document": document_to_json(part.document), "size": part.size} for part in document.parts
     ]
@@ -189,7 +194,8 @@ def document_from_json(data: dict[str, Any]) -> Document:
         return _table(data, notes)
     if kind == "pdf":
         tables = tuple((page, _table(table, ())) for page, table in data.get("tables", ()))
-        return PdfDocument(tuple(data["pages"]), data.get("media_type", "application/pdf"), tables, notes)
+        media_type, pictured = data.get("media_type", "application/pdf"), tuple(data.get("pictured", ()))
+        return PdfDocument(tuple(data["pages"]), media_type, tables, notes, pictured)
     if kind == "parts":
         parts = (Part(one["name"], document_from_json(one["document"]), one.get("size")) for one in data["parts"])
         return PartsDocument(tuple(parts), data["media_type"], notes)
@@ -214,6 +220,16 @@ def leaves(document: Document, prefix: str = "") -> Iterator[tuple[str, Leaf]]:
         yield prefix, document
     for part in parts_of(document):
         yield from leaves(part.document, joined(prefix, part.name))
+
+
+def pictures_of(document: Document, first: int = 1, last: int | None = None) -> str:
+    """Which pages of PDFs can only be looked at, as places; of one PDF those from first to last, "" where none is."""
+    found = []
+    for path, leaf in leaves(document):
+        pages = [one for one in leaf.pictured if first <= one <= (last or one)] if isinstance(leaf, PdfDocument) else []
+        found += [joined(path, pages_named(pages))] if pages else []
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return ", ".join(found[:_NAMED]) + more
 
 
 def only_part(document: Document) -> Document:

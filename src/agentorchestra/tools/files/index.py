@@ -17,14 +17,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentorchestra.tools.files.documents import pictures_of
 from agentorchestra.tools.files.passages import passages
 from agentorchestra.tools.files.readers import Document, check_stop, document_from_json, document_to_json
 
-_VERSION = 3
+_VERSION = 4
 """Of the tables and of how passages are cut; another one found in a file means: build anew.
 
 1: the first. 2: passages are numbered by their document, problems are kept, the search's words are stored once.
 3: writing without spaces between words (Chinese, Japanese) is found by its pairs of characters.
+4: which pages are pictures.
 """
 
 _BITS = 24
@@ -32,7 +34,8 @@ _BITS = 24
 which document a passage is of."""
 
 _TABLES = """
-CREATE TABLE documents (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, kept BLOB, problem TEXT, at REAL);
+CREATE TABLE documents (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, kept BLOB, problem TEXT, at REAL,
+    pictures TEXT);
 CREATE TABLE passages (id INTEGER PRIMARY KEY, place TEXT NOT NULL, body TEXT NOT NULL);
 CREATE VIRTUAL TABLE words USING fts5 (
     text, heading, content = '', tokenize = "porter unicode61 remove_diacritics 2"
@@ -96,11 +99,13 @@ class Prepared:
         rows: (searchable words, heading, place, text) of each passage.
         kept: the converted document where converting it again would be costly.
         problem: why it could not be read, with `{name}` for the file's name; it then has no rows.
+        pictures: the pages without text that could be searched, "" for none.
     """
 
     rows: Sequence[tuple[str, str, str, str]] = ()
     kept: bytes | None = None
     problem: str | None = None
+    pictures: str = ""
 
     @property
     def chars(self) -> int:
@@ -126,7 +131,7 @@ def prepare(document: Document, stop: threading.Event | None = None) -> Prepared
             break
         table = passage.place.rpartition("!")[2].startswith("row ")
         rows.append((_searchable(passage.text, table), passage.heading, passage.place, passage.text))
-    return Prepared(rows, _pack(document))
+    return Prepared(rows, _pack(document), pictures=pictures_of(document))
 
 
 def costly(document: Document) -> bool:
@@ -237,6 +242,13 @@ class PassageIndex:
             self._want(sha256s)
             return dict(self._db.execute(statement, (time.time() - PROBLEM_S,)).fetchall())
 
+    def pictures(self, sha256s: Iterable[str]) -> dict[str, str]:
+        """The documents of these that have pages without text, with these pages."""
+        with self._lock:
+            self._want(sha256s)
+            statement = "SELECT sha256, pictures FROM wanted JOIN documents USING (sha256) WHERE pictures <> ''"
+            return dict(self._db.execute(statement).fetchall())
+
     def _want(self, sha256s: Iterable[str]) -> None:
         """The documents of a search as a table: a statement takes only so many values."""
         self._db.execute("BEGIN")
@@ -289,8 +301,8 @@ class PassageIndex:
             return 0
         number = row[0] if row is not None else None
         cursor = self._db.execute(
-            "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?)",
-            (number, sha256, prepared.kept, prepared.problem, time.time()),
+            "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)",
+            (number, sha256, prepared.kept, prepared.problem, time.time(), prepared.pictures),
         )
         first = (number or cursor.lastrowid or 0) << _BITS
         self._db.executemany(

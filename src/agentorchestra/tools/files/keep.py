@@ -25,8 +25,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO
 
-from agentorchestra.core.errors import FileInputError, WorkspaceNotWritableError
+from agentorchestra.core.errors import FileInputError, UnseenScanError, WorkspaceNotWritableError
 from agentorchestra.core.spec import FileRef
+from agentorchestra.tools.files.common import WAY_TO_SEE
 from agentorchestra.tools.files.folders import (
     MAX_BYTES,
     MAX_FILES,
@@ -36,18 +37,18 @@ from agentorchestra.tools.files.folders import (
     printable,
 )
 from agentorchestra.tools.files.formats.sniff import sniff
-from agentorchestra.tools.files.readers import LIMITS, check_input, check_stop
+from agentorchestra.tools.files.readers import LIMITS, check_stop, look_into
 
 THREADS = 4
 """Files that are hashed and checked at the same time."""
 
-_VERSION = 1
-"""Of the table in seen.db; a file with another one is begun anew. 1: the first."""
+_VERSION = 2
+"""Of the table in seen.db; a file with another one is begun anew. 1: the first. 2: what was found inside."""
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS seen (
     path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode INTEGER, device INTEGER,
-    sha256 TEXT, media_type TEXT, problem TEXT, checked_by TEXT
+    sha256 TEXT, media_type TEXT, problem TEXT, inside TEXT, checked_by TEXT
 ) WITHOUT ROWID
 """
 
@@ -61,6 +62,7 @@ _HEAD = 8_192
 _CONTAINERS = frozenset({"application/zip", "application/x-ole-storage"})
 _CHUNK = 1 << 20
 _SYNC_ONE_BY_ONE = 64
+_PICTURES = "pictures"
 _STALE_S = 86_400
 
 
@@ -74,12 +76,17 @@ class Kept:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a file held when it looked like `look` (size, times, inode, device)."""
+    """What a file held when it looked like `look` (size, times, inode, device).
+
+    Attributes:
+        inside: what a look inside found, `text` or `pictures`; "" where only its first bytes were looked at.
+    """
 
     look: tuple[int, int, int, int, int]
     sha256: str
     media_type: str
     problem: str = ""
+    inside: str = ""
     remember: bool = True
 
 
@@ -90,6 +97,7 @@ def keep_files(
     *,
     temporary: bool = False,
     apart: Path | None = None,
+    blind: bool = False,
     stop: threading.Event | None = None,
 ) -> Kept:
     """Check the files, keep their bytes, and link them into `target`. Blocks; on an error nothing is left in `target`.
@@ -100,15 +108,17 @@ def keep_files(
         target: the run's folder for its files.
         temporary: the files will not stay where they are: they are not remembered, and `origin` names the kept ones.
         apart: a folder that is never taken (the workspace).
+        blind: no model will see what is kept: a file of pictures alone is refused, where it is given by its own name.
         stop: set when nobody waits any more.
 
     Raises:
         FileInputError: for a file given by its own name that cannot be read, for a folder without any that can.
+        UnseenScanError: for a PDF of pictures that nobody can look at.
         WorkspaceNotWritableError: if they cannot be kept.
     """
     if not given:
         return Kept()
-    keeper = _Keeper(store, stop, remember=not temporary)
+    keeper = _Keeper(store, stop, remember=not temporary, blind=blind)
     left_out: list[str] = []
     wanted = _wanted(given, apart, left_out)
     try:
@@ -176,8 +186,9 @@ def _told_apart(found: list[Found]) -> list[Found]:
 
 
 class _Keeper:
-    def __init__(self, store: Path, stop: threading.Event | None, *, remember: bool) -> None:
+    def __init__(self, store: Path, stop: threading.Event | None, *, remember: bool, blind: bool) -> None:
         self._store = store
+        self._blind = blind
         self._stop = stop
         self._remember = remember
         self._new = 0
@@ -224,19 +235,26 @@ class _Keeper:
                 )
         old = known.get(os.fsencode(found.path.absolute()))
         good = old is not None and not old.problem and self._has(old.sha256, look[0])
+        if old is not None and not wanted.lenient:  # seen in a folder, it may not have been looked into
+            good = good and bool(old.inside) and not (self._blind and old.inside == _PICTURES)
         bad = old is not None and old.problem and wanted.lenient
         if old is not None and old.look == look and (good or bad):
             return old
         settled = time.time_ns() - max(look[1], look[2]) > _SETTLED_NS
         try:
-            media_type = _media_type(found.path, thorough=not wanted.lenient)
+            media_type, inside = _inside(found.path, thorough=not wanted.lenient)
+            if self._blind and inside == _PICTURES and not wanted.lenient:
+                raise UnseenScanError(
+                    f"{found.path} is a PDF of pictures without text, and no model of this run sees: {WAY_TO_SEE}; or "
+                    "recognise its text first, e.g. with ocrmypdf."
+                )
             digest, after = self._take(found.path)
         except FileInputError as error:
             if not wanted.lenient:
                 raise
             said = str(error).replace(str(found.path), "{name}")
             return _Seen(look, "", "", said, remember=settled)
-        return _Seen(after, digest, media_type, remember=settled and after == look)
+        return _Seen(after, digest, media_type, inside=inside, remember=settled and after == look)
 
     def _take(self, source: Path) -> tuple[str, tuple[int, int, int, int, int]]:
         """Copy a file into the store.
@@ -366,10 +384,13 @@ def _nothing_in(folder: _Wanted) -> FileInputError:
     )
 
 
-def _media_type(path: Path, *, thorough: bool) -> str:
-    """What a file is. In a folder only the beginning is looked at where a look inside would take a process each."""
+def _inside(path: Path, *, thorough: bool) -> tuple[str, str]:
+    """What a file is and holds. In a folder only the beginning is looked at where more would take a process each."""
     kind = None if thorough else _at_first_sight(path)
-    return check_input(path)[0] if kind is None else kind
+    if kind is not None:
+        return kind, ""
+    found = look_into(path)
+    return found.media_type, _PICTURES if found.textless else "text"
 
 
 def _at_first_sight(path: Path) -> str | None:
@@ -381,7 +402,7 @@ def _at_first_sight(path: Path) -> str | None:
                 return None
             head = file.read(_HEAD)
     except OSError:
-        return None  # check_input says it in a sentence
+        return None  # look_into says it in a sentence
     kind = sniff(head, path.name)
     if kind.startswith("text/") and kind != "text/html":
         return None
@@ -496,9 +517,9 @@ class _SeenFiles:
             self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?)", ((one,) for one in paths))
             self._db.execute("COMMIT")
             for row in self._db.execute("SELECT seen.* FROM wanted JOIN seen USING (path)"):
-                path, *look, sha256, media_type, problem, by = row
+                path, *look, sha256, media_type, problem, inside, by = row
                 if by == self._by:
-                    found[path] = _Seen(tuple(look), sha256, media_type, problem, remember=False)
+                    found[path] = _Seen(tuple(look), sha256, media_type, problem, inside, remember=False)
         except sqlite3.Error:
             return {}
         return found
@@ -506,13 +527,15 @@ class _SeenFiles:
     def remember(self, seen: Iterable[tuple[bytes, _Seen]]) -> None:
         """Remember what was read now."""
         rows = [
-            (path, *one.look, one.sha256, one.media_type, one.problem, self._by) for path, one in seen if one.remember
+            (path, *one.look, one.sha256, one.media_type, one.problem, one.inside, self._by)
+            for path, one in seen
+            if one.remember
         ]
         if self._db is None or not rows:
             return
         with contextlib.suppress(sqlite3.Error):
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             self._db.execute("COMMIT")
 
     def forget_deleted(self, folders: Iterable[bytes]) -> None:

@@ -9,6 +9,7 @@ spreadsheet; a record whose quoted cell spans lines is still one row.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -63,6 +64,18 @@ def parse_place(text: str) -> Place | None:
         end_row = int(match[4]) if match[4] else row
         return Place("cell", min(row, end_row), max(row, end_row), min(column, end_column), max(column, end_column))
     return None
+
+
+def pages_named(numbers: Sequence[int]) -> str:
+    """Pages in order as one writes them: `p. 3`, `pp. 1-4, 7`."""
+    runs: list[list[int]] = []
+    for one in numbers:
+        if runs and runs[-1][-1] == one - 1:
+            runs[-1][1:] = [one]
+        else:
+            runs.append([one])
+    said = ", ".join("-".join(map(str, run)) for run in runs)
+    return f"p. {said}" if len(numbers) == 1 else f"pp. {said}"
 
 
 def column_name(number: int) -> str:

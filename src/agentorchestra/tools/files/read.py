@@ -9,7 +9,7 @@ from agentorchestra.core.content import Block, SourceKind
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.tea.tool import ToolResult
-from agentorchestra.tools.files.common import block, document_of, file_named, note
+from agentorchestra.tools.files.common import block, document_of, file_named, how_to_look, note, only_pictures
 from agentorchestra.tools.files.documents import (
     Document,
     Leaf,
@@ -21,6 +21,7 @@ from agentorchestra.tools.files.documents import (
     leaves,
     locate,
     only_part,
+    pictures_of,
 )
 from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.passages import Passage, paragraphs, row_text
@@ -54,10 +55,13 @@ async def read_part(ctx: RunContext[Any], index: PassageIndex, name: str, part: 
     names, found, inside = locate(document, part or "")
     if names and isinstance(found, TextDocument) and is_media(found.media_type):
         return await show(ctx, ref, names, found.media_type, inside)
-    return ToolResult(content=await asyncio.to_thread(document_blocks, document, ref.name, part or ""))
+    way = how_to_look(ctx)
+    return ToolResult(content=await asyncio.to_thread(document_blocks, document, ref.name, part or "", way=way))
 
 
-def document_blocks(document: Document, name: str, part: str, kind: SourceKind = "file") -> list[Block]:
+def document_blocks(
+    document: Document, name: str, part: str, kind: SourceKind = "file", *, way: str = ""
+) -> list[Block]:
     """A document from its beginning, or a part of it, every piece with its place; then how to go on.
 
     Args:
@@ -65,6 +69,7 @@ def document_blocks(document: Document, name: str, part: str, kind: SourceKind =
         name: its file's name or its address.
         part: as a place, "" for all.
         kind: of the source that blocks name.
+        way: how pages that are pictures can be looked at, for whoever reads (`how_to_look`).
 
     Raises:
         ToolError: a sentence that lists what parts there are.
@@ -76,17 +81,33 @@ def document_blocks(document: Document, name: str, part: str, kind: SourceKind =
     if isinstance(found, PartsDocument):
         if inside:
             raise ToolError(f"{name} has no part {part!r}; it has {described(found, path)}.")
-        return _read_parts(name, found, path, kind)
+        return _read_parts(name, found, path, kind, way)
     place = _part(name, found, inside, part)
     passages = _read(found, place)
     if not passages:
-        return [note(f"{name}: {joined(path, str(place))} holds no text.")]
+        said = f"{name}: {joined(path, str(place))} holds no text."
+        return [note(f"{said} Note: {unread}." if (unread := _unread(found, place.first, place.last, way)) else said)]
     blocks: list[Block] = [block(name, _inside(path, passage), kind) for passage in passages]
+    if unread := _unread(found, place.first, _last_read(place, passages), way):
+        blocks.append(note(f"Note: {unread}."))
     if more := _read_on(name, found, place, passages, path):
         blocks.append(note(more))
     if place == _extent(found):
         blocks.extend(note(f"Note: {one}.") for one in found.notes)
     return blocks
+
+
+def _unread(found: Leaf, first: int, last: int, way: str) -> str:
+    """Which pages from first to last could only be looked at, and how."""
+    pages = pictures_of(found, first, last) if isinstance(found, PdfDocument) else ""
+    return only_pictures(pages, way) if pages else ""
+
+
+def _last_read(place: Place, passages: list[Passage]) -> int:
+    """The last page of a place that was come to: behind it somebody reads on."""
+    spent = sum(len(passage.text) for passage in passages)
+    last = parse_place(passages[-1].place)
+    return last.last if last is not None and spent >= PART_CHARS else place.last
 
 
 def _inside(path: str, passage: Passage) -> Passage:
@@ -96,13 +117,15 @@ def _inside(path: str, passage: Passage) -> Passage:
 # --- documents with parts -------------------------------------------------------------------------------------------
 
 
-def _read_parts(file: str, document: PartsDocument, path: str, kind: SourceKind) -> list[Block]:
+def _read_parts(file: str, document: PartsDocument, path: str, kind: SourceKind, way: str) -> list[Block]:
     """What the parts are, then their content from the first one on."""
     blocks: list[Block] = [note(f"{joined(file, path) if path else file} has {listing(document, path)}")]
     spent = 0
     for name, leaf in leaves(document, path):
         found = _read(leaf, _extent(leaf), PART_CHARS - spent)
         blocks.extend(block(file, _inside(name, passage), kind) for passage in found)
+        if unread := _unread(leaf, 1, _extent(leaf).last, way):
+            blocks.append(note(f"Note: {joined(name, unread)}."))
         spent += sum(len(passage.text) for passage in found)
         more = _read_on(file, leaf, _extent(leaf), found, name) if found else ""
         if "Read on" in more or spent >= PART_CHARS:

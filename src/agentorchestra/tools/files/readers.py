@@ -31,14 +31,23 @@ from agentorchestra.tools.files.worker import LIMITS, READABLE, Limits, Request,
 _READ_HERE = {"text/plain", "text/markdown", *TABLE_SUFFIXES.values()}
 
 
-def check_input(path: Path, limits: Limits = LIMITS) -> tuple[str, int]:
-    """Whether a file can be read, before a run starts.
+class Checked(NamedTuple):
+    """What a file is.
 
-    Blocks: text is decoded; the worker looks into everything else, of a PDF it reads the first pages, of an archive
-    the list of its members.
+    Attributes:
+        textless: a PDF whose pages are all pictures, which can only be looked at.
+    """
 
-    Returns:
-        The media type and the size in bytes.
+    media_type: str
+    size: int
+    textless: bool = False
+
+
+def look_into(path: Path, limits: Limits = LIMITS) -> Checked:
+    """What a file is, before a run starts.
+
+    Blocks: text is decoded; the worker looks into everything else, of a PDF it reads the pages up to the first with
+    text, of an archive the list of its members.
 
     Raises:
         FileInputError: one sentence that names the file, what is wrong and the way out.
@@ -46,14 +55,28 @@ def check_input(path: Path, limits: Limits = LIMITS) -> tuple[str, int]:
     data = _bytes(path, limits)
     media_type = _media_type(path, data)
     if media_type.startswith(("image/", "audio/", "video/")):
-        return media_type, len(data)
+        return Checked(media_type, len(data))
     if media_type in _READ_HERE:
         _decoded(path, data, limits)
-        return media_type, len(data)
+        return Checked(media_type, len(data))
     size = len(data)
     del data
     result, _ = run(Request(path, "check"), limits)
-    return str(result["document"]["media_type"]), size
+    found = result["document"]
+    return Checked(str(found["media_type"]), size, bool(found["textless"]))
+
+
+def check_input(path: Path, limits: Limits = LIMITS) -> tuple[str, int]:
+    """Whether a file can be read, before a run starts; blocks.
+
+    Returns:
+        The media type and the size in bytes.
+
+    Raises:
+        FileInputError: one sentence that names the file, what is wrong and the way out.
+    """
+    found = look_into(path, limits)
+    return found.media_type, found.size
 
 
 async def read_document(path: Path, limits: Limits = LIMITS) -> Document:
@@ -245,6 +268,7 @@ def check_stop(stop: threading.Event | None) -> None:
 __all__ = [
     "LIMITS",
     "READABLE",
+    "Checked",
     "Document",
     "Limits",
     "Part",
@@ -258,6 +282,7 @@ __all__ = [
     "describe_media",
     "document_from_json",
     "document_to_json",
+    "look_into",
     "media_type_of",
     "member_bytes",
     "parse_table",

@@ -12,7 +12,8 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tea.tool import ToolResult
-from agentorchestra.tools.files.common import block, note
+from agentorchestra.tools.files.common import block, how_to_look, note, only_pictures
+from agentorchestra.tools.files.documents import joined
 from agentorchestra.tools.files.folders import by_folder, matching
 from agentorchestra.tools.files.index import Hit, PassageIndex, SlowQueryError, query_words
 from agentorchestra.tools.files.indexing import Standing, bring_up
@@ -49,6 +50,7 @@ async def search_passages(
         where = ", ".join(one.name for one in searched) if len(searched) <= FEW else f"{len(searched):,} files"
         blocks.append(note(f"No passage of {where} holds a word of the query {query!r}."))
     blocks.extend(note(f"Not searched: {problem}") for problem in problems)
+    blocks.extend(await _pictured(ctx, index, names))
     if standing.left:
         blocks.append(
             note(
@@ -60,6 +62,15 @@ async def search_passages(
         narrowed = f" matching {files!r}" if files else ""
         blocks.append(note(f"Searched {len(searched):,} of {len(chosen):,} files{narrowed}."))
     return ToolResult(content=blocks)
+
+
+async def _pictured(ctx: RunContext[Any], index: PassageIndex, names: dict[str, str]) -> list[Block]:
+    """Of the searched files the pages that no search finds, those of the first files by name."""
+    found = await asyncio.to_thread(index.pictures, names)
+    said = [joined(name, found[sha256]) for sha256, name in names.items() if sha256 in found][:NAMED]
+    if len(found) > NAMED:
+        said.append(f"pages of {len(found) - NAMED:,} more files")
+    return [note(f"Not searched: {only_pictures(', '.join(said), how_to_look(ctx))}.")] if said else []
 
 
 def chosen_files(ctx: RunContext[Any], pattern: str | None) -> list[FileRef]:

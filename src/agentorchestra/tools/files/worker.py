@@ -233,7 +233,7 @@ def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
         "encrypted_member": f"holds an encrypted member{more}; unpack it with its password and give what it holds.",
         "pdf": f"is corrupt: this PDF cannot be read{more}; give an intact copy.",
         "pdf_cut": "is corrupt: this PDF is cut off (its end is missing); download or copy it again.",
-        "pdf_images": f"has {detail} page(s) without text, only images; recognise the text first, e.g. with ocrmypdf.",
+        "pdf_blank": f"has {detail} page(s), and nothing is written or drawn on them; give a document with content.",
         "pages": f"has {detail} pages; at most {limits.pages} can be read: give the part you need.",
         "chars": f"holds more than {limits.chars:,} characters by {detail}; give the part you need.",
         "memory": f"needs more than {mib} MiB to be read; give a smaller part of it.",

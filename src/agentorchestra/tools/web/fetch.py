@@ -15,7 +15,7 @@ from agentorchestra.core.errors import ToolError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.arguments import INSIDE
 from agentorchestra.tea.tool import Tool, ToolResult, tool
-from agentorchestra.tools.files.common import note
+from agentorchestra.tools.files.common import how_to_look, note
 from agentorchestra.tools.files.documents import Document, TextDocument
 from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.read import PART_CHARS, document_blocks, extent_of
@@ -64,7 +64,7 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
         if part.strip().lower() in (LINKS, PICTURES):
             content = _links(page) if part.strip().lower() == LINKS else _pictures(page)
         else:
-            content = await asyncio.to_thread(_shown, page, document, part.strip())
+            content = await asyncio.to_thread(_shown, page, document, part.strip(), how_to_look(ctx))
         said = _head(page, document, artifacts[0].name, kept=kept, whole=not part.strip())
         # Titles and headings are the page's words: they stand in a quotation as its content does.
         content = [_quoted(page, said), *content]
@@ -103,12 +103,12 @@ def _beginning(page: Page) -> list[Block]:
     return kept
 
 
-def _shown(page: Page, document: Document, part: str) -> list[Block]:
+def _shown(page: Page, document: Document, part: str, way: str = "") -> list[Block]:
     if page.media_type.startswith(("image/", "audio/", "video/")):
         if part:
             raise ToolError(f"{page.final_url} is {page.media_type} and has no part {part!r}; leave `part` out.")
         return [_quoted(page, str(page.document.get("text", "")))]
-    blocks = document_blocks(document, page.final_url, part, "web")
+    blocks = document_blocks(document, page.final_url, part, "web", way=way)
     return [*_joined(blocks, document)] if isinstance(document, TextDocument) else blocks
 
 

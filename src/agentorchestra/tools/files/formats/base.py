@@ -150,7 +150,7 @@ _REASONS = {
     "encrypted_office": "it is encrypted",
     "entities": "its XML declares entities",
     "pdf_cut": "it is cut off",
-    "pdf_images": "its pages are images without text",
+    "pdf_blank": "its pages are empty",
 }
 
 

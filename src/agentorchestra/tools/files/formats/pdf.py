@@ -13,7 +13,17 @@ from .base import Job, Refused, clean
 from .text import has_header
 
 _RULES = re.compile(rb"(?:\bre|\bl)\s")
+_PAINTS = re.compile(rb"(?<!\S)(?:Do|EI|sh|[fF]\*?|[sSbB]|[bB]\*|T[jJ]|'|\")(?!\S)")
+"""Operators that put something on a page."""
+
+_SHOWS = re.compile(rb"/([^\s/<>\[\](){}%]+)\s+Do(?!\S)")
 _MOST_TABLE_PAGES = 300
+
+_STAMP = 80
+"""Characters: what scanners and shops write over the picture of a page is shorter."""
+
+_PAGE_PIXELS = 250_000
+"""A picture of a page has more; a logo on a page of few words has fewer."""
 
 
 def correct_space_widths() -> None:
@@ -37,7 +47,7 @@ def correct_space_widths() -> None:
 
 
 def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
-    """The pages' texts and tables; to check, those of the first pages."""
+    """The pages' texts and tables, and which pages are pictures; to check, up to the first page with text."""
     if b"%%EOF" not in data[-8192:]:
         # Without its end a PDF has no table of objects: readers guess, and pages go missing silently.
         raise Refused("pdf_cut")
@@ -53,9 +63,11 @@ def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
         raise Refused("pages", str(count))
     pages: list[str] = []
     ruled: list[int] = []
+    pictured: list[int] = []
     failures = 0
-    wanted = min(count, 3) if job.check else count
-    for number in range(wanted):
+    for number in range(count):
+        if job.check and number >= 3 and (job.late() or any(map(str.strip, pages))):
+            break
         page = reader.pages[number]
         try:
             text = clean(page.extract_text())
@@ -66,14 +78,25 @@ def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
             text, failures = "", failures + 1
         job.spend_chars(len(text), f"page {number + 1}")
         pages.append(text)
+        if _is_picture(page, text.strip()):
+            pictured.append(number + 1)
         if not job.check and text.strip() and _is_ruled(page):
             ruled.append(number)
-    if failures == wanted:
+    if failures == len(pages):
         raise Refused("pdf", "none of its pages can be decoded")
-    if not job.check and not any(page.strip() for page in pages):
-        raise Refused("pdf_images", str(len(pages)))
+    textless = len(pages) == count and not any(map(str.strip, pages))
+    if textless and not pictured:
+        raise Refused("pdf_blank", str(count))
     tables, notes = _tables(job, data, ruled)
-    return {"kind": "pdf", "media_type": "application/pdf", "pages": pages, "tables": tables, "notes": notes}
+    return {
+        "kind": "pdf",
+        "media_type": "application/pdf",
+        "pages": pages,
+        "tables": tables,
+        "pictured": pictured,
+        "notes": notes,
+        "textless": textless,
+    }
 
 
 def _opened(job: Job, pypdf: Any, data: bytes) -> Any:
@@ -95,6 +118,25 @@ def _opened(job: Job, pypdf: Any, data: bytes) -> Any:
     except Exception as error:
         raise Refused("pdf", f"{type(error).__name__}: {error}"[:200]) from None
     return reader
+
+
+def _is_picture(page: Any, text: str) -> bool:
+    """Whether what stands on a page can be looked at only: no text, or a scanner's line over a picture of the page."""
+    if len(text) > _STAMP:
+        return False
+    try:
+        contents = page.get_contents()
+        drawn = b"" if contents is None else contents.get_data()
+        if not text:  # notes and filled-in forms are drawn beside the contents
+            return bool(page.get("/Annots")) or _PAINTS.search(drawn) is not None
+        objects = page["/Resources"].get("/XObject", {})
+        shown = {f"/{name.decode('latin-1')}" for name in _SHOWS.findall(drawn)}
+        sizes = [one for name in objects if name in shown and (one := objects[name]).get("/Subtype") == "/Image"]
+        return any(int(one.get("/Width", 0)) * int(one.get("/Height", 0)) >= _PAGE_PIXELS for one in sizes)
+    except MemoryError:
+        raise
+    except Exception:
+        return not text  # whatever it is, it is not read
 
 
 def _is_ruled(page: Any) -> bool:
