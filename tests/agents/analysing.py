@@ -127,7 +127,7 @@ class Reader(ScriptedModel):
         columns = [row.index("code") for row in heads if "code" in row]
         if not columns:
             return {"code": ""}
-        known = re.search(r"has the id (\w+)", section(system, "known"))
+        known = re.search(r"has the id (\w+)", material)
         key = known[1] if known else town_of(system)
         lines = [
             "for rows in tables.values():",
@@ -145,7 +145,7 @@ class Reader(ScriptedModel):
         for media_type, data in self._bytes:
             if media_type == "application/pdf":
                 stated = re.search(rf"code of {town_of(system)} is (\d{{4}})", text_of_pdf(data))
-                digits: Any = stated[1] if stated else None
+                digits: Any = stated[1] if stated else next(filter(None, map(digits_seen, pictures_in(data))), None)
             elif media_type.startswith("audio/"):
                 digits = digits_heard(data)
             elif media_type.startswith("video/"):
@@ -172,13 +172,18 @@ class Reader(ScriptedModel):
 
     def round(self, system: str, material: str) -> Any:
         """An answer that was read out of a source is one."""
-        answer = re.search(r"with the answer:\n(\d{4})\n", system)
-        return {"go_on": not (answer and "analyze_file" in section(system, "tried"))}
+        answer = re.search(r"answer of the round:\n(\d{4})\n", material)
+        return {"go_on": not (answer and "analyze_file" in tried(material))}
 
 
 def section(text: str, name: str) -> str:
     found = re.search(rf"<{name}>\n(.*?)\n</{name}>", text, re.DOTALL)
     return found[1] if found else ""
+
+
+def tried(material: str) -> str:
+    """What the judge is told was tried."""
+    return material.partition("Tried:\n")[2]
 
 
 def town_of(system: str) -> str:
@@ -271,6 +276,12 @@ def text_of_pdf(data: bytes) -> str:
     from pypdf import PdfReader
 
     return "\n".join(page.extract_text() for page in PdfReader(io.BytesIO(data)).pages)
+
+
+def pictures_in(data: bytes) -> list[bytes]:
+    from pypdf import PdfReader
+
+    return [one.data for page in PdfReader(io.BytesIO(data)).pages for one in page.images]
 
 
 # -- sources ----------------------------------------------------------------------------------------------------------

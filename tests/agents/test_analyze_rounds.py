@@ -20,7 +20,7 @@ from agentorchestra.models.prices import estimate_input_tokens
 from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
-from tests.agents.analysing import Reader, section, source_of
+from tests.agents.analysing import Reader, source_of, tried
 
 TOWN = "Kelmar"
 
@@ -58,7 +58,7 @@ async def test_what_the_metadata_answers_opens_no_file(tmp_path: Path) -> None:
     def model(request: ModelRequest) -> ModelResponse:
         if request.tools:
             return decide(calls=[call("done", answer=largest(request.messages[1].text))])
-        answer = re.search(r"with the answer:\n(\S+)", request.messages[0].text)
+        answer = re.search(r"answer of the round:\n(\S+)", request.messages[-1].text)
         assert answer is not None
         return say(json.dumps({"go_on": answer[1] != largest(request.messages[-1].text)}))
 
@@ -100,9 +100,9 @@ class Searcher(Reader):
         return decide(calls=[call("search_files", query=f"cipher {len(self.asked)}")])
 
     def round(self, system: str, material: str) -> Any:
-        if "analyze_file" in section(system, "tried"):
+        if "analyze_file" in tried(material):
             return {"go_on": False}
-        searched = section(system, "tried").count("search_files")
+        searched = tried(material).count("search_files")
         strategy = "read the whole of it" if searched > 1 else "search with another word"
         return {"go_on": True, "missing": "the code", "strategy": strategy}
 

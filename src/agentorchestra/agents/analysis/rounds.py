@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.analysis.replies import KIND, ROUND
+from agentorchestra.agents.analysis.strategies import latest, material
 from agentorchestra.agents.asking import Asking, Question
 from agentorchestra.agents.evidence import FOLDER_FILES, QuoteCheck, figures, is_last
 from agentorchestra.agents.kit import Kit, is_top, run_agent
@@ -33,6 +34,9 @@ BEHIND = (DESCRIBE, CHECK, REPORT)
 SHORT = 2_000
 """Bytes of texts that are searched before the first step: to be asked to would cost more (000, sec. 5.2)."""
 
+MOST_TRIED = 12_000
+"""Characters of what was tried that are told, the latest."""
+
 LOOKING = ("ask_media", "analyze_file", "read_artifact")
 """What a short text needs not."""
 
@@ -55,7 +59,8 @@ class Round:
 
     def told(self) -> dict[str, Any]:
         """For the prompt of the next one."""
-        return {"status": self.result.status.value, "answer": self.result.answer, "tried": self.tried}
+        tried = latest(self.tried, MOST_TRIED // 2).split("\n") if self.tried else []
+        return {"status": self.result.status.value, "answer": self.result.answer, "tried": tried}
 
 
 @dataclass
@@ -84,15 +89,9 @@ class Rounds:
             left = self.limits.rounds - len(self.done)
             if not left or self._stands(result, alone) or result.status in _ENDED:
                 break
-            values = {
-                "task": self.spec.instruction,
-                "answer": result.answer,
-                "status": result.status.value,
-                "tried": [call for one in self.done for call in one.tried],
-                "rounds_left": left,
-            }
-            material = (*self.spec.context, *sources)
-            (reply,) = await asking.all([Question("analysis_round", ROUND, values, material, beside=True)])
+            values = {"task": self.spec.instruction, "status": result.status.value, "rounds_left": left}
+            content = (*self.spec.context, *sources, *self._judged(result))
+            (reply,) = await asking.all([Question("analysis_round", ROUND, values, content, beside=True)])
             if reply is None or not reply["go_on"]:
                 break
             more = (self._tried(reply),)
@@ -230,6 +229,14 @@ class Rounds:
             failed = "" if record.outcome.ok else f" ({record.outcome.error})"[:200]
             lines.append(f"{name} {said}{failed}")
         return tuple(dict.fromkeys(lines))
+
+    def _judged(self, result: AgentResult) -> tuple[Block, ...]:
+        """The answer and what was tried, as material: both may be the words of files."""
+        tried = latest([f"- {call}" for one in self.done for call in one.tried], MOST_TRIED)
+        return (
+            material(f"The answer of the round:\n{result.answer or '(none)'}", "answer"),
+            material(f"Tried:\n{tried or '- nothing'}", "tried"),
+        )
 
     def _tried(self, reply: dict[str, Any]) -> Block:
         text = self.kit.prompts.get("analysis_tried").render(

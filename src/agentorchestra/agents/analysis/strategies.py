@@ -7,6 +7,7 @@ Each strategy stops as soon as the question is answered. What is asked, read and
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from agentorchestra.core.errors import OutputError, ToolError
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.tea.structured import read_output
 from agentorchestra.tools.files.passages import normalised
+from agentorchestra.tools.files.places import pages_named
 from agentorchestra.tools.media import MOST_BYTES, MOST_PAGES, look
 from agentorchestra.tools.media_forms import media_as
 from agentorchestra.tools.sources import Piece, SourceContent, read_source
@@ -35,6 +37,15 @@ SOUND_S = 1_200.0
 
 CLIPS = 4
 """Parts in which a video is looked at more closely."""
+
+FAILED = 2
+"""Parts of a picture, a recording, a PDF that nobody could look at, after which the others are left."""
+
+KNOWN_CHARS = 8_000
+"""Characters of what is known already that go along with a question; the latest, where there are more."""
+
+MOST_FOUND = 60_000
+"""Characters of findings that one conclusion is drawn from."""
 
 CLOSER: tuple[tuple[float, ...], ...] = ((0, 0, 0.55, 0.55), (0.45, 0, 1, 0.55), (0, 0.45, 0.55, 1), (0.45, 0.45, 1, 1))
 """Where a picture is enlarged when nobody says where to look: its quarters, which overlap a little."""
@@ -66,6 +77,7 @@ class Analysis:
         question: what is asked.
         known: what is known already and helps.
         limits: of the settings.
+        inside: it lies in a source whose words were read already, its own with them.
         findings: so far.
         tried: what was done, for whoever asks what else could be.
         notes: what was left out.
@@ -78,18 +90,30 @@ class Analysis:
     question: str
     known: str
     limits: AnalysisSettings
+    inside: bool = False
     findings: list[Finding] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     answer: str = ""
     missing: str = ""
     regions: list[list[float]] = field(default_factory=list, init=False)
+    concluded: int = field(default=0, init=False)  # findings that the last conclusion was drawn from
 
     def __post_init__(self) -> None:
         self.asking = Asking(self.ctx, None, self.ctx.role)
 
     async def run(self, name: str) -> SourceContent:
-        """Analyse a source by its kind."""
+        """Analyse a source by its kind, and say what follows from what was found.
+
+        Raises:
+            ToolError: it cannot be read; a sentence that names it.
+        """
+        content = await self.gathered(name)
+        await self.conclude()
+        return content
+
+    async def gathered(self, name: str) -> SourceContent:
+        """Take out of a source what bears on the question, until a part of it answers."""
         content = await self.read(name)
         if not content.known_by:
             content = await self._classified(content)
@@ -135,8 +159,11 @@ class Analysis:
             )
         for start in range(0, len(chosen), self.limits.at_once):
             batch = chosen[start : start + self.limits.at_once]
-            values = {"question": self.question, "known": self._known()}
-            questions = [Question("analysis_chunk", FINDINGS, values, self._shown(chunk, source)) for chunk in batch]
+            known = self._known()
+            questions = [
+                Question("analysis_chunk", FINDINGS, self._asked, (*known, *self._shown(chunk, source)))
+                for chunk in batch
+            ]
             for chunk, reply in zip(batch, await self.asking.all(questions), strict=True):
                 where = f"{source}, {chunk[0].place}" + (f" to {chunk[-1].place}" if len(chunk) > 1 else "")
                 self.tried.append(f"read {where}")
@@ -175,16 +202,12 @@ class Analysis:
     # -- tables, archives, documents of several parts ----------------------------------------------------------------
 
     async def _parts(self, content: SourceContent) -> None:
-        if content.chunks and await self._chunks(content.chunks, content.name):
-            return
-        if content.tables and await self._computed(content):
-            return
-        if content.table_chunks and await self._chunks(content.table_chunks, content.name):
+        if await self._texts(content):
             return
         for name in content.media[: self.limits.members]:
+            inner = Analysis(self.ctx, self.question, self._known_text(), self.limits, inside=True)
             try:
-                inner = Analysis(self.ctx, self.question, self._known(), self.limits)
-                await inner.run(name)
+                await inner.gathered(name)
             except ToolError as error:
                 self.notes.append(str(error))
                 continue
@@ -197,7 +220,14 @@ class Analysis:
                 return
         if len(content.media) > self.limits.members:
             self.notes.append(f"{len(content.media) - self.limits.members} pictures and recordings were not looked at")
-        await self.conclude()
+
+    async def _texts(self, content: SourceContent) -> bool:
+        """Its words, then a program over its tables, then their rows."""
+        if content.chunks and await self._chunks(content.chunks, content.name):
+            return True
+        if content.tables and await self._computed(content):
+            return True
+        return bool(content.table_chunks) and await self._chunks(content.table_chunks, content.name)
 
     async def _computed(self, content: SourceContent) -> bool:
         """A program over the tables, and the texts beside them; written again once where it failed."""
@@ -208,17 +238,17 @@ class Analysis:
         problem = ""
         for _ in range(2):
             values = {
-                "question": self.question,
-                "known": self._known(),
+                **self._asked,
                 "tables": [{"name": name, "rows": len(rows)} for name, rows in content.tables.items()],
                 "texts": [*texts],
                 "given": given,
                 "file": content.name,
-                "problem": problem,
+                "again": bool(problem),
             }
-            (reply,) = await self.asking.all(
-                [Question("analysis_program", PROGRAM, values, self._heads(content, texts))]
-            )
+            told = (*self._known(), *self._heads(content, texts))
+            if problem:
+                told += (material(f"Your last program gave no result:\n{problem}", "program"),)
+            (reply,) = await self.asking.all([Question("analysis_program", PROGRAM, values, told)])
             code = str((reply or {}).get("code") or "")
             if not code.strip():
                 return False
@@ -245,7 +275,12 @@ class Analysis:
     # -- PDF ---------------------------------------------------------------------------------------------------------
 
     async def _pdf(self, content: SourceContent) -> None:
-        """First as it is, to a model that takes documents; then its text; pages without text as pictures."""
+        """First as it is, to a model that takes documents; then its text; then the pages without text as pictures."""
+        if await self._as_document(content) or (not self.inside and await self._texts(content)):
+            return
+        await self._pages(content)
+
+    async def _as_document(self, content: SourceContent) -> bool:
         models = self.ctx.manifest.media_models.get("document", ())
         if models and content.sha256 and content.size <= MOST_BYTES:
             source = Source(kind="file", ref=content.name)
@@ -258,62 +293,67 @@ class Analysis:
             )
             outcome = await self.ctx.ask_model(
                 LOOK,
-                [whole],
+                [whole, *self._known()],
                 role=self.ctx.role,
                 model=models[0],
                 media="required",
-                question=self._asked(),
+                question=self.question,
                 given=[f"{content.name}: the whole document"],
             )
-            self.tried.append(f"gave {content.name} to {models[0]} as it is")
-            if outcome.ok and self._saw(outcome.response.text, ""):
-                return
             if not outcome.ok:
                 self.notes.append(f"{models[0]} did not take {content.name}: {outcome.error}")
-        if content.chunks:
-            await self._parts(content)
-            return
-        pages = int((await self._facts(content.name)).get("pages") or 0)
+                return False
+            self.tried.append(f"gave {content.name} to {models[0]} as it is")
+            return self._saw(outcome.response.text, "")
+        if models and content.sha256:
+            self.notes.append(f"{content.name} is too large to be given to {models[0]} as it is")
+        return False
+
+    async def _pages(self, content: SourceContent) -> None:
+        """The pages of a PDF that can only be looked at, some at the same time."""
+        pages = content.pictured
+        if not pages and content.media:  # it could not be read at all
+            pages = [*range(1, int((await self._facts(content.name)).get("pages") or 0) + 1)]
+            if not pages:
+                raise ToolError(content.notes[0] if content.notes else f"{content.name} cannot be read")
         step = MOST_PAGES // 2
-        for first in range(1, min(pages, step * self.limits.chunks) + 1, step):
-            shown = [*range(first, min(first + step, pages + 1))]
-            if await self._looked(content.name, f"pp. {shown[0]}-{shown[-1]}", pages=shown):
-                return
-        await self.conclude()
+        most = step * self.limits.chunks
+        if len(pages) > most:
+            self.notes.append(
+                f"of {len(pages)} pages of {content.name} that are pictures the first {most} were looked at: ask about "
+                "the others by ask_media with their numbers"
+            )
+        parts = [pages[start : start + step] for start in range(0, min(len(pages), most), step)]
+        await self._looks(content.name, [(pages_named(part), {"pages": part}) for part in parts])
 
     # -- pictures, recordings, videos --------------------------------------------------------------------------------
 
     async def _picture(self, name: str) -> None:
-        """At once; then what is in it, part by part and enlarged; then what follows from all of that."""
-        if await self._looked(name, ""):
+        """At once; then what is in it, part by part and enlarged."""
+        if await self._looks(name, [("", {})]):
             return
-        regions = self.regions or [[*one] for one in CLOSER]
-        for region in regions[: len(CLOSER)]:
-            place = "region " + ",".join(f"{one:g}" for one in region)
-            if await self._looked(name, place, region=region):
-                return
-        await self.conclude()
+        regions = (self.regions or [[*one] for one in CLOSER])[: len(CLOSER)]
+        parts = [("region " + ",".join(f"{one:g}" for one in region), {"region": region}) for region in regions]
+        await self._looks(name, parts)
 
     async def _recording(self, name: str, kind: str) -> None:
         """A recording part by part; a video at once, then its parts, of which more pictures are seen."""
         seconds = float((await self._facts(name)).get("seconds") or 0)
-        if kind == "audio":
-            step = SOUND_S
-        else:
-            if await self._looked(name, ""):
-                return
-            step = max(seconds / CLIPS, 1.0)
-        at = 0.0
-        for _ in range(self.limits.chunks):
-            whole = kind == "audio" and seconds <= step
-            part = {} if whole else {"from_s": at, "to_s": min(at + step, seconds or at + step)}
-            place = "" if whole else f"seconds {at:g}-{part['to_s']:g}"
-            if await self._looked(name, place, **part):
-                return
-            at += step
-            if at >= seconds:
-                break
-        await self.conclude()
+        if kind == "video" and await self._looks(name, [("", {})]):
+            return
+        step = SOUND_S if kind == "audio" else max(seconds / CLIPS, 1.0)
+        if kind == "audio" and seconds <= step:
+            await self._looks(name, [("", {})])
+            return
+        starts = [step * number for number in range(max(1, math.ceil(seconds / step - 1e-6)))]
+        chosen = starts[: self.limits.chunks]
+        if len(chosen) < len(starts):
+            self.notes.append(
+                f"{name} was gone through up to second {chosen[-1] + step:g} of {seconds:g}: ask for the rest"
+            )
+        ends = [min(at + step, seconds or at + step) for at in chosen]
+        parts = zip(chosen, ends, strict=True)
+        await self._looks(name, [(f"seconds {at:g}-{end:g}", {"from_s": at, "to_s": end}) for at, end in parts])
 
     async def _facts(self, name: str) -> dict[str, Any]:
         outcome = await self.ctx.call_tool(media_as.name, name=name, form="facts")
@@ -321,9 +361,30 @@ class Analysis:
             raise ToolError(outcome.error or f"{name} cannot be read")
         return outcome.value if isinstance(outcome.value, dict) else {}
 
-    async def _looked(self, name: str, place: str, **part: Any) -> bool:
-        looked = await look(self.ctx, self._asked(), [name], prompt=LOOK, **part)
-        self.tried.append(f"looked at {name}, {place}" if place else f"looked at {name}")
+    async def _looks(self, name: str, parts: Sequence[tuple[str, dict[str, Any]]]) -> bool:
+        """Part after part until one answers. One that cannot be looked at is said, and takes nothing from the others.
+
+        Raises:
+            ToolError: nothing of it could be looked at, and nothing else was tried.
+        """
+        failed: list[str] = []
+        for place, part in parts:
+            where = f"{name}, {place}" if place else name
+            try:
+                if await self._looked(name, where, place, part):
+                    return True
+            except ToolError as error:
+                failed.append(f"{where} was not looked at: {error}")
+                if len(failed) == FAILED:  # it will not be better with the rest
+                    break
+        if failed and not self.tried:
+            raise ToolError(failed[0].partition(" was not looked at: ")[2])
+        self.notes += failed
+        return False
+
+    async def _looked(self, name: str, where: str, place: str, part: dict[str, Any]) -> bool:
+        looked = await look(self.ctx, self.question, [name], prompt=LOOK, known=self._known(), **part)
+        self.tried.append(f"looked at {where}")
         self.notes += looked.notes
         inside = name.partition("!")[2]
         return self._saw(looked.text, "!".join(one for one in (inside, place) if one))
@@ -350,12 +411,12 @@ class Analysis:
 
     async def conclude(self) -> bool:
         """What follows from everything that was found; whether it answers the question."""
-        if self.answer or not self.findings:
+        if self.answer or len(self.findings) == self.concluded:
             return bool(self.answer)
-        lines = [self._line(number, one) for number, one in enumerate(self.findings, start=1)]
-        material = TextBlock(text="\n".join(lines), source=Source(kind="agent", ref="findings"), trust=Trust.UNTRUSTED)
-        values = {"question": self.question, "known": self.known}
-        (reply,) = await self.asking.all([Question("analysis_conclusion", CONCLUSION, values, (material,))])
+        self.concluded = len(self.findings)
+        found = latest(self._lines(), MOST_FOUND)
+        content = (*self._given(), material(found, "findings"))
+        (reply,) = await self.asking.all([Question("analysis_conclusion", CONCLUSION, self._asked, content)])
         if reply is None:
             return False
         self.missing = str(reply.get("missing") or "")
@@ -363,19 +424,30 @@ class Analysis:
             self.answer = str(reply["answer"]).strip()
         return bool(self.answer)
 
-    @staticmethod
-    def _line(number: int, one: Finding) -> str:
-        where = f" ({one.place})" if one.place else ""
-        return f"[E{number}]{where} {one.fact}" + (f": “{one.quote}”" if one.quote else "")
+    @property
+    def _asked(self) -> dict[str, Any]:
+        return {"question": self.question}
 
-    def _known(self) -> str:
+    def _lines(self) -> list[str]:
+        lines = []
+        for number, one in enumerate(self.findings, start=1):
+            where = f" ({one.place})" if one.place else ""
+            quoted = f": “{one.quote[:1_000]}”" if one.quote else ""
+            lines.append(f"[E{number}]{where} {one.fact[:4_000]}{quoted}")
+        return lines
+
+    def _given(self) -> tuple[Block, ...]:
+        """What was known before, as material: it may come from files, as the findings do."""
+        known = self.known[-KNOWN_CHARS:]
+        return (material(f"Known already:\n{known}", "known"),) if known else ()
+
+    def _known_text(self) -> str:
         """What is known so far, with what was found in the parts before."""
-        lines = [self._line(number, one) for number, one in enumerate(self.findings, start=1)]
-        return "\n".join(one for one in (self.known, *lines) if one)[-8_000:]
+        return latest([*([self.known[-KNOWN_CHARS:]] if self.known else []), *self._lines()], KNOWN_CHARS)
 
-    def _asked(self) -> str:
-        known = self._known()
-        return f"{self.question}\nKnown so far:\n{known}" if known else self.question
+    def _known(self) -> tuple[Block, ...]:
+        known = self._known_text()
+        return (material(f"Known already:\n{known}", "known"),) if known else ()
 
     def _shown(self, pieces: Sequence[Piece], source: str = "") -> tuple[Block, ...]:
         return tuple(
@@ -386,6 +458,23 @@ class Analysis:
             )
             for number, one in enumerate(pieces, start=1)
         )
+
+
+def material(text: str, what: str) -> Block:
+    """Words that may come from a source, and give no orders."""
+    return TextBlock(text=text, source=Source(kind="agent", ref=what), trust=Trust.UNTRUSTED)
+
+
+def latest(lines: Sequence[str], most: int) -> str:
+    """The last lines that have room, in order, the first of them cut where not even one has."""
+    kept: list[str] = []
+    left = most
+    for line in reversed(lines):
+        if kept and len(line) > left:
+            break
+        kept.append(line[-most:])
+        left -= len(line) + 1
+    return "\n".join(reversed(kept))
 
 
 def _text(chunk: Sequence[Piece]) -> str:
@@ -401,4 +490,4 @@ def _texts(content: SourceContent) -> dict[str, str]:
     return {name: "\n".join(parts) for name, parts in found.items()}
 
 
-__all__ = ["Analysis", "Finding"]
+__all__ = ["Analysis", "Finding", "latest", "material"]

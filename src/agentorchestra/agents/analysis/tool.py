@@ -10,7 +10,6 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.tea.tool import Tool, ToolResult, tool
 from agentorchestra.tea.transformations.base import Carried
-from agentorchestra.tools.files.common import note
 from agentorchestra.tools.media_forms import media_as
 from agentorchestra.tools.sources import read_source
 
@@ -54,8 +53,10 @@ def analyze_file_tool(limits: AnalysisSettings | None = None) -> Tool[..., Any]:
                 seen = f"Not to be quoted{f', {one.place}' if one.place else ''}: {one.fact}"
                 blocks.append(TextBlock(text=seen, source=source, trust=Trust.UNTRUSTED))
         tried = "; ".join(dict.fromkeys(analysis.tried))
-        blocks += [note(f"Note: {one}.") for one in dict.fromkeys(analysis.notes)]
-        return ToolResult(content=[*blocks, note(f"[{tried}]")], trust=Trust.UNTRUSTED)
+        # Names of members and what a program printed are the file's words too: they stand in its quotation.
+        notes = [*(f"Note: {one.rstrip('.')}." for one in dict.fromkeys(analysis.notes)), f"[{tried}]"]
+        blocks += [TextBlock(text=one, source=source, trust=Trust.UNTRUSTED) for one in notes]
+        return ToolResult(content=blocks, trust=Trust.UNTRUSTED)
 
     return analyze_file.backed_by(
         Carried(tools=(media_as, read_source)), uses=(media_as.name, read_source.name, "python")
