@@ -2,6 +2,7 @@
 
 import random
 import tkinter as tk
+from functools import partial
 
 COLOURS = {"red": "#ff0000", "green": "#00ff00", "blue": "#0000ff", "yellow": "#ffff00"}
 
@@ -11,7 +12,7 @@ root.geometry("480x360")
 pressed: list[str] = []
 
 
-def press(name: str) -> None:
+def press(name: str, event: object) -> None:
     pressed.append(name)
     root.title("Panel: " + " ".join(pressed))
     print(name, flush=True)
@@ -20,5 +21,5 @@ def press(name: str) -> None:
 for number, name in enumerate(random.sample(list(COLOURS), k=len(COLOURS))):
     field = tk.Frame(root, background=COLOURS[name])
     field.place(relx=number % 2 / 2, rely=number // 2 / 2, relwidth=0.5, relheight=0.5)
-    field.bind("<Button-1>", lambda event, name=name: press(name))
+    field.bind("<Button-1>", partial(press, name))
 root.mainloop()

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from agentorchestra import Workspace
 from agentorchestra.core.messages import ModelRequest, ModelResponse
@@ -72,7 +73,7 @@ def model(request: ModelRequest) -> ModelResponse:
         return decide(calls=[call("fetch", url=address)])
     # The first line says what was read; below it stand the lines of the page, counted from 1.
     lines = results[1].splitlines()[1:]
-    cited = [
+    cited: list[Any] = [
         {"source": address, "place": f"line {number}", "quote": line}
         for number, line in enumerate(lines, start=1)
         if "larch" in line or "renewed" in line

@@ -21,7 +21,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from openpyxl import Workbook
+from openpyxl import Workbook  # type: ignore[import-untyped]
 from support import Calls, Example, Mind, Shown, main, steps
 
 from agentorchestra.testing import call

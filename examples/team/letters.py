@@ -41,7 +41,7 @@ def read(data: bytes) -> list[str]:
         grey = opened.convert("L").resize(SIZE)
     paper = max(range(256), key=grey.histogram().__getitem__)
     marks = ImageChops.difference(grey, Image.new("L", SIZE, paper))
-    strongest = marks.getextrema()[1]
+    strongest = _strongest(marks)
     if strongest < 40:
         return []
     marks = marks.point(lambda value: min(255, value * 255 // strongest))
@@ -52,8 +52,12 @@ def read(data: bytes) -> list[str]:
     return [row for row in rows if row]
 
 
+def _strongest(marks: Image.Image) -> int:
+    return ImageStat.Stat(marks).extrema[0][1]
+
+
 def _letter(place: Image.Image) -> str:
-    if place.getextrema()[1] < 90:
+    if _strongest(place) < 90:
         return " "
     return min(_shapes(), key=lambda letter: ImageStat.Stat(ImageChops.difference(place, _shapes()[letter])).sum2[0])
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+from pydantic import JsonValue
 
 from agentorchestra import RunResult, Workspace
 from agentorchestra.core.content import MediaBlock
@@ -184,9 +185,10 @@ class Mind(ScriptedModel):
             if "fetch" in shown.tools and address not in read and len(shown.results("fetch")) < len(quotes):
                 return call("fetch", url=address)
         stands = bool(quotes) and all(_plain(words) in _plain(read) for _, words in quotes)
-        sources = [{"source": address, "quote": words} for address, words in quotes if _plain(words) in _plain(read)]
-        verdict = {"verdict": "confirmed" if stands else "undecided"}
-        return call("done", answer=verdict["verdict"], output=verdict, sources=sources)
+        held = [(address, words) for address, words in quotes if _plain(words) in _plain(read)]
+        verdict = "confirmed" if stands else "undecided"
+        sources: list[JsonValue] = [{"source": address, "quote": words} for address, words in held]
+        return call("done", answer=verdict, output={"verdict": verdict}, sources=sources)
 
     def judge(self, shown: Shown) -> dict[str, Any]:
         """Whether the figures of an answer stand in what the team found."""
@@ -232,9 +234,9 @@ def steps(shown: Shown, title: str, planned: Sequence[tuple[str, str]]) -> ToolC
     return call("todo", action="create", title=title, steps=[{"text": text, "agent": agent} for text, agent in planned])
 
 
-def facts_of(*results: str) -> list[dict[str, Any]]:
+def facts_of(*results: str) -> list[JsonValue]:
     """The sources that agents gave with their results: what the planner cites."""
-    found: list[dict[str, Any]] = []
+    found: list[JsonValue] = []
     for result in results:
         value, _ = json.JSONDecoder().raw_decode(result[max(0, result.find("{")) :])
         found += value["sources"]
