@@ -75,9 +75,9 @@ def _text(path: Path) -> str:
 
 def _work(words: list[str], environ: dict[str, str], cwd: str, out: str, err: str) -> None:
     for number, path in ((1, out), (2, err)):
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.dup2(file, number)
-        os.close(file)
+        stream = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(stream, number)
+        os.close(stream)
     os.environ.clear()
     os.environ.update(environ)
     os.chdir(cwd)
