@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.browsing import PageCheck, best_result, looks, with_sources
+from agentorchestra.agents.browsing import best_result, looks, page_check, with_sources
 from agentorchestra.agents.kit import Kit, run_agent
 from agentorchestra.agents.record import KEEP, begin_record, keep_record
 from agentorchestra.agents.reporting import REPORT, add_to_report, without_report
@@ -62,7 +62,7 @@ class Browsing:
         return await recorded(result, spec, session)
 
     async def _one(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-        check = PageCheck(kit.prompts.get("verification"))
+        check = page_check(kit.prompts.get("verification"))
         result = await run_agent(without_report(spec), session, kit, prompt=NAME, observe=(check,))
         return best_result(result, session, BROWSER)
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.evidence import MOST_CHECKS, is_last, listed, without
+from agentorchestra.agents.evidence import SourceCheck
 from agentorchestra.agents.references import normalised_address
 from agentorchestra.core.content import text_of
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
-from agentorchestra.loop import State, decision_fields
+from agentorchestra.loop import decision_fields
 from agentorchestra.runtime.environments import STATE_ACTION
 from agentorchestra.runtime.ledger import Record, within
 from agentorchestra.runtime.session import Session
@@ -177,31 +177,17 @@ def _words(text: str) -> str:
     return f" {' '.join(words)} "
 
 
-@dataclass
-class PageCheck:
-    """An `observe` part: pages that an answer cites were seen, with these words, or the agent is told which were not.
+def page_check(prompt: Prompt) -> SourceCheck:
+    """Pages that an answer cites were seen, with these words.
 
-    Attributes:
+    Args:
         prompt: `verification`.
-        sent_back: how many answers were.
     """
 
-    prompt: Prompt
-    sent_back: int = field(default=0, init=False)
+    async def find_bad(result: AgentResult, session: Session[Any]) -> list[Citation]:
+        return strangers(result.sources, looks(session)) if result.sources else []
 
-    async def __call__(self, state: State, session: Session[Any]) -> State:
-        """The state; without its result where sources have to be corrected, without those that still do not hold."""
-        result = state.result
-        if result is None or not result.sources:
-            return state
-        bad = strangers(result.sources, looks(session))
-        if not bad:
-            return state
-        if self.sent_back >= MOST_CHECKS or is_last(state):
-            return state.model_copy(update={"result": without(result, bad, self.prompt)})
-        self.sent_back += 1
-        problem = self.prompt.render(unsupported=listed(bad), figures=[], doubt="", left_out=[])
-        return state.model_copy(update={"result": None, "problem": problem})
+    return SourceCheck(prompt, find_bad)
 
 
 # -- log ---------------------------------------------------------------------------------------------------------------
@@ -261,11 +247,11 @@ _REASONING = ("thinking", "evaluation_previous_goal", "memory", "next_goal")
 __all__ = [
     "EXTRACTING",
     "Look",
-    "PageCheck",
     "actions_of",
     "best_result",
     "conversation",
     "looks",
+    "page_check",
     "records_of",
     "strangers",
     "visited",

@@ -7,7 +7,7 @@ the door. A resume and a replay therefore come to the same verdict.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -237,21 +237,23 @@ def without(result: AgentResult, bad: Sequence[Citation], prompt: Prompt) -> Age
 
 
 @dataclass
-class QuoteCheck:
-    """An `observe` part: quotes of an answer must stand in their files, or the agent is told which do not.
+class SourceCheck:
+    """An `observe` part: the sources of an answer must hold, or the agent is told which do not.
 
     Attributes:
         prompt: `verification`.
+        find_bad: the citations of a result that do not hold.
         sent_back: how many answers were.
     """
 
     prompt: Prompt
+    find_bad: Callable[[AgentResult, Session[Any]], Awaitable[list[Citation]]]
     sent_back: int = field(default=0, init=False)
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
-        """The state; without its result where quotes have to be corrected, without those that still do not stand."""
+        """The state; without its result where sources have to be corrected, without those that still do not hold."""
         result = state.result
-        bad = await misquoted(result.sources, session) if result is not None else []
+        bad = await self.find_bad(result, session) if result is not None else []
         if result is None or not bad:
             return state
         if self.sent_back >= MOST_CHECKS or is_last(state):
@@ -259,6 +261,19 @@ class QuoteCheck:
         self.sent_back += 1
         problem = self.prompt.render(unsupported=listed(bad), figures=[], doubt="", left_out=[])
         return state.model_copy(update={"result": None, "problem": problem})
+
+
+def quote_check(prompt: Prompt) -> SourceCheck:
+    """Quotes of an answer must stand in their files.
+
+    Args:
+        prompt: `verification`.
+    """
+
+    async def find_bad(result: AgentResult, session: Session[Any]) -> list[Citation]:
+        return await misquoted(result.sources, session)
+
+    return SourceCheck(prompt, find_bad)
 
 
 def is_last(state: State) -> bool:
@@ -272,7 +287,7 @@ __all__ = [
     "MOST_CHECKS",
     "VERIFICATION",
     "Delegation",
-    "QuoteCheck",
+    "SourceCheck",
     "citations",
     "delegations",
     "evidence_block",
@@ -280,6 +295,7 @@ __all__ = [
     "is_last",
     "listed",
     "misquoted",
+    "quote_check",
     "results_before",
     "unfound",
     "without",

@@ -11,7 +11,7 @@ from typing import Any
 from agentorchestra.agents.analysis.replies import KIND, ROUND
 from agentorchestra.agents.analysis.strategies import latest, material
 from agentorchestra.agents.asking import Asking, Question
-from agentorchestra.agents.evidence import FOLDER_FILES, QuoteCheck, figures, is_last
+from agentorchestra.agents.evidence import FOLDER_FILES, figures, is_last, quote_check
 from agentorchestra.agents.kit import Kit, is_top, run_agent
 from agentorchestra.agents.reporting import REPORT, add_to_report
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
@@ -101,7 +101,7 @@ class Rounds:
         hidden = BEHIND if self.remote else (*BEHIND, FETCH, *(LOOKING if self._is_short and not self.done else ()))
         tools = tuple(name for name in self.spec.tools if name not in hidden)
         own = self.spec.model_copy(update={"context": (*self.spec.context, *sources), "tools": tools})
-        observe: tuple[Observe, ...] = (QuoteCheck(self.kit.prompts.get("verification")),)
+        observe: tuple[Observe, ...] = (quote_check(self.kit.prompts.get("verification")),)
         if alone:
             observe += (SecondLook(self.kit.prompts.get("analysis_second_look"), self.session.asked),)
         return await run_agent(own, self.session, self.kit, prompt=REASONING if alone else NAME, observe=observe)
