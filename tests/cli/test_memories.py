@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from agentorchestra.cli.commands.memories import _line
+from agentorchestra.core.content import Trust
+from agentorchestra.tea.memory.base import Entry
 from tests.cli.support import Folder
 
 
@@ -23,6 +26,19 @@ def test_nothing_is_remembered_yet(folder: Folder) -> None:
     found = folder.run("memories", "entries")
     assert (found.code, found.out) == (0, "") and "runs remember with --memory" in found.err
     assert folder.run("memories", "entries", "--json").json == []
+
+
+def test_what_is_not_told_any_more_says_why() -> None:
+    held = Entry(id="mem_1", kind="insight", text="It is in the east.", agent="react", task="run_1", trust=Trust.AGENT)
+    once = held.model_copy(update={"misled": 1, "why": "The east was empty."})
+    assert _line(once) == (
+        "run_1:mem_1  insight  react  agent  It is in the east. [misled 1: The east was empty.; not told any more]"
+    )
+    assert _line(once.model_copy(update={"times": 2})).endswith(
+        "2x  It is in the east. [misled 1: The east was empty.]"
+    )
+    doubt = held.model_copy(update={"id": "mem_2", "text": "The east was empty.", "against": (held.ref,)})
+    assert _line(doubt) == "run_1:mem_2  insight  react  agent  against run_1:mem_1: The east was empty."
 
 
 @pytest.mark.long

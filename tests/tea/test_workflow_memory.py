@@ -96,6 +96,66 @@ async def test_a_task_uses_what_an_earlier_one_of_the_workspace_taught(
         assert (await ws.replay(second.run_id)).answer == answer
 
 
+class Follower(Librarian):
+    """Looks into the drawer that it is told of, or else into the east and the west one; nowhere else.
+
+    As the summariser it says where the atlas lies, and which of what the agent was told sent it to a locked drawer.
+    """
+
+    def __call__(self, request: ModelRequest) -> ModelResponse:
+        if not request.tools:
+            return super().__call__(request)
+        self.requests.append(request)
+        known = re.findall(r"The atlas lies in the drawer (\w+)", told(request))
+        drawers = known[:1] or ["east", "west"]
+        came = [message.text for message in request.messages if message.role == "tool"]
+        found = re.search(r"[A-Z]{2}-\d{4}", " ".join(came))
+        if found or len(came) == len(drawers):
+            return decide(calls=[call("done", answer=found[0] if found else "unknown")])
+        return decide(calls=[call("drawer", name=drawers[len(came)])])
+
+    def lessons(self, text: str) -> dict[str, Any]:
+        lay = re.findall(r'drawer \{"name": "(\w+)"\}: The shelf mark', text)
+        insights = [{"text": f"The atlas lies in the drawer {one}."} for one in dict.fromkeys(lay)]
+        misled = [
+            {"number": int(number), "why": f"The drawer {name} is locked."}
+            for number, name in re.findall(r"\[(\d)\] \(told\) The atlas lies in the drawer (\w+)", text)
+            if f"drawer {name} is locked" in text
+        ]
+        return {"summary": "The atlas was looked for.", "insights": insights, "misled": misled}
+
+
+async def test_what_misled_a_task_is_told_no_more(tmp_path: Path) -> None:
+    """The atlas is moved: the second task is sent astray by what the first one learned, the third looks for itself."""
+    there = ["east"]
+
+    @tool(effect=("read", "network"))
+    def drawer(name: str) -> str:
+        """Look into a drawer."""
+        return "The shelf mark is QX-4417." if name in there else f"The drawer {name} is locked."
+
+    model = Follower()
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), tools=[drawer], environ={}) as ws:
+        answers = []
+        for place in ("east", "west", "west"):
+            there[:] = [place]
+            options: dict[str, Any] = {"model": ScriptedModel(model), "memory": "workflow", **REACT}
+            result = await ws.run("Find the atlas.", **options)
+            assert (await ws.replay(result.run_id)).answer == result.answer
+            answers.append(result.answer)
+        assert answers == ["QX-4417", "unknown", "QX-4417"]
+        listed = {one.text: one for one in await ws.remembered(kinds=["insight"])}
+        gone = listed["The atlas lies in the drawer east."]
+        assert (gone.misled, gone.why, gone.told) == (1, "The drawer east is locked.", False)
+        assert listed["The atlas lies in the drawer west."].told
+        # Whoever knows better forgets the doubt: then it is told again.
+        await ws.forget([listed["The drawer east is locked."].ref])
+        assert {one.text for one in await ws.remembered(kinds=["insight"]) if one.told} == {
+            "The atlas lies in the drawer east.",
+            "The atlas lies in the drawer west.",
+        }
+
+
 async def test_a_memory_of_the_settings_that_is_not_there(tmp_path: Path) -> None:
     settings = Settings(agents={"deep_analyzer": AgentSettings(memory="workflo")})
     async with Workspace(tmp_path / "ws", store=MemoryStore(), settings=settings, environ={}) as ws:

@@ -20,7 +20,7 @@ from agentorchestra.models.prices import FREE
 from agentorchestra.runtime.policy import AllowAll
 from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.memory.base import Entry
-from agentorchestra.tea.memory.standing import standing
+from agentorchestra.tea.memory.standing import standing, stands_for
 from agentorchestra.tea.memory.systems import WorkflowMemory
 from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, obedient_model, say
@@ -216,8 +216,22 @@ async def test_the_same_again_is_one_insight(tmp_path: Path) -> None:
     assert last
     assert told(model.requests[-1]).splitlines() == ["- A fig is three long. (found in 3 tasks)"]
     # The third was shown one insight, with its number.
-    assert model.asked[2].messages[1].text.count("[1] figs  measure three") == 1
+    assert model.asked[2].messages[1].text.count("[1] (told) figs  measure three") == 1
     assert "[2]" not in model.asked[2].messages[1].text
+
+
+async def test_what_is_known_has_room_beside_what_happened(tmp_path: Path) -> None:
+    """With a small window: else the question about a task could not be asked, and what it taught would be lost."""
+    long = [[{"text": f"Fig {number}-{part}: {'ripe ' * 300}"} for part in range(5)] for number in range(3)]
+    model = teacher(*long, [])
+    client = ScriptedModel(model)
+    client.profile = client.profile.model_copy(update={"context_window": 12_000})
+    memories = {"workflow": lambda: WorkflowMemory(longest=1_500)}
+    async with Workspace(tmp_path, store=MemoryStore(), tools=[measure], memories=memories, environ={}) as ws:
+        for _ in range(4):
+            await ws.run("measure fig", model=client, **OPTIONS)
+    sizes = [len(request.messages[1].text) for request in model.asked]
+    assert max(sizes) < 12_000 * 3 * 0.3 and "(told)" in model.asked[-1].messages[1].text
 
 
 async def test_what_is_newer_holds_and_names_what_it_corrects(tmp_path: Path) -> None:
@@ -246,6 +260,25 @@ def test_what_is_trusted_less_takes_nothing_away() -> None:
     assert (kept.text, kept.trust, kept.times) == (mine.text, Trust.AGENT, 2)
     newer = insight("d", "Pay into account 4.", instead_of=(same.ref,))
     assert standing([mine, same, newer]) == [newer]
+
+
+def test_what_misled_as_often_as_it_was_found_is_told_no_more() -> None:
+    mine = insight("a", "The figs stand on shelf 3.")
+    doubt = insight("b", "Shelf 3 was empty.", against=(mine.ref,))
+    again = insight("c", "The figs are on shelf 3.", covers=(mine.ref,))
+    for order in ([mine, doubt], [doubt, mine]):  # the runs may have overlapped
+        assert standing(order) == []
+        (held,) = [one for one, _ in stands_for(order) if not one.against]
+        assert (held.text, held.misled, held.why, held.told) == (mine.text, 1, "Shelf 3 was empty.", False)
+    assert dict(stands_for([mine, doubt]))[held] == (mine.ref, doubt.ref)  # who forgets it forgets both
+    (found,) = standing([mine, doubt, again])
+    assert (found.times, found.misled, found.told) == (2, 1, True)
+    assert standing([mine, doubt, again, insight("d", "Empty still.", against=(again.ref,))]) == []
+    # A task counts once; what is trusted less takes nothing away.
+    twice = doubt.model_copy(update={"id": "b2"})
+    assert len(standing([mine, again, doubt, twice])) == 1
+    strange = insight("e", "Shelf 3 is wrong, says a page.", trust=Trust.UNTRUSTED, against=(mine.ref,))
+    assert standing([mine, strange]) == [mine]
 
 
 # -- how much --------------------------------------------------------------------------------------------------------

@@ -95,6 +95,7 @@ class SessionMemory:
         of: Sequence[Entry | Happening],
         same: Sequence[Entry] = (),
         instead_of: Sequence[Entry] = (),
+        against: Sequence[Entry] = (),
     ) -> Entry:
         """WriteMemory."""
         made_of = [one.trust for one in of] or [lowest(Trust.AGENT, self.session.seen_trust)]
@@ -108,6 +109,7 @@ class SessionMemory:
             trust=trust,
             covers=tuple(one.ref for one in covers),
             instead_of=tuple(one.ref for one in instead_of),
+            against=tuple(one.ref for one in against),
         )
         written: list[JsonValue] = [entry.model_dump(mode="json", exclude_defaults=True)]
         await self.session.perform(self._effect(EffectKind.WRITE_MEMORY, {"entries": written}))
@@ -191,7 +193,8 @@ def shown_entries(entries: Sequence[Entry]) -> tuple[Block, ...]:
         if (one.kind, one.trust) != last:
             close()
             last, lines = (one.kind, one.trust), []
-        lines.append(f"- {one.text}" + (f" (found in {one.times} tasks)" if one.times > 1 else ""))
+        times = f" (found in {one.times} tasks)" if one.times > 1 else ""
+        lines.append(f"- {one.text}{times}" + (f" (it misled {one.misled}: {one.why})" if one.misled else ""))
     close()
     return tuple(blocks)
 

@@ -36,7 +36,9 @@ def entries(
 ) -> int:
     """List the entries of the workspace's memory, newest first: name, kind, agent, trust, in how many tasks, text.
 
-    Of insights those that hold now: what was found again stands there once, what a later task corrected does not.
+    Of insights those that hold now: what was found again stands there once, what a later task corrected does not. One
+    that misled as many tasks as found it is marked, with the reason: it is not told any more, until what speaks against
+    it is forgotten or another task finds it again.
     """
 
     async def work(stop: Stop) -> int:
@@ -95,7 +97,12 @@ def forget(
 
 def _line(entry: Entry) -> str:
     times = f"  {entry.times}x" if entry.times > 1 else ""
-    return f"{entry.ref}  {entry.kind}  {entry.agent}  {entry.trust.value}{times}  {one_line(entry.text)}"
+    said = one_line(entry.text)
+    if entry.against:
+        said = f"against {', '.join(entry.against)}: {said}"
+    if entry.misled:
+        said += f" [misled {entry.misled}: {one_line(entry.why)}{'' if entry.told else '; not told any more'}]"
+    return f"{entry.ref}  {entry.kind}  {entry.agent}  {entry.trust.value}{times}  {said}"
 
 
 __all__ = ["entries", "forget"]

@@ -48,7 +48,9 @@ class Entry(BaseModel):
         trust: the lowest of what it was made of: memory does not make content any safer.
         covers: references of the entries that a summary stands for; of an insight, earlier ones that say the same.
         instead_of: references of the earlier insights that an insight contradicts.
+        against: references of the earlier insights that misled a task; such an entry says no more than why.
         times: in how many tasks an insight was found; told by a reading.
+        misled: how many tasks it misled, and `why`, as the last one has it; told by a reading.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -62,12 +64,20 @@ class Entry(BaseModel):
     trust: Trust = Trust.UNTRUSTED
     covers: tuple[str, ...] = ()
     instead_of: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
     times: int = 1
+    misled: int = 0
+    why: str = ""
 
     @property
     def ref(self) -> str:
         """What another entry names it by."""
         return f"{self.task}:{self.id}"
+
+    @property
+    def told(self) -> bool:
+        """Whether it is told to later tasks: it was found more often than it misled, and is more than a doubt."""
+        return not self.against and self.misled < self.times
 
 
 class Happening(NamedTuple):
@@ -121,6 +131,7 @@ class Memory(Protocol):
         of: Sequence[Entry | Happening],
         same: Sequence[Entry] = (),
         instead_of: Sequence[Entry] = (),
+        against: Sequence[Entry] = (),
     ) -> Entry:
         """Write an entry down.
 
@@ -128,6 +139,7 @@ class Memory(Protocol):
             kind, text: see Entry.
             of: what it was made of; it is trusted no further. A summary stands for the entries among them.
             same, instead_of: earlier insights that an insight repeats, and those that it contradicts.
+            against: earlier insights that misled the agent; the text says why.
         """
         ...
 

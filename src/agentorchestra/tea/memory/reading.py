@@ -96,14 +96,14 @@ def entries_of(effect: Any, outcome: Any, run: str, at: datetime | None, *, fore
             entry = Entry.model_validate(one)
         except ValidationError:
             continue  # of an imported log, which may hold anything
-        covers, instead_of = (
+        covers, instead_of, against = (
             tuple(f"{run}{ref}" if ref.startswith(":") else ref for ref in refs)
-            for refs in (entry.covers, entry.instead_of)
+            for refs in (entry.covers, entry.instead_of, entry.against)
         )
         trust = Trust.UNTRUSTED if foreign else entry.trust
         text = entry.text[:LONGEST_ENTRY]
-        update = {"text": text, "task": run, "at": at, "trust": trust, "times": 1}
-        yield entry.model_copy(update={**update, "covers": covers, "instead_of": instead_of})
+        update = {"text": text, "task": run, "at": at, "trust": trust, "times": 1, "misled": 0, "why": ""}
+        yield entry.model_copy(update={**update, "covers": covers, "instead_of": instead_of, "against": against})
 
 
 async def remembered(store: Store, kinds: Iterable[EntryKind]) -> list[tuple[Entry, tuple[str, ...]]]:

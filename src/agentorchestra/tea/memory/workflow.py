@@ -41,10 +41,21 @@ LESSONS: dict[str, Any] = {
                 "required": ["text"],
             },
         },
+        "misled": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"number": {"type": "integer"}, "why": {"type": "string", "minLength": 1}},
+                "required": ["number", "why"],
+            },
+        },
     },
     "required": ["summary", "insights"],
 }
 """What a model says of a task that has ended."""
+
+TOLD = "(told) "
+"""Stands before what the agent was told at the beginning of the task."""
 
 EARLIER = " (before it was known as: "
 """Stands between an insight and the one that it contradicts."""
@@ -78,7 +89,7 @@ class WorkflowMemory:
     goal_events: int = 6
     max_words: int = 200
     name: str = "workflow"
-    version: str = "1.0.0"
+    version: str = "1.1.0"
     description: str = (
         "Writes an agent's tasks down, summarises them when it is time, and draws insights from each at its end, which "
         "later tasks of the workspace are told where they fit."
@@ -86,6 +97,7 @@ class WorkflowMemory:
     _open: list[Entry] = field(default_factory=list, init=False, repr=False)
     _parts: list[Entry] = field(default_factory=list, init=False, repr=False)
     _not_before: int = field(default=0, init=False, repr=False)
+    _told: list[Entry] = field(default_factory=list, init=False, repr=False)
 
     async def begin(self, memory: Memory) -> Sequence[Entry]:
         """What the session's last tasks came to, and the insights of the workspace that fit the task."""
@@ -93,11 +105,13 @@ class WorkflowMemory:
         parts = {ref for one in held for ref in one.covers}
         summaries = [one for one in held if one.ref not in parts][-self.most_summaries :]
         told: list[Entry] = []
-        for one in await memory.read(
+        fitting = await memory.read(
             memory.task.text, kinds=("insight",), scope=self._scope(memory), limit=self.most_told
-        ):
-            if sum(len(each.text) for each in [*told, one]) <= self.told_chars:
+        )
+        for one in sorted(fitting, key=lambda one: one.misled > 0):  # what misled nobody comes first
+            if sum(len(each.text) + len(each.why) for each in [*told, one]) <= self.told_chars:
                 told.append(one)
+        self._told = told
         await self._keep(memory, memory.task._replace(text=f"Task: {memory.task.text}"))
         return [*summaries, *told]
 
@@ -122,8 +136,13 @@ class WorkflowMemory:
         await self._keep(memory, event)
         material = self._material(memory, [*self._parts, *self._open])
         about = f"{memory.task.text}\n{event.text}"
-        known = await memory.read(about, kinds=("insight",), scope=self._scope(memory), limit=2 * self.most_told)
-        numbered = [one.model_copy(update={"text": f"[{n}] {one.text}"}) for n, one in enumerate(known, start=1)]
+        found = await memory.read(about, kinds=("insight",), scope=self._scope(memory), limit=2 * self.most_told)
+        known = self._known(found, memory.room // 2)
+        told = {one.ref for one in self._told}
+        numbered = [
+            one.model_copy(update={"text": f"[{n}] {TOLD if one.ref in told else ''}{one.text}"})
+            for n, one in enumerate(known, start=1)
+        ]
         values = {"agent": memory.agent, "most": self.most_kept, "known": len(known)}
         said = _read(await memory.ask("memory_lessons", [*numbered, *material], schema=LESSONS, **values), LESSONS)
         if not said:  # what was asked and what came of it is known without a model
@@ -131,7 +150,21 @@ class WorkflowMemory:
         # The model read what is remembered too, so what it says is trusted no further than that.
         made_of: list[Entry | Happening] = [*material, *(Happening(one.text, one.trust) for one in known)]
         await memory.write("summary", said["summary"], of=made_of)
-        await self._learn(memory, said["insights"][: self.most_kept], known, made_of)
+        used = await self._learn(memory, said["insights"][: self.most_kept], known, made_of)
+        for one in said.get("misled", ())[: self.most_told]:
+            wrong = [each for each in _numbered(one["number"], known) if each in self._told and each.ref not in used]
+            if wrong:
+                used.add(wrong[0].ref)
+                await memory.write("insight", one["why"].strip()[: self.longest], of=made_of, against=wrong)
+
+    def _known(self, found: Sequence[Entry], room: int) -> list[Entry]:
+        """What was told, then what else fits what happened, as far as there is room beside what happened."""
+        known: list[Entry] = []
+        for one in {one.ref: one for one in (*self._told, *found)}.values():
+            chars = sum(len(each.text) + len(each.why) for each in [*known, one])
+            if len(known) < 2 * self.most_told and chars <= room:
+                known.append(one)
+        return known
 
     async def _learn(
         self,
@@ -139,8 +172,8 @@ class WorkflowMemory:
         said: Sequence[dict[str, Any]],
         known: Sequence[Entry],
         made_of: Sequence[Entry | Happening],
-    ) -> None:
-        """Write insights down, each with what it says of earlier ones."""
+    ) -> set[str]:
+        """Write insights down, each with what it says of earlier ones; the references of these."""
         texts = [one["text"].strip()[: self.longest] for one in said]
         near: list[Entry] = [*known]
         if texts:  # what the model did not see, or did not see to be the same
@@ -149,6 +182,7 @@ class WorkflowMemory:
             )
             near += [one for one in found if one.ref not in {each.ref for each in known}]
         done: set[str] = set()
+        used: set[str] = set()
         for text, one in zip(texts, said, strict=True):
             if not text or _plain(text) in done:
                 continue
@@ -158,7 +192,9 @@ class WorkflowMemory:
             same += [each for each in near if each not in [*same, *wrong] and _plain(each.text) == _plain(text)]
             if wrong:
                 text += f"{EARLIER}{wrong[0].text.partition(EARLIER)[0]})"
+            used |= {each.ref for each in [*same, *wrong]}
             await memory.write("insight", text, of=[*made_of, *same], same=same, instead_of=wrong)
+        return used
 
     async def _keep(self, memory: Memory, event: Happening) -> None:
         self._open.append(await memory.write("event", event.text, of=[event]))
