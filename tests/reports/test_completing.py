@@ -11,7 +11,7 @@ import pytest
 
 from agentorchestra.core.errors import ModelAuthError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.environments.report.asking import checked
+from agentorchestra.environments.report.asking import MOST_SHOWN, checked
 from agentorchestra.environments.report.reading import read_text
 from agentorchestra.runtime.session import Session
 from agentorchestra.testing import ScriptedModel, say
@@ -142,3 +142,27 @@ def test_of_what_a_model_found_only_what_stands_there_is_taken() -> None:
         (2, "Smith, On Pearls", ""),
     ]
     assert found.notes == ("Left out, it does not stand in the text: Jones.",)
+
+
+def test_words_that_stand_everywhere_are_no_citation() -> None:
+    """A text may have a model name them, and each of their places would grow by an address."""
+    address = f"https://e.org/{'p' * 200}"
+    read = read_text(f"And so on {'and so on ' * 15_000} see {address} (Smith 1999).")
+    references = [{"as_written": "so on", "url": address}, {"as_written": "(Smith 1999)", "url": address}]
+    found = checked(read, "s", references)
+    assert len(found.content) < len(read.content) + 500 and "(Smith 1999) [1](https://e.org/p" in found.content
+    assert found.notes == ("Left out, its words stand at 15,001 places of the text: so on.",)
+
+
+async def test_of_a_long_text_a_model_is_shown_so_much(tmp_path: Path) -> None:
+    shown: list[int] = []
+
+    def reading(request: ModelRequest) -> ModelResponse:
+        shown.append(sum(len(message.text) for message in request.messages[1:]))
+        return say('{"summary": "Much."}')
+
+    async def work(session: Session[Any]) -> str:
+        return await said(session, "extract", text="Much of it. " * 16_000)
+
+    assert "Much." in await answered(tmp_path, work, model=ScriptedModel(reading))
+    assert len(shown) == 1 and shown[0] <= MOST_SHOWN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.kit import Kit
-from agentorchestra.agents.reporter import wanted_file
+from agentorchestra.agents.reporter import MOST_SHOWN, wanted_file
 from agentorchestra.agents.reporting import add_to_report
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunResult
@@ -129,3 +130,24 @@ def test_the_file_that_a_task_wants(task: str, name: str) -> None:
         manifest = Manifest()
 
     assert wanted_file(AgentSpec(instruction=task), Asked()) == name  # type: ignore[arg-type]
+
+
+async def test_what_the_reporter_is_shown_has_a_bound(tmp_path: Path) -> None:
+    shown: list[str] = []
+
+    async def at_length(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        for number in range(3):
+            cited = [Citation(source=f"https://e.org/{number}/{one}", quote="so " * 300) for one in range(200)]
+            await add_to_report(session, f"Item {number} {'and so on ' * 3_000}[1]", citations=cited)
+        return AgentResult(answer="It is in the report.")
+
+    def writing(request: ModelRequest) -> Any:
+        shown.append("\n".join(message.text for message in request.messages[1:]))
+        return decide(calls=[call("done", answer="All [E1].")])
+
+    digger = replace(DIGGER, drive=at_length)
+    (tmp_path / "ws").mkdir()
+    async with Workspace(tmp_path / "ws", agents=[digger, CLERK, LEAD], environ={}, store=MemoryStore()) as ws:
+        await ws.run("Write a report.", system="lead", model=ScriptedModel(writing))
+    assert "Item 2 and so on" in shown[0] and "more sources, which are not shown)" in shown[0]
+    assert len(shown[0]) < 3 * MOST_SHOWN

@@ -29,7 +29,11 @@ from agentorchestra.tools.files.passages import normalised
 NAME = "reporter"
 
 MOST_SHOWN = 40_000
-"""Characters of the report's items that are shown; the longest are cut first."""
+"""Characters of the report's items that are shown besides their titles, and of their sources; of long items the
+beginning."""
+
+_QUOTED = 300
+"""Characters of a quote that are shown with its source."""
 
 _FILE = re.compile(
     r"\b(?:to|in|into|as|at|under|named|called|nach|als|unter)\s+(?:the\s+file\s+|a\s+file\s+(?:named|called)\s+|der\s+Datei\s+)?"
@@ -65,17 +69,32 @@ class _Material:
             text = re.sub(r"\[(\d{1,4})\]", self._mark, one.content)
             cut = f"\n(cut: {len(text):,} characters)" if len(text) > share else ""
             lines.append(f"{one.title or 'Item'} (by {one.by}):\n{text[:share]}{cut}")
-        lines += [
-            f"[E{number}] {one.source}{f', {one.place}' if one.place else ''}{f': “{one.quote}”' if one.quote else ''}"
-            for number, one in enumerate(self.evidence[known:], start=known + 1)
-        ]
+        sources = [_listed(number, one) for number, one in enumerate(self.evidence[known:], start=known + 1)]
+        shown = [*_bounded(lines, "items", 2 * MOST_SHOWN), *_bounded(sources, "sources", MOST_SHOWN)]
         source = Source(kind="environment", ref=REPORT)
-        items = TextBlock(text="\n\n".join(lines), source=source, trust=Trust.UNTRUSTED)
+        items = TextBlock(text="\n\n".join(shown), source=source, trust=Trust.UNTRUSTED)
         return (evidence_block(self.found), items) if self.found else (items,)
 
     def _mark(self, found: re.Match[str]) -> str:
         number = self.marks.get(int(found[1]))
         return f"[E{number}]" if number else found[0]
+
+
+def _listed(number: int, one: Citation) -> str:
+    words = f"{one.quote[:_QUOTED]}…" if len(one.quote) > _QUOTED else one.quote
+    return f"[E{number}] {one.source}{f', {one.place}' if one.place else ''}{f': “{words}”' if words else ''}"
+
+
+def _bounded(lines: Sequence[str], what: str, room: int) -> list[str]:
+    """The first of these, as far as there is room for them, and how many are not shown."""
+    kept = 0
+    for one in lines:
+        room -= len(one)
+        if room < 0 and kept:
+            break
+        kept += 1
+    more = len(lines) - kept
+    return [*lines[:kept], *([f"(and {more:,} more {what}, which are not shown)"] if more else [])]
 
 
 async def report(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
@@ -106,23 +125,40 @@ async def _gathered(found: Sequence[Found], session: Session[Any]) -> _Material:
             await add_to_report(session, result.answer or result.report, title=name, citations=result.sources)
     answers = " ".join(normalised(result.answer) for _, result, _ in found)
     others = tuple(one for one in before.pieces if one.by != NAME and normalised(one.content) not in answers)
-    evidence = [*cited]
-    marks = {}
-    for listed in before.references:
-        same = next((n for n, one in enumerate(evidence, 1) if _is_of(one, listed, session.manifest.files)), 0)
-        quoted = [one for one in listed.cited if one.quote and one not in evidence]
+    evidence, marks = numbered(cited, before.references, session.manifest.files)
+    return _Material(found, others, evidence, marks)
+
+
+def numbered(
+    cited: Sequence[Citation], listed: Sequence[Listed], files: Sequence[FileRef]
+) -> tuple[tuple[Citation, ...], dict[int, int]]:
+    """All evidence, and by the numbers of a report's references the numbers of their evidence.
+
+    Args:
+        cited: what the agents cite, first.
+        listed: the report's references.
+        files: of the task.
+    """
+    by_name = {ref.name: ref for ref in files}
+    evidence, known = [*cited], set(cited)
+    first: dict[str, int] = {}  # the first evidence of a source, by its name and by what its spellings have in common
+    for number, one in enumerate(cited, start=1):
+        address = address_of(one.source, by_name)
+        first.setdefault(one.source, number)
+        first.setdefault(key_of(address if "://" in address else "", address), number)
+    marks: dict[int, int] = {}
+    for one_listed in listed:
+        names = [*(one.source for one in one_listed.cited), key_of(one_listed.url, one_listed.description)]
+        same = min((first[name] for name in names if name in first), default=0)
+        quoted = [one for one in one_listed.cited if one.quote and one not in known]
         if not same:
-            quoted = quoted or [Citation(source=listed.url or listed.description)]
+            quoted = quoted or [Citation(source=one_listed.url or one_listed.description)]
+        for number, one in enumerate(quoted, start=len(evidence) + 1):
+            first.setdefault(one.source, number)
         evidence += quoted
-        marks[listed.number] = same or len(evidence) - len(quoted) + 1
-    return _Material(found, others, tuple(evidence), marks)
-
-
-def _is_of(one: Citation, listed: Listed, files: Sequence[FileRef]) -> bool:
-    if any(one.source == each.source for each in listed.cited):
-        return True
-    address = address_of(one.source, {ref.name: ref for ref in files})
-    return key_of(address if "://" in address else "", address) == key_of(listed.url, listed.description)
+        known.update(quoted)
+        marks[one_listed.number] = same or len(evidence) - len(quoted) + 1
+    return tuple(evidence), marks
 
 
 async def _collected(session: Session[Any]) -> Collected:

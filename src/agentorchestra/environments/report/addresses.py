@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from functools import lru_cache
 from pathlib import PurePosixPath
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
@@ -27,6 +28,7 @@ _BARE = re.compile(r"\b(?:https?|file)://[^\s<>\"`\[\]{}|\\^]{1,2000}", re.IGNOR
 _ENDS = ".,;:!?'*_…”’»"
 
 
+@lru_cache(maxsize=4096)
 def normalised_address(address: str) -> str:
     """An address in the one form by which sources are compared: two spellings of a page are one source.
 

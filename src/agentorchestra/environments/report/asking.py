@@ -18,6 +18,7 @@ from agentorchestra.core.errors import OutputError
 from agentorchestra.environments.report.addresses import key_of, normalised_address, usable_address
 from agentorchestra.environments.report.collecting import Collected, finish
 from agentorchestra.environments.report.items import MOST_DESCRIBED, Reference, reference
+from agentorchestra.environments.report.keeping import MOST_CONTENT
 from agentorchestra.environments.report.marks import CITATION, closed_up, outside_code
 from agentorchestra.environments.report.reading import Read, summary_of
 from agentorchestra.tea.structured import read_output
@@ -25,9 +26,18 @@ from agentorchestra.tea.structured import read_output
 EXTRACT, WRITE = "report_extract", "report_write"
 
 MOST_SHOWN = 120_000
-"""Characters of all items that are shown to the model that writes."""
+"""Characters of all items that are shown to the model that writes, and of one to the model that reads it."""
+
+MOST_GROWN = 2 * MOST_CONTENT
+"""Characters to which the marks of a model's references may bring a text."""
 
 _MOST_SUMMARY = 800
+_MOST_NAMED = 200
+"""Characters of a model's words in a note."""
+
+_MOST_PLACES = 50
+"""Places of one text at which the same words may cite a source: more often, they are words like others."""
+
 _TEXT: dict[str, JsonValue] = {"type": "string"}
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -72,7 +82,7 @@ class Extracted:
 async def asked_for(read: Read, ctx: Any) -> tuple[dict[str, Any], str]:
     """What a model finds in a text: its reply, and a sentence where there is none."""
     listed = "\n".join(f"{one.id}. {one.description} {one.url}".strip() for one in read.references)
-    text = f"{read.content}\n\n{listed}" if listed else read.content
+    text = f"{read.content}\n\n{listed}"[:MOST_SHOWN].strip()
     shown = TextBlock(text=text, source=Source(kind="environment", ref="report"), trust=Trust.UNTRUSTED)
     outcome = await ctx.ask_model(EXTRACT, [shown], role="reporter")
     if not outcome.ok:
@@ -106,8 +116,14 @@ def checked(read: Read, summary: str, found: Sequence[Mapping[str, JsonValue]]) 
         url = str(one.get("url") or "").strip()
         if url and normalised_address(url) not in content and url not in content:
             url = ""
+        named = (description or written or url or "a reference")[:_MOST_NAMED]
         if not 2 < len(written) <= 200 or written not in content or CITATION.search(written) or not (url or described):
-            notes.append(f"Left out, it does not stand in the text: {description or written or url or 'a reference'}.")
+            notes.append(f"Left out, it does not stand in the text: {named}.")
+            continue
+        # What the model names grows the text at every place where it stands.
+        places = content.count(written)
+        if places > _MOST_PLACES or len(content) + places * (len(url) + 20) > MOST_GROWN:
+            notes.append(f"Left out, its words stand at {places:,} places of the text: {named}.")
             continue
         made = reference(len(references) + 1, url, description if described else written.strip("()[] "))
         same = next((each for each in references if _is(made, each)), None)
