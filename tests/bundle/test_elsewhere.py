@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -148,12 +149,12 @@ async def test_a_run_under_way_is_exported_as_far_as_it_is_and_can_be_resumed(tm
             await ws.export(ctx.run_id, tmp_path / "run.zip")
         return what
 
-    ws._given_tools = (*ws._given_tools[1:], draw)
+    ws.own = replace(ws.own, tools=(*ws.own.tools[1:], draw))
     async with ws:
         await recorded(ws, tmp_path)
     last = drawing()
     async with Workspace(
-        tmp_path / "third", tools=ws._given_tools, models={"drawer": last}, settings=settings(), environ={}
+        tmp_path / "third", tools=ws.own.tools, models={"drawer": last}, settings=settings(), environ={}
     ) as third:
         (done,) = await third.import_file(tmp_path / "run.zip")
         assert done.status is RunStatus.RUNNING
@@ -367,7 +368,7 @@ async def test_an_imported_runs_application_and_modules_are_never_executed(tmp_p
         assert made.prompts == ws2.prompts.pins()
         assert digest_of(trap / "evil.py") not in made.model_dump_json()
         with pytest.raises(PinError, match="imported: the texts of its tools came with it and are not executed"):
-            equipping = ws2._equipping
+            equipping = ws2._opened.equipping
             await equipping.as_started((await ws2.store.get_run(run)), equipping.base(), pin=True)  # type: ignore[arg-type]
         assert (await ws2.resume(fork, pin=True)).status is not RunStatus.CREATED
     assert not (trap / "sprung").exists()

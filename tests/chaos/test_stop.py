@@ -129,7 +129,7 @@ async def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 def _workspace(held: Held) -> Workspace[Any]:
     ws = team_program.workspace()
-    ws._models["team"] = ScriptedModel(held, name="team")
+    ws.own.models["team"] = ScriptedModel(held, name="team")
     held.workspaces.append(ws)
     return ws
 

@@ -1,4 +1,4 @@
-"""The composition root: a folder with its log, its settings, its components - and the runs in it."""
+"""A folder with its log, its settings, its components - and the runs in it: what users call."""
 
 from __future__ import annotations
 
@@ -18,22 +18,13 @@ from typing_extensions import TypeVar
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.clock import Clock, SystemClock
 from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.errors import (
-    UnknownComponentError,
-    WorkspaceStateError,
-)
-from agentorchestra.core.events import (
-    Event,
-)
+from agentorchestra.core.errors import UnknownComponentError, WorkspaceStateError
+from agentorchestra.core.events import Event
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import Settings
-from agentorchestra.core.spec import (
-    Question,
-    RunResult,
-    RunStatus,
-)
+from agentorchestra.core.spec import Question, RunResult, RunStatus
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.collect import GRACE_S, Collected, Retention, collect
 from agentorchestra.runtime.compare import Comparison, compare_runs
@@ -45,29 +36,17 @@ from agentorchestra.runtime.sandbox import Sandbox
 from agentorchestra.runtime.store.pages import selected_events
 from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
 from agentorchestra.runtime.waiting import due_runs, waiting_until
-from agentorchestra.workspace.calling import Calling
-from agentorchestra.workspace.choices import DEFAULT_COST_USD, Choices
-from agentorchestra.workspace.creating import Asked, Creating, Origin
-from agentorchestra.workspace.driving import Driving, Given, ReplayReport
-from agentorchestra.workspace.equipping import Equipping
-from agentorchestra.workspace.forking import Forking, Other
-from agentorchestra.workspace.parts import (
-    Equipment,
-    distribution,
-    is_toolkit,
-    packaged_prompts,
-    run_anywhere,
-    tools_by_name,
-)
+from agentorchestra.workspace.choices import DEFAULT_COST_USD
+from agentorchestra.workspace.creating import Asked
+from agentorchestra.workspace.driving import Given, ReplayReport
+from agentorchestra.workspace.forking import Other
+from agentorchestra.workspace.opened import Opened, Own, Process
+from agentorchestra.workspace.parts import Equipment, distribution, run_anywhere, tools_by_name
 from agentorchestra.workspace.place import Place
 from agentorchestra.workspace.presets import with_preset
-from agentorchestra.workspace.settings import load_settings, settings_path
-from agentorchestra.workspace.steering import Steering
-from agentorchestra.workspace.stock import stock_of
-from agentorchestra.workspace.supply import Supply
+from agentorchestra.workspace.settings import load_settings
 
 if TYPE_CHECKING:
-    from agentorchestra.agents.components import Components
     from agentorchestra.runtime.bundle.format import Exported, Imported
     from agentorchestra.tea.memory.base import Entry, EntryKind, MemoryFactory
     from agentorchestra.tea.prompts import Prompt, PromptLibrary
@@ -137,21 +116,23 @@ class Workspace(Generic[Deps]):
         self.unsafe_local = False
         self.preset = preset
         self.mcp_files: tuple[Path, ...] = ()
-        self._given_sandbox = sandbox
-        self._given_tools = tuple(tools)
-        self._given_environments = dict(environments or {})
-        self._given_agents = tuple(agents)
-        self._given_systems = dict(systems or {})
-        self._given_memories = dict(memories or {})
-        self._given_engines = tuple(search_engines)
-        self.prompt_folders = tuple(Path(one) for one in prompts)
-        self._models = dict(models or {})
-        self._policy = policy
-        self._given_settings = settings
-        self._given_store = store
-        self._wrap_handlers = handlers
+        self.own = Own(
+            tools=tuple(tools),
+            environments=dict(environments or {}),
+            agents=tuple(agents),
+            systems=dict(systems or {}),
+            memories=dict(memories or {}),
+            search_engines=tuple(search_engines),
+            prompts=tuple(Path(one) for one in prompts),
+            models=dict(models or {}),
+            policy=policy,
+            settings=settings,
+            store=store,
+            handlers=handlers,
+            sandbox=sandbox,
+            environ=os.environ if environ is None else environ,
+        )
         self._clock = clock or SystemClock()
-        self._environ = os.environ if environ is None else environ
         self._open = False
         self._equipment: dict[str, Equipment] = {}
         self._scripts: list[Any] = []
@@ -178,121 +159,53 @@ class Workspace(Generic[Deps]):
             return
         from agentorchestra.runtime.store.choose import store_for
 
-        given = self._given_settings
+        given = self.own.settings
         self.settings = load_settings(self.folder, self.preset) if given is None else with_preset(given, self.preset)
         if self.app is None and self.settings.app is not None:
             self.app = self.settings.app
-        self.store: Store = self._given_store or store_for(self.settings, self.folder)
+        self.store: Store = self.own.store or store_for(self.settings, self.folder)
         await self.store.open()
         try:
-            await self._assemble()
+            self._opened = self._assembled()
+            await self._opened.check()
         except BaseException:  # a prompt that is none, an agent that names what is not there: nothing stays open
             await self.store.close()
             self._remove_temporary()
             raise
+        self.engine, self.models = self._opened.place.engine, self._opened.models
         self._open = True
 
-    async def _assemble(self) -> None:
-        """Make everything that an open workspace has, around its open store."""
-        from agentorchestra.environments.registry import packaged_environments
-        from agentorchestra.models.manager import ModelManager
-        from agentorchestra.tea.finding import Finding
-        from agentorchestra.tea.interpreter import MontyInterpreter
-        from agentorchestra.tea.prompts import PromptLibrary
-        from agentorchestra.tools.registry import builtin_tools
-        from agentorchestra.tools.workbench import SandboxInterpreter
-        from agentorchestra.workspace.searching import search_engines
-
-        self.engine = LocalEngine(self.store, lease_s=self.settings.lease_s, clock=self._clock)
-        if self._given_store is not None and not self.folder.exists():
+    def _assembled(self) -> Opened:
+        """Everything that the workspace has while it is open, around its open store."""
+        if self.own.store is not None and not self.folder.exists():
             # A workspace without a folder of its own still needs a place for the files of its runs.
             self._temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-")
-        self._place = Place(
+        place = Place(
             folder=self.folder,
             base=self.folder if self._temporary is None else Path(self._temporary.name),
             store=self.store,
-            engine=self.engine,
+            engine=LocalEngine(self.store, lease_s=self.settings.lease_s, clock=self._clock),
             clock=self._clock,
-            secrets=self._secrets,
+            secrets=lambda: self._opened.secrets(),
             need_open=self._need_open,
         )
-        self._steering = Steering(self._place)
-        self.models = ModelManager(self.settings, self._environ, extra=self._models)
-        prompts = PromptLibrary(packaged_prompts(), self.folder / "prompts", given=self.prompt_folders)
-        given = self.settings.sandbox
-        if self.unsafe_local:
-            given = given.model_copy(update={"backend": "unsafe-local"})
-        self._engines = search_engines(self.settings, self.folder, self._environ, self._given_engines)
-        self._builtin = builtin_tools(
-            self.folder, given, sandbox=self._given_sandbox, web=self.settings.web, engines=self._engines
-        )
-        self._stock = stock_of(
-            self.settings,
-            builtin=self._builtin.tools,
-            sandbox=self._builtin.sandbox,
-            packaged=packaged_environments(self._environment_parts()),
-            prompts=prompts,
-            models=self.models,
-            tools=self._given_tools,
-            environments=self._given_environments,
-            agents=self._given_agents,
-            given_systems=self._given_systems,
-            memories=self._given_memories,
-        )
-        closed = not self._mcp_toolkits() and not any(is_toolkit(one) for one in self._given_tools)
-        await self._stock.check_agents(self._given_agents, self.store, closed=closed)
-        self._calling = Calling(
-            self._place,
-            self._stock,
-            create=lambda: self._creating.create_calls(),
-            services=lambda called: self._supply.for_calls(called),
-        )
-        self._choices = Choices(self.settings, self._engines)
-        self._components = self._make_components()
-        self._equipping = Equipping(
-            self._stock,
-            self._components,
-            self.store,
-            self.settings.preset,
+        process = Process(
+            app=self.app,
+            app_folder=self.app_folder,
+            unsafe_local=self.unsafe_local,
+            mcp_files=self.mcp_files,
+            asker=lambda: self.asker,
+            deps=lambda: self.deps,
+            run=lambda name, task, options: self.run(task, system=name, **options),
             held=self._equipment,
             clients=self._scripts,
         )
-        vectors = self.folder / "vectors" if self._given_store is None or self.folder.exists() else None
-        self._finding = Finding(self.store, self._calling.perform, model=self.settings.embedding_model, folder=vectors)
-        self._components.find_with(self._finding)
-        self._supply = Supply(
-            settings=self.settings,
-            place=self._place,
-            stock=self._stock,
-            builtin=self._builtin,
-            finder=self._finding.finder,
-            tcp=lambda: self.tcp,
-            environ=self._environ,
-            policy=self._policy,
-            wrap=self._wrap_handlers,
-            asker=lambda: self.asker,
-            deps=lambda: self.deps,
-            programs=(MontyInterpreter(), SandboxInterpreter(self._builtin.workbench)),
-        )
-        origin = Origin(app=self.app, app_folder=self.app_folder, answers=lambda: self.asker is not None)
-        place, stock, equipping = self._place, self._stock, self._equipping
-        self._creating = Creating(
-            self.settings, place, stock, self._components, equipping, self._choices, origin, self._ready
-        )
-        self._driving = Driving(place, stock, self._components, equipping, self._supply, self._finding, self._ready)
-        self._forking = Forking(place, stock, equipping, self._choices, origin, self._ready)
+        return Opened(self.settings, place, self.own, process)
 
     def _remove_temporary(self) -> None:
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
-
-    def _environment_parts(self) -> Any:
-        from agentorchestra.environments.registry import EnvironmentParts
-
-        bench = self._builtin.workbench
-        reports = self.folder / "reports" if self._given_store is None or self.folder.exists() else None
-        return EnvironmentParts(self.settings, bench.sandbox, bench.limits, bench.network, self._environ, reports)
 
     async def close(self, *, verify: bool = True) -> None:
         """Stop what is driven here, drain the log, release everything; idempotent.
@@ -302,18 +215,12 @@ class Workspace(Generic[Deps]):
         """
         if not self._open:
             return
-        await self._calling.close()
+        await self._opened.calling.close()
         self._open = False
-        await self.engine.close()
-        await self._driving.close()
-        await self._supply.aclose()
-        await self._components.close()
-        await self._builtin.aclose()
-        await self.models.aclose()
-        await self.store.close()
+        await self._opened.close()
         self._remove_temporary()
         if verify:
-            for client in [*self._models.values(), *self._scripts]:
+            for client in [*self.own.models.values(), *self._scripts]:
                 finish = getattr(client, "finish", None)
                 if finish is not None:
                     finish()
@@ -326,133 +233,78 @@ class Workspace(Generic[Deps]):
     @property
     def tools(self) -> dict[str, Any]:
         """The tools by name: the packaged ones, the user's, and what others registered."""
-        return self._stock.tools
+        return self._opened.stock.tools
 
     @property
     def agents(self) -> dict[str, Any]:
         """The agents by name."""
-        return self._stock.agents
+        return self._opened.stock.agents
 
     @property
     def systems(self) -> dict[str, Any]:
         """The paradigms by name."""
-        return self._stock.systems
+        return self._opened.stock.systems
 
     @property
     def memories(self) -> dict[str, Any]:
         """The memory systems by name."""
-        return self._stock.memories
+        return self._opened.stock.memories
 
     @property
     def prompts(self) -> PromptLibrary:
         """The prompts."""
-        return self._stock.prompts
+        return self._opened.stock.prompts
 
     @property
     def given(self) -> dict[str, tuple[str, ...]]:
         """The names of the user's own tools, agents and systems, by kind, open or not."""
         return {
-            "tool": (*tools_by_name(self._given_tools), *self._given_environments),
-            "agent": tuple(str(getattr(one, "name", one)) for one in self._given_agents),
-            "system": tuple(self._given_systems),
+            "tool": (*tools_by_name(self.own.tools), *self.own.environments),
+            "agent": tuple(str(getattr(one, "name", one)) for one in self.own.agents),
+            "system": tuple(self.own.systems),
         }
 
     @property
     def tcp(self) -> TCPServer:
         """The Tool Context Protocol: tools, their versions and life, which fit a task, calls (000, app. C.2.1)."""
         self._need_open()
-        return self._components.tcp
+        return self._opened.components.tcp
 
     @property
     def ecp(self) -> ECPServer:
         """The Environment Context Protocol (000, app. C.2.2)."""
         self._need_open()
-        return self._components.ecp
+        return self._opened.components.ecp
 
     @property
     def acp(self) -> ACPServer:
         """The Agent Context Protocol (000, app. C.2.3)."""
         self._need_open()
-        return self._components.acp
+        return self._opened.components.acp
 
     @property
     def prompt_components(self) -> Server[Prompt]:
         """The prompts, under the same operations."""
         self._need_open()
-        return self._components.prompt_components
+        return self._opened.components.prompt_components
 
     @property
     def memory_components(self) -> Server[MemoryFactory]:
         """The memory systems, under the same operations (docs/memory.md)."""
         self._need_open()
-        return self._components.memory_components
-
-    def _make_components(self) -> Components:
-        from agentorchestra.agents.components import Components
-        from agentorchestra.tea.servers import Access
-
-        access = Access(
-            self._ready,
-            invoke_tool=self._calling.invoke_tool,
-            invoke_action=self._calling.invoke_action,
-            state_of=self._calling.state_of,
-            invoke_agent=self._invoke_agent,
-            environments=lambda: self._stock.every_environment,
-        )
-        own = set(tools_by_name(self._given_tools))
-        return Components(
-            store=self.store,
-            clock=self._clock,
-            programs=self._builtin.workbench,
-            tools={name: one for name, one in self.tools.items() if name not in self._stock.behind},
-            builtin_tools=set(self.tools) - own,
-            toolkits=[*(one for one in self._given_tools if is_toolkit(one)), *self._mcp_toolkits()],
-            environments={**self._stock.packaged, **self._given_environments},
-            builtin_environments={*self._stock.packaged},
-            agents={name: one for name, one in self.agents.items() if name not in self._stock.agents_behind},
-            prompts=self.prompts,
-            memories=self.memories,
-            distribution=distribution(),
-            access=access,
-            redact=self._place.redact_json,
-            may_call=self.settings.generator.tools,
-            may_import=self.settings.generator.libraries,
-        )
-
-    def _mcp_toolkits(self) -> list[Any]:
-        """Those of the files of MCP servers that the command line or the settings name."""
-        files = self.mcp_files
-        if not files and self.settings.mcp:
-            beside = settings_path(self.folder)
-            files = ((beside.parent if beside is not None else Path()) / self.settings.mcp,)
-        if not files:
-            return []
-        from agentorchestra.tools.mcp import mcp
-
-        return [mcp(one, environ=self._environ) for one in files]
-
-    async def _ready(self, *, toolkits: bool = True) -> None:
-        """Take into use what is registered: what is at hand has its versions then, and what others registered is there.
-
-        A run that was created before keeps what it had.
-        """
-        await self._components.ready(toolkits=toolkits)
-        self._stock.renew(self._components)
-
-    async def _invoke_agent(self, name: str, task: str, options: dict[str, Any]) -> RunResult:
-        return await self.run(task, system=name, **options)
+        return self._opened.components.memory_components
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What of its toolkits was left out or passed over, a sentence each; servers may have chosen the words."""
         self._need_open()
-        return self._components.notes
+        return self._opened.components.notes
 
     @property
     def calls_run(self) -> str | None:
         """The run that holds the calls made outside of runs (`tcp.invoke`, `ecp.invoke`); None before the first."""
         self._need_open()
-        return self._calling.run_id
+        return self._opened.calling.run_id
 
     def run_folder(self, run_id: str) -> Path:
         """The folder that the environments of a run work on (`files`, `terminal`, `git`); the user's to look into.
@@ -465,7 +317,7 @@ class Workspace(Generic[Deps]):
     @property
     def runs_folder(self) -> Path:
         """Where the runs keep their files."""
-        return self._place.runs_folder
+        return self._opened.place.runs_folder
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
@@ -549,7 +401,7 @@ class Workspace(Generic[Deps]):
             environments=environments,
             options=options,
         )
-        return await self._driving.drive(run_id, Given(deps=deps, policy=policy, output_type=output_type))
+        return await self._opened.driving.drive(run_id, Given(deps=deps, policy=policy, output_type=output_type))
 
     async def create(
         self,
@@ -584,7 +436,7 @@ class Workspace(Generic[Deps]):
             The run's id.
         """
         self._need_open()
-        return await self._creating.create(
+        return await self._opened.creating.create(
             Asked(
                 task=task,
                 files=files,
@@ -639,7 +491,7 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         given = Given(deps=deps, policy=policy, output_type=output_type, budget=budget)
-        return await self._driving.resume(run_id, given, tools=tools, model=model, pin=pin)
+        return await self._opened.driving.resume(run_id, given, tools=tools, model=model, pin=pin)
 
     async def fork(
         self,
@@ -680,7 +532,7 @@ class Workspace(Generic[Deps]):
         other = Other(
             model=model, roles=roles, prompts=prompts, outcomes=outcomes, budget=budget, labels=labels, tools=tools
         )
-        return await self._forking.fork(run_id, at, other)
+        return await self._opened.forking.fork(run_id, at, other)
 
     async def compare(self, run_id: str, other_id: str) -> Comparison:
         """Where two runs first differ, and how each goes on from there."""
@@ -698,7 +550,7 @@ class Workspace(Generic[Deps]):
         drive_options = {key: options.pop(key, None) for key in ("deps", "policy")}
         run_id = await self.create(task, **options)
         given = Given(output_type=options.get("output_type"), **drive_options)
-        async with aclosing(self._driving.stream(run_id, given)) as notices:
+        async with aclosing(self._opened.driving.stream(run_id, given)) as notices:
             async for notice in notices:
                 yield notice
 
@@ -706,7 +558,7 @@ class Workspace(Generic[Deps]):
     async def watch(self, run_id: str) -> AsyncIterator[asyncio.Queue[Notice]]:
         """A queue of notices of a run that is about to be driven here."""
         self._need_open()
-        async with self._driving.watched(run_id) as queue:
+        async with self._opened.driving.watched(run_id) as queue:
             yield queue
 
     # -- questions -------------------------------------------------------------------------------------------------
@@ -724,19 +576,19 @@ class Workspace(Generic[Deps]):
             AnswerError: if there is no such open question, or it asks for an approval.
         """
         self._need_open()
-        return await self._steering.answer(run_id, answer, question=question, by=by, kind="question")
+        return await self._opened.steering.answer(run_id, answer, question=question, by=by, kind="question")
 
     async def approve(self, run_id: str, *, question: str | None = None, by: str = "") -> Question:
         """Approve the oldest (or the named) open approval."""
         self._need_open()
-        return await self._steering.answer(run_id, True, question=question, by=by, kind="approval")
+        return await self._opened.steering.answer(run_id, True, question=question, by=by, kind="approval")
 
     async def deny(self, run_id: str, *, reason: str = "", question: str | None = None, by: str = "") -> Question:
         """Deny the oldest (or the named) open approval."""
         self._need_open()
         # Only True approves: no reason, however it is worded, can be read as a yes.
         said = reason.strip() or False
-        return await self._steering.answer(run_id, said, question=question, by=by, kind="approval")
+        return await self._opened.steering.answer(run_id, said, question=question, by=by, kind="approval")
 
     async def tell(self, run_id: str, text: str, *, to: str = "", by: str = "") -> None:
         """Add to a running task; the top agent reads it at its next step.
@@ -752,12 +604,12 @@ class Workspace(Generic[Deps]):
             UnknownComponentError: if the run has no agent of this name.
         """
         self._need_open()
-        await self._steering.tell(run_id, text, to=to, by=by)
+        await self._opened.steering.tell(run_id, text, to=to, by=by)
 
     async def cancel(self, run_id: str, *, reason: str = "", by: str = "") -> None:
         """Stop a run, wherever it is driven. A run nobody drives is marked as cancelled at once."""
         self._need_open()
-        await self._steering.cancel(run_id, reason=reason, by=by)
+        await self._opened.steering.cancel(run_id, reason=reason, by=by)
 
     async def pause(self, run_id: str, *, reason: str = "", by: str = "") -> RunStatus:
         """Stop a run before its next effect, wherever it is driven; `resume` goes on.
@@ -769,12 +621,12 @@ class Workspace(Generic[Deps]):
             Its status now: `running` where its driver was asked and what is under way has not ended yet.
         """
         self._need_open()
-        return await self._steering.pause(run_id, reason=reason, by=by)
+        return await self._opened.steering.pause(run_id, reason=reason, by=by)
 
     async def questions(self, run_id: str) -> tuple[Question, ...]:
         """The open questions of a run, oldest first."""
         self._need_open()
-        return await self._steering.questions(run_id)
+        return await self._opened.steering.questions(run_id)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -809,13 +661,13 @@ class Workspace(Generic[Deps]):
             dry_run: only say what would go.
         """
         self._need_open()
-        now, base = self._clock.now(), self._place.base
+        now, base = self._clock.now(), self._opened.place.base
         return await collect(self.store, base, retention or Retention(), now=now, grace_s=grace_s, dry_run=dry_run)
 
     async def result(self, run_id: str) -> RunResult:
         """The result as the log has it; a run that is not over gives its present status."""
         self._need_open()
-        return await self._driving.result(run_id)
+        return await self._opened.driving.result(run_id)
 
     async def artifact(self, run_id: str, name: str) -> bytes:
         """The bytes of a file a run produced, or of a result that was cut.
@@ -850,7 +702,7 @@ class Workspace(Generic[Deps]):
             ReplayError: if the replay asks for other keys than were recorded.
         """
         self._need_open()
-        return await self._driving.replay(run_id, tools=tools, deps=deps, model=model, pin=pin)
+        return await self._opened.driving.replay(run_id, tools=tools, deps=deps, model=model, pin=pin)
 
     # -- to and from elsewhere -------------------------------------------------------------------------------------
 
@@ -875,7 +727,7 @@ class Workspace(Generic[Deps]):
             record,
             Path(out if out is not None else f"{run_id}.zip"),
             kept=self._carried() if files else None,
-            secrets=secret_variables(self._environ) | self._secrets(),
+            secrets=secret_variables(self.own.environ) | self._opened.secrets(),
             settings=shown_settings(self.settings),
             packages=packages(),
             distribution=distribution(),
@@ -894,13 +746,13 @@ class Workspace(Generic[Deps]):
 
         self._need_open()
         return await import_file(
-            self.store, Path(path), kept=self._carried(), folder=self._place.base, now=self._clock.now()
+            self.store, Path(path), kept=self._carried(), folder=self._opened.place.base, now=self._clock.now()
         )
 
     def _carried(self) -> CarriedFiles:
         from agentorchestra.tools.files.carry import CarriedFiles
 
-        return CarriedFiles(self._place.files_folder, self.runs_folder)
+        return CarriedFiles(self._opened.place.files_folder, self.runs_folder)
 
     async def log(
         self, wanted: LogQuery | None = None, *, task: str | None = None, limit: int | None = None
@@ -981,17 +833,7 @@ class Workspace(Generic[Deps]):
 
     async def _record(self, run_id: str) -> RunRecord:
         self._need_open()
-        return await self._place.record(run_id)
-
-    def _secrets(self) -> dict[str, str]:
-        from agentorchestra.workspace.searching import key_variables
-
-        given = self.settings
-        names = [*given.secrets, *key_variables(given.search), *given.git.tokens.values(), given.github.token_env]
-        names += [name for several in given.browser.logins.values() for name in several]
-        named = {name: self._environ[name] for name in names if name in self._environ}
-        # A tool that prints its environment would show the database's password.
-        return {**self.models.secrets(), **named, **getattr(self.store, "secrets", {}), **self._components.secrets}
+        return await self._opened.place.record(run_id)
 
 
 __all__ = ["DEFAULT_COST_USD", "DEFAULT_FOLDER", "ReplayReport", "Workspace"]

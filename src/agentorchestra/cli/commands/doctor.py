@@ -91,7 +91,7 @@ def examine(folder: Path) -> list[Check]:
     workspace, about_app = _app(folder, settings)
     if workspace is not None:
         # What a run would go by: the application may bring settings of its own.
-        settings = workspace._given_settings or settings
+        settings = workspace.own.settings or settings
     checks: list[Callable[[], list[Check]]] = [
         _python,
         _sqlite,
@@ -280,7 +280,7 @@ def _search(folder: Path, settings: Settings | None, workspace: Workspace[Any] |
 
     if settings is None:
         return []
-    given = workspace._given_engines if workspace is not None else ()
+    given = workspace.own.search_engines if workspace is not None else ()
     try:
         engines = search_engines(settings, folder, os.environ, given)
     except AgentOrchestraError as exc:
@@ -384,7 +384,7 @@ def _models(settings: Settings | None, workspace: Workspace[Any] | None) -> list
         return [Check("models", "warn", "not looked at, because the settings cannot be read")]
     if workspace is None:
         return [Check("models", "warn", "not looked at, because the application, which may bring some, fails")]
-    manager = ModelManager(settings, workspace._environ, extra=workspace._models)
+    manager = ModelManager(settings, workspace.own.environ, extra=workspace.own.models)
     checks = []
     for name, uses in manager.named().items():
         label = f"model {name}" + (f" ({', '.join(uses)})" if uses else "")
@@ -397,7 +397,7 @@ def _models(settings: Settings | None, workspace: Workspace[Any] | None) -> list
             kind = "no key" if isinstance(exc, MissingKeyError) else "not usable"
             checks.append(Check(label, level, f"{kind}: {one_line(str(exc), 2000)}"))
             continue
-        if name in workspace._models:
+        if name in workspace.own.models:
             checks.append(Check(label, "ok", "given by the application"))
             continue
         profile = settings.models.get(name)
@@ -418,12 +418,12 @@ def _policy(folder: Path, settings: Settings | None, workspace: Workspace[Any] |
         return []
     known = {
         *builtin_tools(folder).tools,
-        *tools_by_name(workspace._given_tools),
-        *workspace._given_environments,
+        *tools_by_name(workspace.own.tools),
+        *workspace.own.environments,
         *systems(),
     }
     # The door's own effects, and models, can be denied too.
-    known |= {"human", "join", "inbox", "offline", *settings.models, *workspace._models}
+    known |= {"human", "join", "inbox", "offline", *settings.models, *workspace.own.models}
     checks = []
     for rule, names in (("allow", settings.policy.allow), ("deny", settings.policy.deny)):
         unknown = [name for name in names if name not in known and ":" not in name]
@@ -439,7 +439,7 @@ def _prompts(folder: Path, workspace: Workspace[Any] | None) -> list[Check]:
     from agentorchestra.workspace import packaged_prompts
 
     try:
-        given = workspace.prompt_folders if workspace is not None else ()
+        given = workspace.own.prompts if workspace is not None else ()
         library = PromptLibrary(packaged_prompts(), folder / "prompts", given=given)
         count = len(library.pins())
         names = PromptLibrary(packaged_prompts(), given=given).names
