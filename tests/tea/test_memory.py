@@ -14,7 +14,9 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import ModelRequestError, UnknownComponentError, UsageError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.settings import ModelProfile
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.models.prices import FREE
 from agentorchestra.runtime.ledger import Ledger, Record
 from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.memory.base import SCOPES, Entry, Happening, Memory, describe_memory
@@ -211,6 +213,30 @@ async def test_a_model_that_fails_beside_the_work_does_not_end_it(tmp_path: Path
         kinds = [one.kind for one in written(await records(ws, result.run_id))]
         # Insights go without a model's words: what was asked and answered is known. A summary waits for the next time.
         assert kinds == ["event"] * 3 + (["summary"] if memory == "insights" else [])
+
+
+async def test_what_is_summarised_has_room_in_the_window_of_who_is_asked(tmp_path: Path) -> None:
+    """Much lies open where the model could not be asked for a while; of that it is asked about what it can read."""
+    tasks = [f"Please tell me {'really ' * 180}: how warm is {city}?" for city in ("Oslo", "Rome", "Bern", "Kiel")]
+    asked: list[int] = []
+
+    def small(request: ModelRequest) -> Any:
+        asked.append(len(request.messages[1].text))
+        if "Bern" not in request.messages[1].text:
+            raise ModelRequestError("no more today")
+        return Forecaster().beside(request)
+
+    profile = ModelProfile(model="small", context_window=2_000, max_tokens=200, price=FREE)
+    models = {"big": ScriptedModel(Forecaster()), "small": ScriptedModel(small, profile=profile)}
+    given: dict[str, Any] = {"models": models, "environ": {}, "memories": {"summary": lambda: Summary(most_chars=1)}}
+    options: dict[str, Any] = {"model": "big", "roles": {"summariser": "small"}, "session": "s", "memory": "summary"}
+    async with Workspace(tmp_path / "ws", store=MemoryStore(), tools=[station], **given) as ws:
+        for task in tasks:
+            result = await ws.run(task, **options, **REACT)
+            wrote = written(await records(ws, result.run_id))
+            if "Bern" in task:  # it stands for all that lay open, so that nothing of it is told again
+                assert [len(one.covers) for one in wrote if one.kind == "summary"] == [7, 2]
+    assert 2_000 < max(asked) <= 2_000 * 3 / 2 + 100
 
 
 async def test_the_offline_model_keeps_every_packaged_memory(tmp_path: Path) -> None:

@@ -187,6 +187,18 @@ class MemorySystem(Protocol):
         ...
 
 
+def newest(entries: Sequence[Entry], most_chars: int) -> list[Entry]:
+    """The last entries that have room together, in their order; at least one, where there is one."""
+    found: list[Entry] = []
+    chars = 0
+    for one in reversed(entries):
+        chars += len(one.text)
+        if found and chars > most_chars:
+            break
+        found.insert(0, one)
+    return found
+
+
 MemoryFactory = Callable[[], MemorySystem]
 """Makes a system for one task: its class, or a function."""
 
@@ -261,4 +273,5 @@ __all__ = [
     "Scope",
     "check_memories",
     "describe_memory",
+    "newest",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.core.errors import OutputError
-from agentorchestra.tea.memory.base import Entry, Happening, Memory, MemoryFactory
+from agentorchestra.tea.memory.base import Entry, Happening, Memory, MemoryFactory, newest
 from agentorchestra.tea.memory.workflow import WorkflowMemory
 from agentorchestra.tea.structured import read_output
 
@@ -87,10 +87,12 @@ class Summary:
         self._open.append(await memory.write("event", event.text, of=[event]))
         if sum(len(one.text) for one in self._open) <= self.most_chars:
             return
-        material = [*([self._summary] if self._summary else []), *self._open]
+        before = [self._summary] if self._summary else []
+        # Of more than a model has room for the newest: where none could be asked for a while, much lies open.
+        material = [*before, *newest(self._open, max(0, memory.room - sum(len(one.text) for one in before)))]
         text = await memory.ask("memory_summary", material, agent=memory.agent, max_words=self.max_words)
         if text:
-            self._summary = await memory.write("summary", text, of=material)
+            self._summary = await memory.write("summary", text, of=[*before, *self._open])
             self._open = []
 
 
@@ -139,11 +141,7 @@ class Insights:
     async def end(self, memory: Memory, event: Happening) -> None:
         """Write down what the task came to, and what is worth knowing the next time."""
         await self.step(memory, event)
-        material: list[Entry] = []
-        for one in reversed(self._events):
-            if material and sum(len(each.text) for each in [one, *material]) > self.most_chars:
-                break
-            material.insert(0, one)
+        material = newest(self._events, min(self.most_chars, memory.room))
         said = await memory.ask("memory_insights", material, agent=memory.agent, most=self.most_kept)
         try:
             found: Any = read_output(said, INSIGHTS)

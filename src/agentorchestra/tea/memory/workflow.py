@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.core.errors import OutputError
-from agentorchestra.tea.memory.base import Entry, Happening, Memory, Scope
+from agentorchestra.tea.memory.base import Entry, Happening, Memory, Scope, newest
 from agentorchestra.tea.structured import read_output
 
 PART: dict[str, Any] = {
@@ -121,7 +121,7 @@ class WorkflowMemory:
         why = self._why(memory, event)
         if not why:
             return
-        material = self._material(memory, self._open)
+        material = newest(self._open, memory.room)
         values = {"agent": memory.agent, "max_words": self.max_words, "may_wait": why != "size"}
         said = _read(await memory.ask("memory_part", material, schema=PART, **values), PART)
         text = str(said.get("summary") or "").strip()
@@ -134,7 +134,7 @@ class WorkflowMemory:
     async def end(self, memory: Memory, event: Happening) -> None:
         """Write down what the task came to, however it ended, and what it taught."""
         await self._keep(memory, event)
-        material = self._material(memory, [*self._parts, *self._open])
+        material = newest([*self._parts, *self._open], memory.room)
         about = f"{memory.task.text}\n{event.text}"
         found = await memory.read(about, kinds=("insight",), scope=self._scope(memory), limit=2 * self.most_told)
         known = self._known(found, memory.room // 2)
@@ -208,15 +208,6 @@ class WorkflowMemory:
         if len(self._open) >= self.open_events:
             return "many"
         return "goal" if event.closes and len(self._open) >= self.goal_events else ""
-
-    def _material(self, memory: Memory, entries: Sequence[Entry]) -> list[Entry]:
-        """The last entries that a model has room for, at least one."""
-        found: list[Entry] = []
-        for one in reversed(entries):
-            if found and sum(len(each.text) for each in [one, *found]) > memory.room:
-                break
-            found.insert(0, one)
-        return found
 
     def _scope(self, memory: Memory) -> Scope:
         return "workspace" if memory.leads else "own"
