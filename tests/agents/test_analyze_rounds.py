@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import re
@@ -145,6 +146,37 @@ async def test_a_budget_without_room_for_the_judge_keeps_the_answer(tmp_path: Pa
         result = await ws.run(f"What is the code of {TOWN}?", budget=Budget(tokens=2 * (used + 4_096)), **given)
         assert first.answer == result.answer == "1111" and result.status is RunStatus.COMPLETED
         assert len(model.requests) == 3, "the judge was not asked"
+        assert "Nobody judged whether the answer is complete: " in result.report
+
+
+@pytest.mark.long
+async def test_the_time_ends_while_the_judge_is_asked(tmp_path: Path, code: str) -> None:
+    """The answer stays; with more time the judge is asked anew, and nobody else."""
+    (tmp_path / "codes.txt").write_bytes(source_of("txt", TOWN, code))
+    reached, patient = asyncio.Event(), asyncio.Event()
+
+    class Slow(Searcher):
+        async def request(self, request: ModelRequest, **given: Any) -> ModelResponse:
+            if "You judge for an analyst" in request.messages[0].text and not patient.is_set():
+                reached.set()
+                await patient.wait()
+            return await super().request(request, **given)
+
+    async with Workspace(tmp_path / "ws", models={"reader": (model := Slow())}) as ws:
+        for seconds in (3.0, 10.0, 60.0):  # as slow as the machine is, the judge is come to
+            model.asked.clear()
+            given: dict[str, Any] = {"files": [tmp_path / "codes.txt"], "system": "deep_analyzer", "model": "reader"}
+            result = await ws.run(f"What is the code of {TOWN}?", budget=Budget(active_s=seconds), **given)
+            if reached.is_set():
+                break
+        asked = len(model.asked)
+        assert (result.status, result.answer) == (RunStatus.TIMED_OUT, "It is not there."), result
+        patient.set()
+        result = await ws.resume(result.run_id, budget=Budget(active_s=600))
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, code), result.report
+        assert "judge" in model.asked[asked], "no step was asked again"
+        assert sum("judge" in one for one in model.asked) == 2
+        assert (await ws.replay(result.run_id)).answer == code
 
 
 # -- several models ----------------------------------------------------------------------------------------------------
@@ -191,6 +223,35 @@ async def test_several_models_and_what_they_disagree_on(tmp_path: Path, code: st
     assert "analyst_1 is careful; analyst_2 is other" in result.report
     assert ("They disagree: analyst_1 says" in result.report) is not agree
     assert [one.source for one in result.sources] == ["codes.txt"]
+
+
+@pytest.mark.long
+async def test_the_time_ends_while_the_summariser_is_asked(tmp_path: Path, code: str) -> None:
+    (tmp_path / "codes.txt").write_bytes(source_of("txt", TOWN, code))
+    reached, patient = asyncio.Event(), asyncio.Event()
+
+    class Slow(ScriptedModel):
+        async def request(self, request: ModelRequest, **given: Any) -> ModelResponse:
+            reached.set()
+            await patient.wait()
+            return await super().request(request, **given)
+
+    settings = Settings(analysis=AnalysisSettings(models=("careful", "other")))
+    models = {"careful": Reader("careful"), "other": Reader("other"), "scripted": Slow(merging)}
+    given: dict[str, Any] = {"files": [tmp_path / "codes.txt"], "system": "deep_analyzer", "model": "careful"}
+    async with Workspace(tmp_path / "ws", models=models, settings=settings) as ws:
+        for seconds in (3.0, 10.0, 60.0):  # as slow as the machine is, the summariser is come to
+            budget, roles = Budget(active_s=seconds), {"summariser": "scripted"}
+            result = await ws.run(f"What is the code of {TOWN}?", budget=budget, roles=roles, **given)
+            if reached.is_set():
+                break
+        paid = [len(models[one].requests) for one in ("careful", "other")]
+        assert (result.status, result.answer) == (RunStatus.TIMED_OUT, code), result
+        assert f"other: {code}" in result.report
+        patient.set()
+        result = await ws.resume(result.run_id, budget=Budget(active_s=600))
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, code)
+        assert [len(models[one].requests) for one in ("careful", "other")] == paid, "nobody analyses twice"
 
 
 # -- tasks without files -----------------------------------------------------------------------------------------------

@@ -405,6 +405,8 @@ def _partial_of(partial: JsonValue) -> dict[str, Any]:
         "memory": str(fields.get("memory", "")),
         "steps": fields.get("steps", 0),
         "report": str(fields.get("report", "")),
+        "answer": str(fields.get("answer", "")),
+        "sources": fields.get("sources", ()),
     }
 
 

@@ -32,8 +32,16 @@ async def merged_results(spec: AgentSpec, session: Session[Any], kit: Kit, model
     found = [(f"analyst_{number}", one, Trust.UNTRUSTED) for number, (_, one) in enumerate(usable, start=1)]
     values = {"task": spec.instruction, "output_schema": spec.output_schema or ""}
     question = Question("analysis_merge", merged(spec.output_schema), values, (evidence_block(found),), beside=True)
-    (reply,) = await Asking(session, kit, "summariser").all([question])
     first = next((one for _, one in usable if one.status is RunStatus.COMPLETED), usable[0][1])
+    said = "\n\n".join(f"{model}: {one.answer or one.report}" for model, one in usable)
+    # What a hard end of the budget leaves while the summariser is asked.
+    session.partial = {
+        "answer": first.answer,
+        "report": said,
+        "sources": [one.model_dump(mode="json") for one in first.sources],
+        "steps": steps,
+    }
+    (reply,) = await Asking(session, kit, "summariser").all([question])
     who = "; ".join(f"analyst_{number} is {model}" for number, (model, _) in enumerate(usable, start=1))
     if reply is None:
         note = f"Nobody could make one answer of those of {len(usable)} models; this is the first one's ({who})."

@@ -77,6 +77,16 @@ class Rounds:
 
     async def run(self) -> AgentResult:
         """Round after round until an answer stands, nothing else can be tried, or the limit is reached."""
+        try:
+            return await self._rounds()
+        except BaseException:
+            if self.done:  # a hard end of the budget, in a later round or while its need is judged, takes no answer
+                self.session.partial = self._result().model_dump(
+                    mode="json", include={"answer", "report", "sources", "steps"}
+                )
+            raise
+
+    async def _rounds(self) -> AgentResult:
         asking = Asking(self.session, self.kit, self.spec.role, self.spec.model)
         sources = await self._sources(asking)
         alone = not sources and not _FILE_NAME.search(self._text())
@@ -92,6 +102,8 @@ class Rounds:
             values = {"task": self.spec.instruction, "status": result.status.value, "rounds_left": left}
             content = (*self.spec.context, *sources, *self._judged(result))
             (reply,) = await asking.all([Question("analysis_round", ROUND, values, content, beside=True)])
+            if reply is None and asking.limited:
+                self.notes.append(f"Nobody judged whether the answer is complete: {asking.limited}")
             if reply is None or not reply["go_on"]:
                 break
             more = (self._tried(reply),)
