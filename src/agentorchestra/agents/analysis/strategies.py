@@ -26,6 +26,9 @@ from agentorchestra.tools.media_forms import media_as
 from agentorchestra.tools.sources import Piece, SourceContent, read_source
 
 LOOK = "analysis_look"
+LISTED = 100
+"""Tables, and texts beside them, that whoever writes a program is told by name."""
+
 HEAD_ROWS = 6
 """Rows of each table that whoever writes a program is shown."""
 
@@ -49,6 +52,13 @@ MOST_FOUND = 60_000
 
 CLOSER: tuple[tuple[float, ...], ...] = ((0, 0, 0.55, 0.55), (0.45, 0, 1, 0.55), (0, 0.45, 0.55, 1), (0.45, 0.45, 1, 1))
 """Where a picture is enlarged when nobody says where to look: its quarters, which overlap a little."""
+
+
+_WHERE = re.compile(r"\A(?:\[run (?:in the|without a) sandbox[^\n]*\]\s*)+")
+_FAILED = re.compile(
+    r"^(?:Traceback |\[exit code |\[ended by signal |\[it was stopped|\[the sandbox ended it)", re.MULTILINE
+)
+"""How `python` says that a program came to no good end."""
 
 
 @dataclass(frozen=True)
@@ -235,14 +245,23 @@ class Analysis:
         size = sum(len(cell) for rows in content.tables.values() for row in rows for cell in row)
         given = size + sum(map(len, texts.values())) <= GIVEN_CHARS
         prefix = f"tables = {content.tables!r}\ntexts = {texts!r}\n" if given else ""
+        file, _, member = content.name.partition("!")
+        if not given and file not in {ref.name for ref in self.ctx.manifest.files}:
+            self.notes.append(
+                f"no program over {content.name} was written: it is too large to be given as values, and programs find "
+                "the task's files only"
+            )
+            return False
         problem = ""
         for _ in range(2):
             values = {
                 **self._asked,
-                "tables": [{"name": name, "rows": len(rows)} for name, rows in content.tables.items()],
-                "texts": [*texts],
+                "tables": [{"name": one, "rows": len(content.tables[one])} for one in [*content.tables][:LISTED]],
+                "texts": [*texts][:LISTED],
+                "more": max(0, len(content.tables) - LISTED) + max(0, len(texts) - LISTED),
                 "given": given,
-                "file": content.name,
+                "file": file,
+                "member": member,
                 "again": bool(problem),
             }
             told = (*self._known(), *self._heads(content, texts))
@@ -255,10 +274,11 @@ class Analysis:
             outcome = await self.ctx.call_tool("python", code=prefix + code)
             self.tried.append(f"computed with {', '.join(one or content.name for one in content.tables)}")
             said = "\n".join(one.text for one in outcome.blocks() if isinstance(one, TextBlock)).strip()
-            if outcome.ok and said not in ("", "(no output)") and "Traceback" not in said:
-                self.findings.append(Finding(f"A program over {content.name} printed: {said[:4_000]}"))
+            printed = _WHERE.sub("", said).strip()
+            if outcome.ok and printed not in ("", "(no output)") and not _FAILED.search(printed):
+                self.findings.append(Finding(f"A program over {content.name} printed: {printed[:4_000]}"))
                 return await self.conclude()
-            problem = said[-2_000:] or "it printed nothing"
+            problem = (printed or outcome.error or "it printed nothing")[-2_000:]
             if outcome.status == "denied":
                 break
         self.notes.append(f"no program over {content.name} ran: {problem[-300:]}")
