@@ -17,9 +17,21 @@ from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import ScriptedModel
 from agentorchestra.workspace import Workspace
-from tests.agents.researching import ASKED, lines_with, model, page, researched, searched, section, world
+from tests.agents.researching import (
+    ASKED,
+    chosen,
+    lines_with,
+    model,
+    page,
+    performed,
+    researched,
+    searched,
+    section,
+    world,
+)
 from tests.site import Site, served
 from tests.site.pages import PAGES
+from tests.tools.search.support import KEYS
 
 
 @pytest.fixture
@@ -168,6 +180,60 @@ async def test_readers_that_wait_for_their_model_are_not_begun_after_the_time(si
     assert len(site.asked("/logs/")) == 3 and asked_of(scripted, READS) == 1
     assert result.status is RunStatus.PARTIAL and len(result.sources) == 1
     assert result.report.count("not read by the model: ") == 2, result.report
+
+
+def greedy(**more: Any) -> Any:
+    """Wants more of everything than it may have."""
+
+    def planned(system: str, material: str) -> Any:
+        return {"questions": ["?"], "queries": [{"query": f"keeper Skerrow plan{n}"} for n in range(6)]}
+
+    def looked_at(system: str, material: str) -> Any:
+        drafts = re.findall(r"- draft (\d+): (.*)", section(system, "drafts"))
+        many = [(int(number), query, [f"{query} variant{n}" for n in range(5)]) for number, query in drafts]
+        return {"queries": [{"draft": one, "query": query, "variants": variants} for one, query, variants in 2 * many]}
+
+    def judged(system: str, material: str) -> Any:
+        asked = len(re.findall(r"query \d+: ", section(system, "asked_so_far")))
+        further = [{"query": f"Skerrow more{asked}-{n}", "follows": 1 + n % asked} for n in range(8)]
+        sums = [{"what": f"sum {asked} {n}", "code": f"print({asked} + {n})"} for n in range(4)]
+        return {"complete": False, "follow_ups": further, "calculations": sums}
+
+    return model(planned=planned, looked_at=looked_at, judged=judged, taken=lines_with("relieved"), written=listed)
+
+
+@pytest.mark.long
+async def test_a_model_that_wants_more_gets_as_much_as_is_set(site: Site, tmp_path: Path) -> None:
+    limits = {"queries": 2, "variants": 1, "follow_ups": 3, "branches": 1, "calculations": 1, "pages_per_round": 2}
+    result = await researched(site, tmp_path, greedy(), rounds=2, **limits)
+    asked = searched(site)
+    assert asked[:4] == [
+        *(f"keeper Skerrow plan{n}" for n in (0, 1)),
+        *(f"keeper Skerrow plan{n} variant0" for n in (0, 1)),
+    ]
+    assert len(asked) == 4 + 2 and asked[5] == f"{asked[4]} variant0", "of three follow-ups one, with its variant"
+    assert len(await performed(tmp_path, result.run_id, "python")) == 2, "one in each round"
+    assert len(site.asked("/logs/")) == 4
+
+
+@pytest.mark.long
+async def test_the_limits_of_a_preset_are_those_of_a_run(site: Site, tmp_path: Path) -> None:
+    """001: depth 2, two of three follow-ups, three findings of a page, 60 seconds."""
+    fact = "The keeper of the lighthouse of Skerrow was relieved at"
+    PAGES["/logs/7"] = page("Logs of the keeper Skerrow", *(f"{fact} {hour}." for hour in range(9)))
+    scripted = greedy()
+    clock = Jumping(lambda: asked_of(scripted, JUDGES) >= 2)  # before and after it computed
+    given: Any = {"settings": chosen(site), "environ": KEYS, "models": {"scripted": scripted}, "clock": clock}
+    async with Workspace(tmp_path / "ws", preset="paper-001", **given) as ws:
+        result = await ws.run("keeper Skerrow", system="deep_researcher", model="scripted")
+    asked = searched(site)
+    assert len(asked) == 6, "three of the plan, each with its variant: depth 2 leads on, but the time is over by then"
+    added = await performed(tmp_path, result.run_id, "report")
+    assert len([one for one in added[0]["citations"] if one["source"].endswith("/logs/7")]) == 3
+    assert (
+        "The search ended after 200 s. Left out for it: not searched: Skerrow more6-0; not searched: " in result.report
+    )
+    assert result.report.count("not searched: ") == 2, "two of three follow-ups"
 
 
 @pytest.mark.long
