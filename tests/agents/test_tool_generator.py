@@ -334,6 +334,26 @@ async def test_of_two_runs_with_one_need_one_makes_the_tool(tmp_path: Path) -> N
 
 
 @pytest.mark.long
+async def test_a_name_that_is_taken_meanwhile_costs_no_tool(tmp_path: Path) -> None:
+    """Another run registers a tool of the name, for another need, while the code is written."""
+    model = Model()
+    other = RIGHT.replace("return text", "return text.lower()")
+    folder: dict[str, Workspace] = {}
+
+    async def answer(request: ModelRequest) -> ModelResponse:
+        if "You write the code" in request.messages[0].text and "roman" not in await folder["ws"].tcp.list():
+            await folder["ws"].tcp.register(source=other, name="roman", trusted=False)
+        return model.answer(request)
+
+    async with Workspace(tmp_path / "ws", models={"scripted": ScriptedModel(answer)}, settings=limited()) as ws:
+        folder["ws"] = ws
+        result = await ws.run(TASK, system="tool_generator", model="scripted")
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "MCMXCIV"), result.report
+        assert called(await ws.events(result.run_id), "roman_2") == [1994]
+        assert (await ws.replay(result.run_id)).answer == "MCMXCIV"
+
+
+@pytest.mark.long
 async def test_a_tool_that_others_may_call_alone_is_not_tried(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", settings=limited()) as ws:
         await ws.tcp.register(source=RIGHT, name="roman", trusted=False, invokers=["deep_analyzer"])

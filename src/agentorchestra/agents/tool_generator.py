@@ -112,7 +112,11 @@ class _Generation:
             trials = await self._evaluate(wanted, code)
             problems = [*trials.problems][:_TOLD]
             if not problems:
-                return await self._register(wanted, code, trials)
+                made = await self._register(wanted, code, trials)
+                if isinstance(made, AgentResult):
+                    return made
+                # Somebody else has the name since: what was made is right, and is called otherwise.
+                wanted, problems = made, [f"another tool is called so by now: name the function {made.name}"]
             self.reasons = problems
         await self._phase("discarded", "no attempt passed", wanted.name, self.reasons)
         return self._without(wanted.name)
@@ -274,7 +278,8 @@ class _Generation:
 
     # -- register and execute ----------------------------------------------------------------------------------------
 
-    async def _register(self, wanted: Specification, code: str, trials: Trials) -> AgentResult:
+    async def _register(self, wanted: Specification, code: str, trials: Trials) -> AgentResult | Specification:
+        """The result of the new tool; of another's that fits, where the name was taken meanwhile; else a free name."""
         manifest: dict[str, JsonValue] = {
             "id": f"{wanted.name}-{sha256_text(code)[:12]}",
             "display_name": wanted.title,
@@ -295,7 +300,8 @@ class _Generation:
             await self._phase("discarded", "not registered", wanted.name, self.reasons)
             # Somebody else was faster, perhaps with the same need.
             reused = await self._retrieve(wanted)
-            return reused if isinstance(reused, AgentResult) else self._without(wanted.name)
+            taken = isinstance(reused, AgentResult) or reused.name != wanted.name
+            return reused if taken else self._without(wanted.name)
         version = str(outcome.value["version"])
         await self._phase("registered", f"version {version}", wanted.name)
         one = self.shop.tool(code, wanted.name, version)
