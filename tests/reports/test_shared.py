@@ -11,6 +11,7 @@ import pytest
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.ids import sha256_text
+from agentorchestra.environments.report.collecting import finish
 from agentorchestra.environments.report.items import Item
 from agentorchestra.environments.report.shared import SharedReport
 from agentorchestra.runtime.session import Session
@@ -37,6 +38,33 @@ def test_an_item_is_added_once_and_a_half_written_line_is_taken_away(tmp_path: P
     lines.write_bytes(whole + b'{"id":"')
     assert shared.add([item(4)]) == 4
     assert [one.title for one in shared.items()][-1] == "Item 4"
+
+
+@pytest.mark.parametrize("busy", [1, 99], ids=["once", "again and again"])
+async def test_a_report_does_not_take_the_place_of_one_that_has_more(
+    tmp_path: Path, monkeypatch: Any, busy: int
+) -> None:
+    """Another process adds an item, and completes the report with it, while this one is at it."""
+    shared = SharedReport(tmp_path / "ws" / "reports", "bay")
+    added: list[int] = []
+
+    def interrupted(body: str, references: Any, *, every: bool) -> Any:
+        done = finish(body, references, every=every)
+        if len(added) < busy:
+            added.append(100 + len(added))
+            shared.add([item(added[-1])])
+            shared.write(b"theirs")
+        return done
+
+    async def work(session: Session[Any]) -> str:
+        await said(session, "add", content="Mine.", report="bay")
+        return await said(session, "write", report="bay")
+
+    monkeypatch.setattr("agentorchestra.environments.report.environment.finish", interrupted)
+    assert "The report is complete" in await answered(tmp_path, work, replayed=False)
+    text = shared.report.read_text()
+    assert "Mine." in text and "Item 100" in text, "of the last one it is made whatever happens"
+    assert len(added) == (1 if busy == 1 else 5)
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".hidden", "x" * 81, "a\n"])

@@ -30,6 +30,9 @@ LONG = 1_500
 FILE = "report.md"
 """Where the report lies in the run's folder, unless it is to lie elsewhere."""
 
+_TURNS = 5
+"""How often a shared report is made again, since others added to it meanwhile."""
+
 _MOST_NAMED = 30
 
 Title = Annotated[str, Field(description="Its title.")]
@@ -256,16 +259,20 @@ class Report(Keeping):
         """
         if report:
             self.refuse_candidates(ctx, "complete a shared report")
-        collected = await self.collected(ctx, report)
-        body = text.strip() or assembled(collected)
-        if title and not body.startswith("# "):
-            body = f"# {title}\n\n{body}"
-        done = await asyncio.to_thread(finish, body, collected.references, every=not only_cited)
-        data = done.text.encode("utf-8", "replace")
+        for left in reversed(range(_TURNS)):
+            collected = await self.collected(ctx, report)
+            body = text.strip() or assembled(collected)
+            if title and not body.startswith("# "):
+                body = f"# {title}\n\n{body}"
+            done = await asyncio.to_thread(finish, body, collected.references, every=not only_cited)
+            data = done.text.encode("utf-8", "replace")
+            made_of = len(collected.pieces) if left else None
+            if not report or await asyncio.to_thread(self.shared(report).write, data, made_of=made_of):
+                break
         said = [f"The report is complete, with {count(len(done.references))}."]
         name = path.strip() or FILE
         if report:
-            said.append(f"It is {await asyncio.to_thread(self.shared(report).write, data)}.")
+            said.append(f"It is {self.shared(report).report}.")
         if path or not report:
             place = await self.to_disk(name, data)
             name = place.shown

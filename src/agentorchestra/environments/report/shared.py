@@ -78,9 +78,19 @@ class SharedReport:
             lines = self._items.read_bytes().splitlines()
         return [Item.model_validate_json(line) for line in lines]
 
-    def write(self, data: bytes) -> Path:
-        """Put a report in the place of the one that is there: readers see the one or the other."""
+    def write(self, data: bytes, *, made_of: int | None = None) -> bool:
+        """Put a report in the place of the one that is there: readers see the one or the other.
+
+        Args:
+            data: the report.
+            made_of: how many items it was made of; None to put it there whatever was added meanwhile.
+
+        Returns:
+            Whether it is there: not where there are more items by now, of which somebody else's report may be made.
+        """
         with self._locked():
+            if made_of is not None and len(self._ids()[0]) > made_of:
+                return False
             descriptor, name = tempfile.mkstemp(dir=self.place, prefix=".report-")
             made = Path(name)
             try:
@@ -93,7 +103,7 @@ class SharedReport:
             except BaseException:
                 made.unlink(missing_ok=True)
                 raise
-        return self.report
+        return True
 
     @property
     def _items(self) -> Path:
