@@ -204,7 +204,14 @@ def greedy(**more: Any) -> Any:
 
 @pytest.mark.long
 async def test_a_model_that_wants_more_gets_as_much_as_is_set(site: Site, tmp_path: Path) -> None:
-    limits = {"queries": 2, "variants": 1, "follow_ups": 3, "branches": 1, "calculations": 1, "pages_per_round": 2}
+    limits: dict[str, Any] = {
+        "queries": 2,
+        "variants": 1,
+        "follow_ups": 3,
+        "branches": 1,
+        "calculations": 1,
+        "pages_per_round": 2,
+    }
     result = await researched(site, tmp_path, greedy(), rounds=2, **limits)
     asked = searched(site)
     assert asked[:4] == [
