@@ -158,6 +158,7 @@ async def _content(ctx: RunContext[Any], name: str, chars: int, read_as: str) ->
         names, document, rest = locate(document, "!".join(member))
         if (not names or rest) and found.media_type == "application/pdf":
             found.kind, found.media = "pdf", [whole]  # it could not be read as a part: it may still be drawn
+            found.notes += [one for one in document.notes if one.startswith(f"{member[-1]} is not read")]
             return found
         if not names or rest:
             raise ToolError(f"{whole} has no such part; give the name of a part as describe_files lists it")

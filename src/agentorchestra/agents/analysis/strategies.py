@@ -335,7 +335,7 @@ class Analysis:
         if not pages and content.media:  # it could not be read at all
             pages = [*range(1, int((await self._facts(content.name)).get("pages") or 0) + 1)]
             if not pages:
-                raise ToolError(content.notes[0] if content.notes else f"{content.name} cannot be read")
+                raise ToolError("; ".join([f"{content.name} cannot be read", *content.notes]))
         step = MOST_PAGES // 2
         most = step * self.limits.chunks
         if len(pages) > most:
