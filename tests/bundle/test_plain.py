@@ -51,9 +51,10 @@ def test_what_may_take_any_time_is_refused(template: str) -> None:
         check_plain(prompt(template), "p")
 
 
-def test_front_matter_without_end_is_refused() -> None:
+@pytest.mark.parametrize("lists", ["[" * 20_000, "[" * 20_000 + "]" * 20_000])
+def test_front_matter_that_is_nested_too_deeply_is_refused(lists: str) -> None:
     with pytest.raises(PromptError, match="it is nested too deeply"):
-        check_plain("---\nname: p\nversion: 1.0.0\nvariables: " + "[" * 20_000 + "\n---\nx", "p")
+        check_plain(f"---\nname: p\nversion: 1.0.0\nvariables: {lists}\n---\nx", "p")
 
 
 def test_what_is_given_may_be_gone_through() -> None:

@@ -20,6 +20,8 @@ _FENCE = "---"
 _FIELDS = ("name", "version", "description", "variables", "trainable", "modules")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+_SHORT = 4_000
+"""Characters of front matter that no nesting makes dangerous."""
 
 
 @dataclass(frozen=True)
@@ -174,8 +176,10 @@ def _read(head: str) -> Any:
     """Front matter; every workspace that is opened reads the packaged prompts."""
     import yaml
 
-    # The loader in C does the same in a tenth of the time; not every build of the library has it.
-    return yaml.load(head, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    # The loader in C does the same in a tenth of the time; not every build of the library has it. It ends the process
+    # where lists stand in lists deeply enough, which takes text: of a long one the other loader says so.
+    fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(head, Loader=fast if len(head) <= _SHORT else yaml.SafeLoader)
 
 
 @functools.lru_cache(maxsize=256)
