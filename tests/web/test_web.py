@@ -215,10 +215,10 @@ async def test_nothing_drives_a_run_any_more_that_was_answered_and_is_over(tmp_p
         await web.until(run_id, "waiting")
         await web.post(f"/runs/{run_id}/answer", {"answer": "blue"})
         await web.until(run_id, "completed")
-        (driving,) = [task for task in asyncio.all_tasks() if task.get_name() == f"web:{run_id}"] or [None]
-        if driving is not None:
-            await asyncio.wait({driving}, timeout=30)
-            assert driving.done()
+        driving = [task for task in asyncio.all_tasks() if task.get_name() == f"web:{run_id}"]
+        if driving:
+            await asyncio.wait(driving, timeout=30)
+        assert all(task.done() for task in driving)
 
 
 async def test_an_answer_and_the_look_for_due_runs_at_the_same_moment(
