@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-import agentorchestra.cli.commands.replay
-import agentorchestra.cli.commands.resume
-import agentorchestra.cli.commands.run
-import agentorchestra.cli.commands.show
-import agentorchestra.environments.browser.environment
-import agentorchestra.environments.computer.environment
-import agentorchestra.environments.files
-import agentorchestra.environments.git
-import agentorchestra.environments.github
-import agentorchestra.environments.report.environment
-import agentorchestra.environments.terminal
-import agentorchestra.runtime.store.choose
-import agentorchestra.testing
-import agentorchestra.tools.registry
-import agentorchestra.workspace.workspace  # noqa: F401
+import importlib
+
+MODULES = (
+    "agentorchestra.agents.analysis.tool",
+    "agentorchestra.agents.registry",
+    "agentorchestra.cli.commands.replay",
+    "agentorchestra.cli.commands.resume",
+    "agentorchestra.cli.commands.run",
+    "agentorchestra.cli.commands.show",
+    "agentorchestra.environments.browser.environment",
+    "agentorchestra.environments.computer.environment",
+    "agentorchestra.environments.files",
+    "agentorchestra.environments.git",
+    "agentorchestra.environments.github",
+    "agentorchestra.environments.report.environment",
+    "agentorchestra.environments.terminal",
+    "agentorchestra.models.handler",
+    "agentorchestra.models.offline",
+    "agentorchestra.runtime.store.sqlite",
+    "agentorchestra.systems.agentorchestra",
+    "agentorchestra.tea.context",
+    "agentorchestra.testing",
+    "agentorchestra.tools.registry",
+    "agentorchestra.workspace.opened",
+    "agentorchestra.workspace.searching",
+    "jinja2.sandbox",
+    "pydantic_settings",
+    "yaml",
+)
+
+for _module in MODULES:
+    importlib.import_module(_module)
