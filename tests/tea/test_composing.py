@@ -86,7 +86,7 @@ def test_what_a_module_needs_the_replaced_prompt_must_be_given(tmp_path: Path) -
 )
 def test_what_cannot_be_composed_is_a_sentence(tmp_path: Path, files: dict[str, str], said: str) -> None:
     with pytest.raises(PromptError, match=said):
-        library(tmp_path, **files)
+        PromptLibrary([], written(tmp_path, **files))
 
 
 def test_modules_cannot_grow_without_end(tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ def effect_for(
             "tags": tool.tags,
             "role": role,
             "purpose": "",
+            "begin_by": None,
             "provenance": provenance,
             "instance": f"tool:{tool.traits.group or tool.name}" if tool.traits.sequential else None,
             "world": "main",
