@@ -150,6 +150,8 @@ class Connection:
             except MCPError as exc:
                 problem = self._problem(sending, exc, link.words)
                 lost = exc.code == types.CONNECTION_CLOSED or bool(sending.problem)
+                # Another call found that nobody is there, and the connection was given up before this one went out.
+                kept_back = bool(self.server.url) and exc.code == types.CONNECTION_CLOSED and not sending.begun
             except ValidationError as exc:
                 raise ToolError(
                     f"{tool} on {self._name} was called, but its result is not as the protocol asks: "
@@ -159,7 +161,7 @@ class Connection:
                 raise ToolError(f"{tool} on {self._name} gave no result: {self._cut(str(exc))}") from None
             finally:
                 SENDING.reset(token)
-            if sending.unsent or sending.refused:
+            if sending.unsent or sending.refused or kept_back:
                 link.end()  # and nothing was done: the call is made again whatever it does
                 continue
             if not lost:

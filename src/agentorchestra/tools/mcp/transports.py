@@ -33,12 +33,14 @@ class Sending:
     """What became of the HTTP requests of one call.
 
     Attributes:
+        begun: something of it went out.
         unsent: none of it was sent: nobody listens there.
         refused: the server does not know this session any more, so it did nothing.
         problem: why there is no answer, in a few words.
         status: of the answer, 0 without one.
     """
 
+    begun: bool = False
     unsent: bool = False
     refused: bool = False
     problem: str = ""
@@ -105,6 +107,12 @@ class _Client(httpx2.AsyncClient):
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """The answer; one of our own where there is none."""
         sending = SENDING.get() or Sending()
+
+        async def told(event: str, _info: Any) -> None:
+            if event.endswith("send_request_headers.started"):
+                sending.begun = True
+
+        request.extensions = {**request.extensions, "trace": told}
         try:
             async with asyncio.timeout(_GOODBYE_S if request.method == "DELETE" else None):
                 response = await super().send(request, **options)
