@@ -15,8 +15,8 @@ from agentorchestra import Budget, RunContext, RunStatus, Workspace, tool
 from agentorchestra.core.errors import BundleError
 from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.runtime.bundle.lines import to_line
-from agentorchestra.workspace.driving import ReplayReport
 from agentorchestra.testing import ScriptedModel, call
+from agentorchestra.workspace.driving import ReplayReport
 from tests.runtime.test_waiting_mail import await_mail, two_clerks
 from tests.runtime.test_waiting_timers import FakeClock
 
@@ -87,7 +87,7 @@ async def comes_back(ws: Workspace[Any], run: str, folder: Path, clock: FakeCloc
     return here
 
 
-@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("allowed", [True, pytest.param(False, marks=pytest.mark.long)])
 async def test_a_run_that_people_steered_comes_back_at_every_stop(tmp_path: Path, allowed: bool) -> None:
     clock, away = FakeClock(), tmp_path / "away"
     async with place(tmp_path / "ws", clock, tools=TOOLS) as ws:
@@ -152,3 +152,12 @@ async def test_only_answers_have_numbers_below_zero(tmp_path: Path) -> None:
             await there.import_file(path)
     said = f"line 3 of {path} is no event (n is -7, and only answers have numbers below 0); nothing was imported"
     assert str(caught.value) == said
+
+
+async def test_a_run_whose_model_wrote_numbers_that_json_does_not_have_comes_back(tmp_path: Path) -> None:
+    clock, odd = FakeClock(), call("publish", what=float("nan"))
+    model = ScriptedModel([odd, call("done", answer="none")], name="odd")
+    async with place(tmp_path / "ws", clock, tools=TOOLS) as ws:
+        result = await ws.run("Paint.", system="react", model=model)
+        assert result.status is RunStatus.COMPLETED, result
+        assert (await comes_back(ws, result.run_id, tmp_path / "away", clock)).answer == "none"
