@@ -33,7 +33,7 @@ from pydantic_ai.settings import ModelSettings as TheirSettings
 from pydantic_ai.tools import ToolDefinition
 
 from agentorchestra.core.budget import Usage
-from agentorchestra.core.content import MediaBlock, Source, TextBlock
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock
 from agentorchestra.core.errors import ModelRequestError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import FinishReason, Message, ModelRequest, ModelResponse, ToolCall, ToolSchema
@@ -42,7 +42,7 @@ from agentorchestra.models.failures import OPENAI_ADDRESS, Unreadable
 from agentorchestra.models.media import kind_of, plain_type, takes
 from agentorchestra.models.prices import estimate_input_tokens, estimate_text_tokens, is_loopback
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
-from agentorchestra.models.render import render_block, render_message
+from agentorchestra.models.render import render_block, render_blocks, render_message
 
 if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
@@ -628,21 +628,21 @@ async def _user_content(message: Message, media: Media, sent: Callable[[str], bo
     if not any(sent(block.media_type) for block in message.media):
         return render_message(message)
     content: list[theirs.UserContent] = []
-    lines: list[str] = []
+    before: list[Block] = []
     for block in message.content:
-        lines.append(render_block(block))
+        before.append(block)
         if isinstance(block, MediaBlock) and sent(block.media_type):
-            content.extend(["\n".join(lines), await _binary(block, media)])
-            lines = []
-    if lines:
-        content.append("\n".join(lines))
+            content.extend([render_blocks(before), await _binary(block, media)])
+            before = []
+    if before:
+        content.append(render_blocks(before))
     return content
 
 
 async def _binary(block: MediaBlock, media: Media) -> theirs.UserContent:
     data = await media(block.sha256)
     if kind_of(block.media_type) == "text":
-        # Like all text: from outside, it stands in its tag.
+        # Like all text: from outside, it stands between its marks.
         text = data.decode("utf-8", "replace")
         return render_block(TextBlock(text=text, source=block.source or _UNNAMED, trust=block.trust))
     return theirs.BinaryContent(data=data, media_type=plain_type(block.media_type))
