@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentorchestra.core.content import MediaBlock, Source, SourceKind, TextBlock, Trust
+from agentorchestra.core.content import Block, MediaBlock, Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.messages import Message
 from agentorchestra.models.render import (
     RenderedContent,
@@ -75,7 +75,15 @@ def test_blocks_of_one_source_share_their_marks() -> None:
 def test_what_stands_between_parts_them() -> None:
     note = TextBlock(text="It goes on.", trust=Trust.SYSTEM)
     picture = MediaBlock(media_type="image/png", sha256="0" * 64, size=3, name="a.png", trust=Trust.UNTRUSTED)
-    blocks = [outside("a"), outside("b"), note, outside("c"), outside("d", ref="other.txt"), picture, outside("e")]
+    blocks: list[Block] = [
+        outside("a"),
+        outside("b"),
+        note,
+        outside("c"),
+        outside("d", ref="other.txt"),
+        picture,
+        outside("e"),
+    ]
     shown = render_message(Message(role="tool", content=tuple(blocks)))
     assert shown.count("<content ") == 4
     assert [one.text for one in parse_contents(shown)] == ["a", "b", "c", "d", "e"]
