@@ -333,6 +333,8 @@ class Wire:
         self._name = resolved.profile.model
         self._google = resolved.provider.startswith("google")
         self._anthropic = resolved.provider == "anthropic"
+        # These say beside a result that it is an error; of others the library would make JSON of it.
+        self._says_errors = self._google or resolved.provider in ("anthropic", "bedrock")
         self._resolved = resolved
         self._client: PlainOpenAI | None = None
         self._embedder: EmbeddingModel | None = None
@@ -355,7 +357,13 @@ class Wire:
 
     async def ask(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None) -> ModelResponse:
         """One answer; raises whatever the library raises."""
-        messages = await to_theirs(request.messages, media=media, sent=self._sent, translated=self._translated)
+        messages = await to_theirs(
+            request.messages,
+            media=media,
+            sent=self._sent,
+            translated=self._translated,
+            says_errors=self._says_errors,
+        )
         parameters = ModelRequestParameters(function_tools=[self._tools.definition(tool) for tool in request.tools])
         if request.settings.output_schema is not None and not request.tools:
             parameters = self._structured(parameters, request.settings.output_schema, request.settings.output_mode)
@@ -542,7 +550,12 @@ def _piece(event: Any) -> str:
 
 
 async def to_theirs(
-    messages: Sequence[Message], *, media: Media, sent: Callable[[str], bool], translated: Translated
+    messages: Sequence[Message],
+    *,
+    media: Media,
+    sent: Callable[[str], bool],
+    translated: Translated,
+    says_errors: bool,
 ) -> list[theirs.ModelMessage]:
     """Our messages as pydantic-ai's. Text is written by render.py, as for every model.
 
@@ -551,6 +564,7 @@ async def to_theirs(
         media: reads the bytes of a medium.
         sent: whether a medium of a type goes along.
         translated: what was translated before.
+        says_errors: whether the provider's format says of a result that it is an error; else its text does.
     """
     result: list[theirs.ModelMessage] = []
     parts: list[theirs.ModelRequestPart] = []
@@ -579,15 +593,16 @@ async def to_theirs(
             call_id = message.tool_call_id or ""
             name = message.name or names.get(call_id, "tool")
             known = f"{message.digest} {name}"
+            in_words = message.is_error and not says_errors
             parts.append(
                 translated.get(known)
                 or translated.keep(
                     known,
                     theirs.ToolReturnPart(
                         tool_name=name,
-                        content=render_message(message),
+                        content=f"Error: {render_message(message)}" if in_words else render_message(message),
                         tool_call_id=call_id,
-                        outcome="failed" if message.is_error else "success",
+                        outcome="failed" if message.is_error and says_errors else "success",
                     ),
                 )
             )
