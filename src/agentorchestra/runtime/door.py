@@ -102,7 +102,9 @@ async def through(
     attempt = run.ledger.attempts.get(key, 0) + 1
     if effect.invalid is not None:
         status: OutcomeStatus = "skipped" if skipped else "mistake"
-        said = failed(status, effect.invalid, trust=lowest(Trust.AGENT, effect.lowest_trust))
+        # The sentence may name what a schema allows: that is somebody else's where the schema is.
+        own = effect.declared is None or effect.declared.trust is not Trust.UNTRUSTED
+        said = failed(status, effect.invalid, trust=lowest(Trust.AGENT, effect.lowest_trust), own_words=own)
         return await record_outcome(session, key, effect, Mode.PURE, said, attempt)
     refusal = refused(session, effect)
     if refusal is None and (record is None or not record.started):
