@@ -138,6 +138,8 @@ def writes(*codes: str) -> Any:
 
 
 def limited(**generator: Any) -> Settings:
+    """Settings of a workspace that keeps what is generated, unless another `keep` is given."""
+    generator = {"keep": "workspace", **generator}
     return Settings.model_validate({"generator": generator, "sandbox": {"backend": "bubblewrap", "memory_mib": 256}})
 
 

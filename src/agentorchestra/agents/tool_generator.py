@@ -294,6 +294,8 @@ class _Generation:
             "performance": performance(trials.seconds, self.attempt),
         }
         asked = {"name": wanted.name, "source": code, "reason": self.spec.instruction, "manifest": manifest}
+        if not await self._keeps(wanted, code):
+            asked["keep"] = False
         outcome = await self._own("register_tool", asked)
         if not outcome.ok or not isinstance(outcome.value, dict):
             self.reasons = [outcome.error or "it could not be registered"]
@@ -310,6 +312,20 @@ class _Generation:
         if result.status is RunStatus.COMPLETED:
             give(self.session, wanted.name, version, code)
         return result
+
+    async def _keeps(self, wanted: Specification, code: str) -> bool:
+        """Return True if the workspace keeps the tool for later runs, as the run was set or the user says."""
+        keep = self.session.manifest.keep_tools
+        if keep != "ask":
+            return keep == "workspace"
+        question = (
+            f"Keep the generated tool {wanted.name!r} for later tasks of this workspace? "
+            "Answer yes or no; with no, only this run can use it."
+        )
+        said = await self.session.ask(
+            question, tool=wanted.name, description=wanted.description, source=code, otherwise="no"
+        )
+        return said.strip().strip(".!").casefold() in ("y", "yes")
 
     async def _execute(
         self, one: Tool[..., Any], arguments: Mapping[str, JsonValue], how: str, wanted: Specification
@@ -386,7 +402,7 @@ class ToolGenerator:
     @property
     def content_hash(self) -> str:
         """Of what it is set to."""
-        return sha256_json(self.limits.model_dump(mode="json"))
+        return sha256_json(self.limits.model_dump(mode="json", exclude={"keep"}))  # `keep` is the run's
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         """The result of the task's case, by a tool that was found or made."""
