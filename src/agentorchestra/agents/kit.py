@@ -473,13 +473,16 @@ def request_effect(
     _, settings, profile_hash = request_settings(name, chosen, session, kit, beside=True)
     if media == "required":
         settings = settings.model_copy(update={"media": media})
-    asked = system_message(kit.prompts.get(prompt).render(**values))
+    rules, told = kit.prompts.get(prompt).messages(**values)
+    asked = (TextBlock(text=told, trust=Trust.SYSTEM),) if told else ()
     return Effect(
         kind=EffectKind.REQUEST_MODEL,
         component=f"{name}@1.0.0",
         content_hash=profile_hash,
         request=ModelRequest(
-            model=name, messages=(asked, Message(role="user", content=tuple(content))), settings=settings
+            model=name,
+            messages=(system_message(rules), Message(role="user", content=(*asked, *content))),
+            settings=settings,
         ),
         mode=Mode.REPEATABLE,
         role=role,
