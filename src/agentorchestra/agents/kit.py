@@ -43,6 +43,7 @@ from agentorchestra.loop import (
 )
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import CHARS_PER_TOKEN
+from agentorchestra.runtime.calls import SYSTEM as CALLS
 from agentorchestra.runtime.session import OF_EVERY_AGENT, Session
 from agentorchestra.tea.discovery import Finder
 from agentorchestra.tea.functions import Functions, python_name
@@ -112,9 +113,15 @@ class Kit:
             leader: the caller's name, for one that agents work for alone.
         """
         found = []
-        choices = self.choices if session.manifest.choices is None else session.manifest.choices
+        manifest = session.manifest
+        choices = self.choices if manifest.choices is None else manifest.choices
+        # What was registered since the run was created is not in it, or no resume would ask as it did.
+        pinned = manifest.system != CALLS
+        given = tuple(one for one in self.given if one in manifest.tools or not pinned)
         for name, agent in sorted(self.agents.items()):
-            wanted = agent.reach(self.given)
+            if pinned and manifest.agents and name not in manifest.agents:
+                continue
+            wanted = agent.reach(given)
             if name in but or name in self.behind or (agent.tools is None and not wanted):
                 continue
             if agent.within and leader not in agent.within:
