@@ -24,18 +24,20 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
     """
 
     @tool(effect="read")
-    async def read_file(ctx: RunContext[Any], name: str, part: str | None = None) -> ToolResult:
-        """Read a file of this task from its beginning, or a part of it; every piece comes with its place.
+    async def read_file(
+        ctx: RunContext[Any], name: str, part: str = "", view_range: tuple[int, ...] = ()
+    ) -> ToolResult:
+        """Read a file of this task, all of it or a part. Text is given exactly, each line behind its number and a tab.
 
         A picture, a recording or a video is shown as it is, with its size or length in words.
 
         Args:
             name: The file's name as listed with the task.
-            part: What to read: "line 12", "lines 200-400", "p. 3", "pp. 3-4", "row 7", "rows 7-20", "B7" or "B2:D9";
-                of a file with parts a part, or a place in it: "Sales!B2:D9", "slide 3", "inner.zip!data.csv!row 7";
-                of a video "frame 00:12" or "frames 5".
+            part: A place: "p. 3", "rows 7-20", "B2:D9", "Sales!B2:D9", "slide 3", "inner.zip!data.csv!row 7",
+                "line 1, characters 5000-9000"; of HTML and CSV "source" for the text itself; of a video "frame 00:12".
+            view_range: The first and the last line (page, row) to show: [1, 400]; [401, -1] to the end.
         """
-        return await with_index(folder or ctx.folder, lambda index: read_part(ctx, index, name, part))
+        return await with_index(folder or ctx.folder, lambda index: read_part(ctx, index, name, part or "", view_range))
 
     @tool(effect="read")
     async def search_files(ctx: RunContext[Any], query: str, limit: int = 5, files: str | None = None) -> ToolResult:

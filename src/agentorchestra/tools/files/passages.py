@@ -26,6 +26,7 @@ from agentorchestra.tools.files.documents import (
 )
 from agentorchestra.tools.files.places import Place, column_name, parse_place
 from agentorchestra.tools.files.readers import LIMITS, Limits, read_document_sync
+from agentorchestra.tools.files.views import LINE_CHARS
 
 MAX_PASSAGE = 1_200
 """Characters after which a passage is cut even inside a sentence (huge lines, text without full stops)."""
@@ -194,8 +195,7 @@ def passages(document: Document) -> Iterator[Passage]:
 def _passages(document: Document) -> Iterator[Passage]:
     if isinstance(document, TextDocument):
         for start, end, heading in _text_spans(document.text):
-            place = Place("line", document.line_of(start), document.line_of(end - 1))
-            yield Passage(str(place), document.text[start:end], heading)
+            yield Passage(str(_lines(document, start, end)), document.text[start:end], heading)
     elif isinstance(document, PdfDocument):
         for number, page in enumerate(document.pages, 1):
             for start, end, heading in _text_spans(page):
@@ -204,6 +204,16 @@ def _passages(document: Document) -> Iterator[Passage]:
         for row in range(document.first_row, document.last_row + 1):
             if text := row_text(document, row):
                 yield Passage(str(Place("row", row, row)), text)
+
+
+def _lines(document: TextDocument, start: int, end: int) -> Place:
+    """Where characters of a text stand: lines, or a stretch of a line that is too long to be cited whole."""
+    first, last = document.line_of(start), document.line_of(end - 1)
+    if first == last:
+        begin, stop = document.span(first, first)
+        if stop - begin > LINE_CHARS:
+            return Place("line", first, first, first_char=start - begin + 1, last_char=end - begin)
+    return Place("line", first, last)
 
 
 def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = None) -> str:
@@ -279,11 +289,11 @@ def place_text(document: Document, place: Place) -> list[str]:
     if isinstance(document, TextDocument):
         if place.unit != "line" or not 1 <= place.first <= document.line_count:
             return []
-        return [document.lines(place.first, min(place.last, document.line_count))]
+        return [_stretch(document.lines(place.first, min(place.last, document.line_count)), place)]
     if isinstance(document, PdfDocument):
         if place.unit != "page" or not 1 <= place.first <= len(document.pages):
             return []
-        return ["\n".join(document.pages[place.first - 1 : place.last])]
+        return [_stretch("\n".join(document.pages[place.first - 1 : place.last]), place)]
     if (
         isinstance(document, PartsDocument)
         or place.unit not in ("row", "cell")
@@ -300,6 +310,11 @@ def place_text(document: Document, place: Place) -> list[str]:
     raw = "\n".join(document.delimiter.join(document.cell(row, column) for column in columns) for row in rows)
     shown = "\n".join(row_text(document, row, place.first_column, place.last_column) for row in rows)
     return [raw, shown]
+
+
+def _stretch(text: str, place: Place) -> str:
+    """The characters that a place names, of the text of its line or page."""
+    return text[place.first_char - 1 : place.last_char] if place.first_char else text
 
 
 def verify_quote(path: Path, place: str, quote: str, limits: Limits = LIMITS) -> bool:
