@@ -26,7 +26,7 @@ from agentorchestra.tools.files.documents import (
 )
 from agentorchestra.tools.files.places import Place, column_name, parse_place
 from agentorchestra.tools.files.readers import LIMITS, Limits, read_document_sync
-from agentorchestra.tools.files.views import LINE_CHARS
+from agentorchestra.tools.files.views import LINE_CHARS, without_numbers
 
 MAX_PASSAGE = 1_200
 """Characters after which a passage is cut even inside a sentence (huge lines, text without full stops)."""
@@ -330,14 +330,15 @@ def verify_quote(path: Path, place: str, quote: str, limits: Limits = LIMITS) ->
 
 def quote_stands(document: Document, place: str, quote: str) -> bool:
     """`verify_quote` for a document that was read already."""
-    wanted = normalised(quote)
+    # Whoever copies several lines may copy the numbers beside them.
+    wanted = {normalised(quote), normalised(without_numbers(quote))} - {""}
     names, part, inside = locate(document, place)
-    if not wanted:
-        return False
     if names and not inside:  # a part without a place in it: "slide 3"
-        return any(wanted in normalised(text) for _, leaf in leaves(part) for text in _whole(leaf))
-    where = parse_place(inside)
-    return where is not None and any(wanted in normalised(text) for text in place_text(part, where))
+        texts = [text for _, leaf in leaves(part) for text in _whole(leaf)]
+    else:
+        where = parse_place(inside)
+        texts = place_text(part, where) if where is not None else []
+    return any(one in normalised(text) for text in texts for one in wanted)
 
 
 def _whole(document: Document) -> list[str]:
