@@ -215,11 +215,11 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
         said.append(f"{len(view.cut) - _CUT_NAMED:,} more are cut; the numbers of their lines say where.")
     last, whole = view.place.last, _extent(document)
     if last < place.last:
-        following = Place(place.unit, last + 1, min(place.last, 2 * last + 1 - view.place.first))
+        following = Place(place.unit, last + 1, place.last)
         span = f"[{following.first}, {following.last}]"
         on = f"view_range={span}" if asked.ranged and not path else f"part={joined(path, str(following))!r}"
-        said.append(f"{_not_shown(Place(place.unit, last + 1, place.last))} Read on with {on}.")
-    elif place.last < whole.last and not place.first_char and not path:
+        said.append(f"{_not_shown(following)} Read on with {on}.")
+    elif place.last < whole.last and not place.first_char:
         said.append(f"It has {whole.last:,} {'lines' if whole.unit == 'line' else 'pages'}.")
     if not said and last == whole.last and isinstance(document, TextDocument) and document.form is not None:
         ended = document.text.endswith("\n")
