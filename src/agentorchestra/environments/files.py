@@ -74,7 +74,7 @@ class FilesEnvironment(FolderEnvironment):
     # -- looking -----------------------------------------------------------------------------------------------------
 
     @action(mutates=False)
-    async def read(self, ctx: Any, path: str, part: str = "", view_range: tuple[int, ...] = ()) -> Any:
+    async def read(self, ctx: Any, path: str, part: str = "", view_range: list[int] | None = None) -> Any:
         """Read a file, all of it or a part. Text is given exactly, each line behind its number and a tab.
 
         Documents, spreadsheets, archives and pictures are read as well.
@@ -87,7 +87,7 @@ class FilesEnvironment(FolderEnvironment):
         place = self._place(path)
         held = await self._do(lambda: disk.copied(place, self._ground_file(place)))
         try:
-            blocks = await disk.shown(held.path, place.shown, part or "", ctx, view_range)
+            blocks = await disk.shown(held.path, place.shown, part or "", ctx, view_range or ())
             if self._changed(ctx, place, held.sha256):
                 now = await asyncio.to_thread(held.path.read_bytes)
                 told = await self._what_changed(ctx, place, now)

@@ -29,7 +29,7 @@ from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.passages import Passage, paragraphs, row_text
 from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.shown import is_media, show
-from agentorchestra.tools.files.views import View, head, length, page_view, text_view
+from agentorchestra.tools.files.views import View, length, page_view, text_view
 
 PART_CHARS = 16_000
 """About how much text one `read_file` gives; less than what is cut from the middle of a long result."""
@@ -117,7 +117,9 @@ def document_blocks(
 
 
 def read_blocks(document: Document, name: str, asked: Asked) -> list[Block]:
-    """A document from its beginning, or a part of it, in one piece with its place; then how to go on.
+    """A document from its beginning, or a part of it, with its place; then what is not shown, and how to read on.
+
+    Lines of a text are one block, each page and each part is one.
 
     Args:
         document: what was read.
@@ -140,7 +142,7 @@ def read_blocks(document: Document, name: str, asked: Asked) -> list[Block]:
     if asked.span and inside:
         raise ToolError(f"part {asked.part!r} names a place already; leave view_range out")
     place = _ranged(name, found, asked.span) if asked.span else _part(name, found, inside, asked.part)
-    leaf = _leaf(name, found, place, path, asked, "")
+    leaf = _leaf(name, found, place, path, asked)
     if leaf.blocks:
         return _with_form(found, place, leaf)
     said = f"{name}: {joined(path, str(place))} holds no text."
@@ -175,28 +177,26 @@ def _with_form(document: Leaf, place: Place, read: _Read) -> list[Block]:
     return [*([note(said, outside=False)] if said else []), *read.blocks, *notes]
 
 
-def _leaf(name: str, document: Leaf, place: Place, path: str, asked: Asked, above: str) -> _Read:
-    """Content at a place, in one block, with what is said of it; `above` is a line over its text."""
+def _leaf(name: str, document: Leaf, place: Place, path: str, asked: Asked) -> _Read:
+    """Content at a place, lines in one block, and what is said of it."""
     if isinstance(document, TableDocument):
         return _table(name, document, place, path, asked)
+    notes: list[Block] = []
     if isinstance(document, PdfDocument):
         view = page_view(document, place, asked.limit)
+        if pages := pictures_of(document, place.first, view.last):
+            said = only_pictures(joined(path, pages), asked.way)
+            notes.append(note(f"Note: {said}.", outside=bool(path)))
     else:
         view = text_view(document, place, asked.limit)
-    notes: list[Block] = []
-    if isinstance(document, PdfDocument) and (pages := pictures_of(document, place.first, view.place.last)):
-        said = only_pictures(joined(path, pages), asked.way)
-        notes.append(note(f"Note: {said}.", outside=bool(path)))
-    read_on = _rest(document, place, view, path, asked)
-    # A name of a part stands in it, which is a word from outside.
-    notes.extend(note(one, outside=bool(path)) for one in read_on)
-    blank = isinstance(document, PdfDocument) and not any(
-        document.pages[number - 1].strip() for number in range(view.place.first, view.place.last + 1)
-    )
-    text = f"{above}\n{view.text}" if above else view.text
-    passage = Passage(joined(path, str(view.place)), text)
-    ends = not view.cut and view.place.last == place.last
-    return _Read([] if blank else [block(name, passage, asked.kind)], notes, ends)
+    # A place in a part has the part's name in it, which is a word from outside.
+    notes.extend(note(one, outside=bool(path)) for one in _rest(document, place, view, path, asked))
+    blocks: list[Block] = [
+        block(name, Passage(joined(path, str(where)), text), asked.kind)
+        for where, text in view.pieces
+        if where.unit == "line" or text.strip()
+    ]
+    return _Read(blocks, notes, ends=not view.cut and view.last == place.last)
 
 
 def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: str, asked: Asked) -> list[str]:
@@ -213,7 +213,7 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
             )
     if len(view.cut) > _CUT_NAMED:
         said.append(f"{len(view.cut) - _CUT_NAMED:,} more are cut; the numbers of their lines say where.")
-    last, whole = view.place.last, _extent(document)
+    last, whole = view.last, _extent(document)
     if last < place.last:
         following = Place(place.unit, last + 1, place.last)
         span = f"[{following.first}, {following.last}]"
@@ -243,12 +243,11 @@ def _read_parts(file: str, document: PartsDocument, path: str, asked: Asked) -> 
     listed = f"{joined(file, path) if path else file} has {listing(document, path)}"
     blocks: list[Block] = [TextBlock(text=listed, source=source, trust=Trust.UNTRUSTED)]
     left = asked.limit
-    several = len(document.parts) > 1
     for name, leaf in leaves(document, path):
         if left <= 0:
             blocks.append(note("The other parts are not shown; read them by their names as `part`.", outside=False))
             return blocks
-        read = _leaf(file, leaf, _extent(leaf), name, replace(asked, limit=left), head(name) if several else "")
+        read = _leaf(file, leaf, _extent(leaf), name, replace(asked, limit=left))
         blocks += [*read.blocks, *read.notes]
         left -= sum(len(_text_of(one)) for one in read.blocks)
         left = left if read.ends else 0

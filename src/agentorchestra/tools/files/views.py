@@ -7,6 +7,7 @@ is too long is cut, and the stretch that is shown stands beside it: `12, charact
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
 from agentorchestra.tools.files.documents import PdfDocument, TextDocument
@@ -24,14 +25,14 @@ class View(NamedTuple):
     """What is shown of a document.
 
     Attributes:
-        text: the lines with their numbers, or the pages below their heads.
-        place: what is shown.
+        pieces: the place and the text of each: all lines are one piece, each page is one.
+        last: the last line or page that is shown.
         cut: the stretches of lines or pages that are shown in place of the whole.
     """
 
-    text: str
-    place: Place
-    cut: tuple[Place, ...] = ()
+    pieces: list[tuple[Place, str]]
+    last: int
+    cut: list[Place]
 
 
 def text_view(document: TextDocument, place: Place, limit: int) -> View:
@@ -59,51 +60,42 @@ def text_view(document: TextDocument, place: Place, limit: int) -> View:
             stop, beside = begin + LINE_CHARS, f"{number}, characters 1-{LINE_CHARS}"
         line = f"{beside}\t{document.text[begin:stop]}"
         if shown and not whole and spent + len(line) > limit:
-            cut = cut[:-1] if cut and cut[-1].first == number else cut
+            cut = [one for one in cut if one.first < number]
             break
         shown.append(line)
         spent += len(line) + 1
-    return View("\n".join(shown), Place("line", place.first, place.first + len(shown) - 1), tuple(cut))
+    last = place.first + len(shown) - 1
+    return View([(Place("line", place.first, last), "\n".join(shown))], last, cut)
 
 
 def _one_line(document: TextDocument, place: Place, limit: int) -> View:
-    text = document.lines(place.first, place.first)
-    begin, end = (place.first_char - 1, place.last_char) if place.first_char else (0, len(text))
-    if not place.first_char and end <= limit + limit // _SLACK:
-        return View(f"{place.first}\t{text}", place)
-    end = min(end, begin + limit, len(text))
-    shown = Place("line", place.first, place.first, first_char=begin + 1, last_char=end)
-    return View(f"{str(shown).removeprefix('line ')}\t{text[begin:end]}", shown, (shown,))
+    where, text, cut = _stretch(document.lines(place.first, place.first), place, limit)
+    return View([(where, f"{str(where).removeprefix('line ')}\t{text}")], place.first, cut)
 
 
 def page_view(document: PdfDocument, place: Place, limit: int) -> View:
-    """Pages, each below a line with its place where there are several, in about `limit` characters."""
-    if place.first == place.last:
-        text = document.pages[place.first - 1]
-        begin, end = (place.first_char - 1, place.last_char) if place.first_char else (0, len(text))
-        if not place.first_char and end <= limit + limit // _SLACK:
-            return View(text, place)
-        end = min(end, begin + limit, len(text))
-        shown = Place("page", place.first, place.first, first_char=begin + 1, last_char=end)
-        return View(text[begin:end], shown, (shown,))
-    pages: list[str] = []
-    cut: list[Place] = []
+    """Pages, in about `limit` characters; at least a piece of one."""
+    view = View([], place.first - 1, [])
     spent = 0
     for number in range(place.first, place.last + 1):
-        text = document.pages[number - 1]
-        if pages and spent + len(text) > limit:
+        one = place if place.first == place.last else Place("page", number, number)
+        where, text, cut = _stretch(document.pages[number - 1], one, limit)
+        if view.pieces and spent + len(text) > limit:
             break
-        if len(text) > limit:
-            cut.append(Place("page", number, number, first_char=1, last_char=limit))
-            text = text[:limit]
-        pages.append(f"{head(str(Place('page', number, number)))}\n{text}")
+        view.pieces.append((where, text))
+        view.cut.extend(cut)
         spent += len(text)
-    return View("\n".join(pages), Place("page", place.first, place.first + len(pages) - 1), tuple(cut))
+    return view._replace(last=view.last + len(view.pieces))
 
 
-def head(place: str) -> str:
-    """The line above a piece that stands among others."""
-    return f"--- {place} ---"
+def _stretch(text: str, place: Place, limit: int) -> tuple[Place, str, list[Place]]:
+    """Of the text of a line or a page the characters that are shown, and where they stand, twice if that is not all."""
+    if not place.first_char and len(text) <= limit + limit // _SLACK:
+        return place, text, []
+    begin = max(place.first_char, 1) - 1
+    end = min(place.last_char or len(text), begin + limit, len(text))
+    shown = replace(place, first_char=begin + 1, last_char=end)
+    return shown, text[begin:end], [shown]
 
 
 def without_numbers(text: str) -> str:
@@ -119,4 +111,4 @@ def length(document: TextDocument | PdfDocument, number: int) -> int:
     return end - start
 
 
-__all__ = ["LINE_CHARS", "View", "head", "length", "page_view", "text_view", "without_numbers"]
+__all__ = ["LINE_CHARS", "View", "length", "page_view", "text_view", "without_numbers"]
