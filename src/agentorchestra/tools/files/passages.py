@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from agentorchestra.tools.files.documents import (
     Document,
-    Leaf,
     PdfDocument,
     TableDocument,
     TextDocument,
@@ -223,53 +222,21 @@ def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = 
     return "; ".join(cells)
 
 
-def paragraphs(document: Leaf, first: int, last: int, limit: int) -> Iterator[Passage]:
-    """For reading on end: paragraphs of lines, pages, or rows first to last, together about `limit` characters.
-
-    At least one passage is given, so that reading on always moves.
-    """
+def rows(table: TableDocument, first: int, last: int, limit: int) -> Iterator[Passage]:
+    """The rows first to last, together about `limit` characters; at least one, so that reading on always moves."""
     spent = 0
-    if isinstance(document, TextDocument):
-        start, end = document.span(first, last)
-        for begin, stop, _ in _cut(document.text, start, end):
-            place = Place("line", document.line_of(begin), document.line_of(stop - 1))
-            yield Passage(str(place), document.text[begin:stop])
-            spent += stop - begin
-            if spent >= limit:
-                return
-        return
     for number in range(first, last + 1):
-        if isinstance(document, PdfDocument):
-            place, text = Place("page", number, number), document.pages[number - 1].strip("\n")
-        else:
-            place, text = Place("row", number, number), row_text(document, number)
-        if text.strip():
-            yield Passage(str(place), text)
+        if text := row_text(table, number):
+            yield Passage(str(Place("row", number, number)), text)
             spent += len(text)
         if spent >= limit:
             return
 
 
-def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
-    """Paragraph spans inside text[start:end], long ones cut between lines, endless lines anywhere."""
-    for begin, stop, heading in _blocks(text[start:end]):
-        begin, stop = begin + start, stop + start
-        while stop - begin > MAX_PASSAGE:
-            cut = text.rfind("\n", begin + 1, begin + MAX_PASSAGE)
-            cut = cut if cut > begin else text.rfind(" ", begin + 1, begin + MAX_PASSAGE)
-            cut = cut if cut > begin else begin + MAX_PASSAGE
-            yield begin, cut, heading
-            begin = cut
-            while begin < stop and text[begin] in " \n":
-                begin += 1
-        if stop > begin:
-            yield begin, stop, heading
-
-
 __all__ = [
     "Passage",
-    "paragraphs",
     "passages",
     "row_text",
+    "rows",
     "sentence_spans",
 ]

@@ -26,7 +26,7 @@ from agentorchestra.tools.files.documents import (
     pictures_of,
 )
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.passages import Passage, paragraphs, row_text
+from agentorchestra.tools.files.passages import Passage, row_text, rows
 from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.shown import is_media, show
 from agentorchestra.tools.files.views import View, length, page_view, text_view
@@ -377,7 +377,7 @@ def _rows(document: TableDocument, place: Place, limit: int) -> list[Passage]:
     if first < document.first_row:  # the header says what the columns are; rows repeat it cell by cell
         names = [Passage("row 1", document.delimiter.join(document.header))]
         first = document.first_row
-    return names + list(paragraphs(document, first, place.last, limit))
+    return names + list(rows(document, first, place.last, limit))
 
 
 def _cells(table: TableDocument, place: Place) -> list[Passage]:

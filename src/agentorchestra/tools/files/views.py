@@ -7,6 +7,7 @@ is too long is cut, and the stretch that is shown stands beside it: `12, charact
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,6 +16,9 @@ from agentorchestra.tools.files.places import Place
 
 LINE_CHARS = 4_000
 """After so many characters a line is cut where not everything fits."""
+
+STRETCH_CHARS = 1_200
+"""About how much of a text is cited in one piece by who reads all of it."""
 
 _NUMBER = re.compile(r"^\d{1,9}(?:, characters \d{1,9}-\d{1,9})?\t", re.MULTILINE)
 _SLACK = 8
@@ -98,6 +102,28 @@ def _stretch(text: str, place: Place, limit: int) -> tuple[Place, str, list[Plac
     return shown, text[begin:end], [shown]
 
 
+def stretches(document: TextDocument, most: int = STRETCH_CHARS) -> Iterator[tuple[Place, str]]:
+    """All of a text in stretches of lines, cut behind blank lines where that is possible; long lines are cut."""
+    first, size, blank = 1, 0, False
+    for number in range(1, document.line_count + 1):
+        begin, stop = document.span(number, number)
+        long = stop - begin > LINE_CHARS
+        if number > first and (long or size + stop - begin > most or (blank and size > most // 4)):
+            yield Place("line", first, number - 1), document.lines(first, number - 1)
+            first, size = number, 0
+        if long:
+            for at in range(begin, stop, most):
+                end = min(at + most, stop)
+                place = Place("line", number, number, first_char=at - begin + 1, last_char=end - begin)
+                yield place, document.text[at:end]
+            first = number + 1
+            continue
+        size += stop - begin + 1
+        blank = not document.text[begin:stop].strip()
+    if first <= document.line_count:
+        yield Place("line", first, document.line_count), document.lines(first, document.line_count)
+
+
 def without_numbers(text: str) -> str:
     """The lines as they stand in the file, of text as `text_view` shows it."""
     return _NUMBER.sub("", text)
@@ -111,4 +137,4 @@ def length(document: TextDocument | PdfDocument, number: int) -> int:
     return end - start
 
 
-__all__ = ["LINE_CHARS", "View", "length", "page_view", "text_view", "without_numbers"]
+__all__ = ["LINE_CHARS", "View", "length", "page_view", "stretches", "text_view", "without_numbers"]
