@@ -24,14 +24,12 @@ from agentorchestra.tools.files.documents import (
     locate,
     only_part,
 )
-from agentorchestra.tools.files.places import Place, column_name, parse_place
+from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.readers import LIMITS, Limits, read_document_sync
+from agentorchestra.tools.files.tables import row_text, table_forms
 
 MAX_PASSAGE = 1_200
 """Characters after which a passage is cut even inside a sentence (huge lines, text without full stops)."""
-
-MAX_CELL = 400
-"""Characters of a cell shown in its row; the whole cell is read by its address."""
 
 
 @dataclass(frozen=True)
@@ -201,21 +199,9 @@ def _passages(document: Document) -> Iterator[Passage]:
             for start, end, heading in _text_spans(page):
                 yield Passage(str(Place("page", number, number)), page[start:end], heading)
     elif isinstance(document, TableDocument):
-        for row in range(document.first_row, document.last_row + 1):
+        for row in range(1, document.last_row + 1):
             if text := row_text(document, row):
                 yield Passage(str(Place("row", row, row)), text)
-
-
-def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = None) -> str:
-    """A row (or its columns first to last) as `A7 country: Kenya; B7 year: 1952`, empty cells left out."""
-    cells = []
-    record = table.record(row)
-    for column in range(first, min(last or len(record), len(record)) + 1):
-        value = record[column - 1].strip()
-        if value:
-            shown = value if len(value) <= MAX_CELL or first == last else value[:MAX_CELL] + "…"
-            cells.append(f"{column_name(column)}{row} {table.name(column)}: {shown}")
-    return "; ".join(cells)
 
 
 def paragraphs(document: Leaf, first: int, last: int, limit: int) -> Iterator[Passage]:
@@ -290,16 +276,7 @@ def place_text(document: Document, place: Place) -> list[str]:
         or not 1 <= place.first <= document.last_row
     ):
         return []
-    rows = range(place.first, min(place.last, document.last_row) + 1)
-    if place.unit == "row":
-        shown = "\n".join(row_text(document, row) for row in rows)
-        raw = "\n".join(document.delimiter.join(document.record(row)) for row in rows)
-        named = "\n".join(re.sub(r"(^|; )[A-Z]{1,3}\d+ ", r"\1", row_text(document, row)) for row in rows)
-        return [shown, raw, named]
-    columns = range(place.first_column, place.last_column + 1)
-    raw = "\n".join(document.delimiter.join(document.cell(row, column) for column in columns) for row in rows)
-    shown = "\n".join(row_text(document, row, place.first_column, place.last_column) for row in rows)
-    return [raw, shown]
+    return table_forms(document, place)
 
 
 def verify_quote(path: Path, place: str, quote: str, limits: Limits = LIMITS) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agentorchestra.core.content import Block, SourceKind
+from agentorchestra.core.content import Block, Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.tea.tool import ToolResult
@@ -24,15 +24,19 @@ from agentorchestra.tools.files.documents import (
     pictures_of,
 )
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.passages import Passage, paragraphs, row_text
+from agentorchestra.tools.files.passages import Passage, paragraphs
 from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.shown import is_media, show
+from agentorchestra.tools.files.tables import TableView, has_nothing, table_view, trait_kinds, view_chars
 
 PART_CHARS = 8_000
 """About how much text one `read_file` gives."""
 
+_LEAST_TABLE = 1_000
+"""So much of a table is given in any case, when a file with parts is read from its beginning."""
+
 _LISTED = 40
-"""Parts of a file that are listed; all of them can be read."""
+"""Parts of a file, or columns of a table, that are listed; all of them can be read."""
 
 _KINDS = {
     "vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheet",
@@ -83,6 +87,8 @@ def document_blocks(
             raise ToolError(f"{name} has no part {part!r}; it has {described(found, path)}.")
         return _read_parts(name, found, path, kind, way)
     place = _part(name, found, inside, part)
+    if isinstance(found, TableDocument):
+        return _table(name, found, place, path, kind)
     passages = _read(found, place)
     if not passages:
         said = f"{name}: {joined(path, str(place))} holds no text."
@@ -94,6 +100,31 @@ def document_blocks(
         blocks.append(note(more))
     if place == _extent(found):
         blocks.extend(note(f"Note: {one}.") for one in found.notes)
+    return blocks
+
+
+def _table(name: str, table: TableDocument, place: Place, path: str, kind: SourceKind) -> list[Block]:
+    """Rows or cells of a table; of one that is given whole, what was left out of it and that it ends there."""
+    view = table_view(table, place, PART_CHARS)
+    if has_nothing(view):
+        return [note(f"{name}: {joined(path, str(place))} holds no text.")]
+    blocks = _table_blocks(table, view, name, path, kind)
+    if place == _extent(table):
+        blocks.extend(note(f"Note: {one}.") for one in table.notes)
+        if not view.rest:
+            blocks.append(note(f"{joined(name, path) if path else name} ends here."))
+    return blocks
+
+
+def _table_blocks(table: TableDocument, view: TableView, name: str, path: str, kind: SourceKind) -> list[Block]:
+    """A view, what is to be known of it, and how to read on."""
+    source = Source(kind=kind, ref=name, place=joined(path, str(view.place)))
+    texts = filter(None, (view.text, view.traits))
+    blocks: list[Block] = [TextBlock(text=text, source=source, trust=Trust.UNTRUSTED) for text in texts]
+    blocks += [note(f"Note: {one}.") for one in view.notes]
+    if view.rest:
+        ways = " and ".join(repr(joined(path, str(one))) for one in view.rest)
+        blocks.append(note(f"The table has {described(table)}. Read on with part={ways}."))
     return blocks
 
 
@@ -122,6 +153,14 @@ def _read_parts(file: str, document: PartsDocument, path: str, kind: SourceKind,
     blocks: list[Block] = [note(f"{joined(file, path) if path else file} has {listing(document, path)}")]
     spent = 0
     for name, leaf in leaves(document, path):
+        if isinstance(leaf, TableDocument):
+            view = table_view(leaf, _extent(leaf), max(_LEAST_TABLE, PART_CHARS - spent))
+            blocks.extend(_table_blocks(leaf, view, file, name, kind))
+            spent += view_chars(view)
+            if view.rest or spent >= PART_CHARS:
+                blocks.append(note("Every part above can be read by its name."))
+                return blocks
+            continue
         found = _read(leaf, _extent(leaf), PART_CHARS - spent)
         blocks.extend(block(file, _inside(name, passage), kind) for passage in found)
         if unread := _unread(leaf, 1, _extent(leaf).last, way):
@@ -158,8 +197,14 @@ def extent_of(document: Document) -> str:
         return _counted(document)
     if isinstance(document, TextDocument) and is_media(document.media_type):
         return ", ".join(document.text.split("\n"))
-    columns = f"; columns: {', '.join(document.header)}" if isinstance(document, TableDocument) else ""
-    return described(document) + columns
+    if not isinstance(document, TableDocument):
+        return described(document)
+    names = [name for name in document.header if name.strip()]
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    kinds = trait_kinds(document)
+    columns = [f"columns: {', '.join(names[:_LISTED])}{more}"] if names else []
+    told = [f"with {', '.join(kinds)}"] if kinds else []
+    return "; ".join([described(document), *columns, *told])
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -217,31 +262,7 @@ def described(document: Document, path: str = "") -> str:
 
 
 def _read(document: Leaf, place: Place, limit: int = PART_CHARS) -> list[Passage]:
-    if isinstance(document, TableDocument):
-        if place.unit == "cell":
-            return list(_cells(document, place))
-        first = place.first
-        names = []
-        if first < document.first_row:  # the header says what the columns are; rows repeat it cell by cell
-            names = [Passage("row 1", document.delimiter.join(document.header))]
-            first = document.first_row
-        return names + list(paragraphs(document, first, place.last, limit))
     return list(paragraphs(document, place.first, place.last, limit))
-
-
-def _cells(table: TableDocument, place: Place) -> list[Passage]:
-    if place.first == place.last and place.first_column == place.last_column:
-        value = table.cell(place.first, place.first_column).strip()
-        return [Passage(str(place), value[: 2 * PART_CHARS])] if value else []
-    found = []
-    spent = 0
-    for row in range(place.first, place.last + 1):
-        if text := row_text(table, row, place.first_column, place.last_column):
-            found.append(Passage(str(Place("cell", row, row, place.first_column, place.last_column)), text))
-            spent += len(text)
-        if spent >= PART_CHARS:
-            break
-    return found
 
 
 def _read_on(name: str, document: Leaf, place: Place, found: list[Passage], path: str = "") -> str:
