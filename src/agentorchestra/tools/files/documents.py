@@ -59,6 +59,26 @@ class TextDocument:
         return start, end
 
 
+Area = tuple[int, int, int, int]
+"""First row, first column, last row, last column."""
+
+
+@dataclass(frozen=True)
+class Trait:
+    """What some cells of a workbook have besides their values.
+
+    Attributes:
+        kind: `fill`, `font colour`, `number format`, `formula`, `comment`, `merged`, `hidden rows`, `hidden columns`,
+            `coloured by rule`.
+        value: a colour as RRGGBB, a format's code, a formula as it stands in the first cell, a comment; else "".
+        areas: where, in order.
+    """
+
+    kind: str
+    value: str
+    areas: tuple[Area, ...]
+
+
 @dataclass(frozen=True)
 class TableDocument:
     """A table, addressed by row and cell (row 1 is the first record of the file).
@@ -68,6 +88,7 @@ class TableDocument:
         rows: the records below the header.
         first_row: the row number of `rows[0]`: 2 below a header, else 1.
         notes: what was left out.
+        traits: fills, comments and the like, of workbooks.
     """
 
     header: tuple[str, ...]
@@ -77,6 +98,7 @@ class TableDocument:
     media_type: str = "text/csv"
     notes: tuple[str, ...] = ()
     kind: Literal["table"] = "table"
+    traits: tuple[Trait, ...] = ()
 
     @property
     def last_row(self) -> int:
@@ -173,12 +195,14 @@ def document_to_json(document: Document) -> dict[str, Any]:
     if isinstance(document, TextDocument):
         return data | {"text": document.text} | ({} if document.form is None else {"form": document.form})
     if isinstance(document, TableDocument):
-        return data | {
+        table = {
             "header": list(document.header),
             "rows": [list(row) for row in document.rows],
             "first_row": document.first_row,
             "delimiter": document.delimiter,
         }
+        traits = [[one.kind, one.value, [list(area) for area in one.areas]] for one in document.traits]
+        return data | table | ({"traits": traits} if traits else {})
     if isinstance(document, PdfDocument):
         tables = [[page, document_to_json(table)] for page, table in document.tables]
         return data | {"pages": list(document.pages), "tables": tables, "pictured": list(document.pictured)}
@@ -210,9 +234,17 @@ def document_from_json(data: dict[str, Any]) -> Document:
 
 
 def _table(data: dict[str, Any], notes: tuple[str, ...]) -> TableDocument:
-    rows = tuple(tuple(row) for row in data["rows"])
     return TableDocument(
-        tuple(data["header"]), rows, data["first_row"], data.get("delimiter", ","), data["media_type"], notes
+        tuple(data["header"]),
+        tuple(tuple(row) for row in data["rows"]),
+        data["first_row"],
+        data.get("delimiter", ","),
+        data["media_type"],
+        notes,
+        traits=tuple(
+            Trait(kind, value, tuple((top, left, bottom, right) for top, left, bottom, right in areas))
+            for kind, value, areas in data.get("traits", ())
+        ),
     )
 
 

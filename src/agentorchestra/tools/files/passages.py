@@ -19,14 +19,12 @@ from agentorchestra.tools.files.documents import (
     joined,
     leaves,
 )
-from agentorchestra.tools.files.places import Place, column_name
+from agentorchestra.tools.files.places import Place
+from agentorchestra.tools.files.tables import row_text
 from agentorchestra.tools.files.views import LINE_CHARS
 
 MAX_PASSAGE = 1_200
 """Characters after which a passage is cut even inside a sentence (huge lines, text without full stops)."""
-
-MAX_CELL = 400
-"""Characters of a cell shown in its row; the whole cell is read by its address."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +193,7 @@ def _passages(document: Document) -> Iterator[Passage]:
             for start, end, heading in _text_spans(page):
                 yield Passage(str(Place("page", number, number)), page[start:end], heading)
     elif isinstance(document, TableDocument):
-        for row in range(document.first_row, document.last_row + 1):
+        for row in range(1, document.last_row + 1):
             if text := row_text(document, row):
                 yield Passage(str(Place("row", row, row)), text)
 
@@ -210,33 +208,8 @@ def _lines(document: TextDocument, start: int, end: int) -> Place:
     return Place("line", first, last)
 
 
-def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = None) -> str:
-    """A row (or its columns first to last) as `A7 country: Kenya; B7 year: 1952`, empty cells left out."""
-    cells = []
-    record = table.record(row)
-    for column in range(first, min(last or len(record), len(record)) + 1):
-        value = record[column - 1].strip()
-        if value:
-            shown = value if len(value) <= MAX_CELL or first == last else value[:MAX_CELL] + "…"
-            cells.append(f"{column_name(column)}{row} {table.name(column)}: {shown}")
-    return "; ".join(cells)
-
-
-def rows(table: TableDocument, first: int, last: int, limit: int) -> Iterator[Passage]:
-    """The rows first to last, together about `limit` characters; at least one, so that reading on always moves."""
-    spent = 0
-    for number in range(first, last + 1):
-        if text := row_text(table, number):
-            yield Passage(str(Place("row", number, number)), text)
-            spent += len(text)
-        if spent >= limit:
-            return
-
-
 __all__ = [
     "Passage",
     "passages",
-    "row_text",
-    "rows",
     "sentence_spans",
 ]

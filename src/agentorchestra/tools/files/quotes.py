@@ -26,9 +26,9 @@ from agentorchestra.tools.files.documents import (
     locate,
     only_part,
 )
-from agentorchestra.tools.files.passages import row_text
 from agentorchestra.tools.files.places import Place, column_name, parse_place
 from agentorchestra.tools.files.readers import LIMITS, Limits, read_document_sync
+from agentorchestra.tools.files.tables import row_text, table_forms
 
 FEW_WORDS = 3
 """Words that each piece of a quote with an ellipsis must have."""
@@ -264,6 +264,7 @@ def place_text(document: Document, place: Place) -> Iterator[str]:
     ):
         return
     yield from _table_text(document, place)
+    yield from table_forms(document, place)
 
 
 def _stretch(text: str, place: Place) -> str:

@@ -26,9 +26,10 @@ from agentorchestra.tools.files.documents import (
     pictures_of,
 )
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.passages import Passage, row_text, rows
+from agentorchestra.tools.files.passages import Passage
 from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.shown import is_media, show
+from agentorchestra.tools.files.tables import has_nothing, table_view, trait_kinds
 from agentorchestra.tools.files.views import View, length, page_view, text_view
 
 PART_CHARS = 16_000
@@ -39,8 +40,14 @@ _LEAST_CHARS = 1_000
 _CUT_NAMED = 3
 """Lines that are cut for which it is said how to read on."""
 
+TABLE_CHARS = 8_000
+"""The same of a table; what its cells have besides values comes on top."""
+
+_LEAST_TABLE = 1_000
+"""So much of a table is given in any case, when a file with parts is read from its beginning."""
+
 _LISTED = 40
-"""Parts of a file that are listed; all of them can be read."""
+"""Parts of a file, or columns of a table, that are listed; all of them can be read."""
 
 _KINDS = {
     "vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheet",
@@ -277,8 +284,14 @@ def extent_of(document: Document) -> str:
         return _counted(document)
     if isinstance(document, TextDocument) and is_media(document.media_type):
         return ", ".join(document.text.split("\n"))
-    columns = f"; columns: {', '.join(document.header)}" if isinstance(document, TableDocument) else ""
-    return described(document) + columns
+    if not isinstance(document, TableDocument):
+        return described(document)
+    names = [name for name in document.header if name.strip()]
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    kinds = trait_kinds(document)
+    columns = [f"columns: {', '.join(names[:_LISTED])}{more}"] if names else []
+    told = [f"with {', '.join(kinds)}"] if kinds else []
+    return "; ".join([described(document), *columns, *told])
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -358,41 +371,18 @@ def described(document: Document, path: str = "") -> str:
 
 
 def _table(name: str, table: TableDocument, place: Place, path: str, asked: Asked) -> _Read:
-    """Rows or cells of a table, and how to read on."""
-    found = _rows(table, place, asked.limit)
-    blocks: list[Block] = [block(name, Passage(joined(path, one.place), one.text), asked.kind) for one in found]
-    last = parse_place(found[-1].place) if found else None
-    if last is None or last.last >= place.last:
-        return _Read(blocks, [])
-    following = Place(place.unit, last.last + 1, place.last, place.first_column, place.last_column)
-    said = f"It has {described(table)}. Read on with part={joined(path, str(following))!r}."
-    return _Read(blocks, [note(said, outside=bool(path))], ends=False)
-
-
-def _rows(document: TableDocument, place: Place, limit: int) -> list[Passage]:
-    if place.unit == "cell":
-        return list(_cells(document, place))
-    first = place.first
-    names = []
-    if first < document.first_row:  # the header says what the columns are; rows repeat it cell by cell
-        names = [Passage("row 1", document.delimiter.join(document.header))]
-        first = document.first_row
-    return names + list(rows(document, first, place.last, limit))
-
-
-def _cells(table: TableDocument, place: Place) -> list[Passage]:
-    if place.first == place.last and place.first_column == place.last_column:
-        value = table.cell(place.first, place.first_column).strip()
-        return [Passage(str(place), value[: 2 * PART_CHARS])] if value else []
-    found = []
-    spent = 0
-    for row in range(place.first, place.last + 1):
-        if text := row_text(table, row, place.first_column, place.last_column):
-            found.append(Passage(str(Place("cell", row, row, place.first_column, place.last_column)), text))
-            spent += len(text)
-        if spent >= PART_CHARS:
-            break
-    return found
+    """Rows or cells of a table in one block, what else is to be known of them, and how to read on."""
+    view = table_view(table, place, max(min(asked.limit, TABLE_CHARS), _LEAST_TABLE))
+    if has_nothing(view):
+        return _Read([], [])
+    source = Source(kind=asked.kind, ref=name, place=joined(path, str(view.place)))
+    texts = filter(None, (view.text, view.traits))
+    blocks: list[Block] = [TextBlock(text=text, source=source, trust=Trust.UNTRUSTED) for text in texts]
+    notes: list[Block] = [note(f"Note: {one}.", outside=False) for one in view.notes]
+    if view.rest:
+        ways = " and ".join(repr(joined(path, str(one))) for one in view.rest)
+        notes.append(note(f"The table has {described(table)}. Read on with part={ways}.", outside=bool(path)))
+    return _Read(blocks, notes, ends=not view.rest)
 
 
 __all__ = [
