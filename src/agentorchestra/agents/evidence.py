@@ -23,6 +23,7 @@ from agentorchestra.tea.programs import NAME as PROGRAM
 from agentorchestra.tea.prompts import Prompt
 from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import alike
+from agentorchestra.tools.files.views import without_numbers
 from agentorchestra.tools.web.pages import is_address
 
 MOST_CHECKS = 2
@@ -174,7 +175,7 @@ async def _misquoted_in_folder(quoted: Sequence[Citation], session: Session[Any]
     return [
         one
         for one, outcome in zip(asked, outcomes, strict=True)
-        if not outcome.ok or not alike(one.quote, text_of(outcome.blocks()))
+        if not outcome.ok or not alike(one.quote, without_numbers(text_of(outcome.blocks())))
     ]
 
 

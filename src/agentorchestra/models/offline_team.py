@@ -13,6 +13,7 @@ from typing import Any
 
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.models import offline_rules as rules
+from agentorchestra.models.offline_reading import pieces
 from agentorchestra.models.render import RenderedContent, parse_contents, without_contents
 
 ANALYZER, WORKER, REPORTER = "deep_analyzer", "worker", "reporter"
@@ -236,7 +237,7 @@ def summarised(task: str, asked: str, most: int) -> str:
     """The passages that hold the most words of the task, each with its place, and what was called."""
     terms = rules.parse_question(task, ()).terms
     lines = [line for line in asked.splitlines() if _NOTED.match(line)]
-    passages = [one for one in parse_contents(asked) if one.kind == "file" and one.place]
+    passages = [one for one in pieces(parse_contents(asked)) if one.kind == "file" and one.place]
 
     def held(content: RenderedContent) -> int:
         words = rules.keys_of(content.text)

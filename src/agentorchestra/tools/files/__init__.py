@@ -24,15 +24,20 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
     """
 
     @tool(effect="read")
-    async def read_file(ctx: RunContext[Any], name: str, part: str | None = None) -> ToolResult:
-        """Read a file of the task, whole or a part of it, with the places of what it holds.
+    async def read_file(
+        ctx: RunContext[Any], name: str, part: str | None = None, view_range: list[int] | None = None
+    ) -> ToolResult:
+        """Read a file of the task, whole or a part of it. Text comes exactly, each line behind its number and a tab.
 
         Args:
             name: Its name as listed.
-            part: "lines 200-400", "p. 3", "rows 7-20", "B2:D9", "Sales!B2:D9", "slide 3", "inner.zip!data.csv!row 7",
-                of a video "frame 00:12".
+            part: "p. 3", "rows 7-20", "B2:D9", "Sales!B2:D9", "slide 3", "inner.zip!data.csv!row 7", "line 1,
+                characters 5000-9000", "source" for the text of HTML or CSV, of a video "frame 00:12".
+            view_range: The first and the last line, [1, 400]; [401, -1] is to the end.
         """
-        return await with_index(folder or ctx.folder, lambda index: read_part(ctx, index, name, part))
+        return await with_index(
+            folder or ctx.folder, lambda index: read_part(ctx, index, name, part or "", view_range or ())
+        )
 
     @tool(effect="read")
     async def search_files(ctx: RunContext[Any], query: str, limit: int = 5, files: str | None = None) -> ToolResult:

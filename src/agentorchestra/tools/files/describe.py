@@ -12,7 +12,7 @@ from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tea.tool import ToolResult
-from agentorchestra.tools.files.common import document_of, file_named, how_to_look, note, only_pictures
+from agentorchestra.tools.files.common import document_at, document_of, file_named, how_to_look, note, only_pictures
 from agentorchestra.tools.files.documents import pictures_of
 from agentorchestra.tools.files.folders import LISTED, by_folder
 from agentorchestra.tools.files.index import PassageIndex
@@ -89,9 +89,9 @@ async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) 
             found.append(stands)
             continue
         try:
-            document = await document_of(ctx, file_named(ctx, one.source), index)
+            document, place = await document_at(ctx, file_named(ctx, one.source), index, one.place)
         except ToolError:
             found.append(False)
         else:
-            found.append(await asyncio.to_thread(quote_stands, document, one.place, one.quote))
+            found.append(await asyncio.to_thread(quote_stands, document, place, one.quote))
     return found

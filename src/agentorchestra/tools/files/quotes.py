@@ -26,9 +26,9 @@ from agentorchestra.tools.files.documents import (
     locate,
     only_part,
 )
-from agentorchestra.tools.files.passages import row_text
 from agentorchestra.tools.files.places import Place, column_name, parse_place
 from agentorchestra.tools.files.readers import LIMITS, Limits, read_document_sync
+from agentorchestra.tools.files.tables import row_text, table_forms
 
 FEW_WORDS = 3
 """Words that each piece of a quote with an ellipsis must have."""
@@ -250,12 +250,12 @@ def place_text(document: Document, place: Place) -> Iterator[str]:
     if isinstance(document, TextDocument):
         if place.unit != "line" or not 1 <= place.first <= document.line_count:
             return
-        yield document.lines(place.first, min(place.last, document.line_count))
+        yield _stretch(document.lines(place.first, min(place.last, document.line_count)), place)
         return
     if isinstance(document, PdfDocument):
         if place.unit != "page" or not 1 <= place.first <= len(document.pages):
             return
-        yield "\n".join(document.pages[place.first - 1 : place.last])
+        yield _stretch("\n".join(document.pages[place.first - 1 : place.last]), place)
         return
     if (
         isinstance(document, PartsDocument)
@@ -264,6 +264,12 @@ def place_text(document: Document, place: Place) -> Iterator[str]:
     ):
         return
     yield from _table_text(document, place)
+    yield from table_forms(document, place)
+
+
+def _stretch(text: str, place: Place) -> str:
+    """The characters that a place names, of the text of its line or page."""
+    return text[place.first_char - 1 : place.last_char] if place.first_char else text
 
 
 def _table_text(table: TableDocument, place: Place) -> Iterator[str]:
