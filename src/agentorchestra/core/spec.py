@@ -80,12 +80,12 @@ class AgentSpec(BaseModel):
 
 
 class Citation(BaseModel):
-    """A quote and where it stands.
+    """A source of an answer: a quote and where it stands, a computation, or a picture.
 
     Attributes:
-        source: file name in the run, or address.
-        place: `line 12`, `p. 3`, `B7`.
-        quote: the words, verbatim.
+        source: file name in the run, or address; for a computation the tool that ran it (`python`).
+        place: `line 12`, `p. 3`, `B7`; of a video the frame. "" for a computation.
+        quote: the words, verbatim; for a computation of its output or its program. "" for what was seen in a picture.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -167,6 +167,10 @@ class Exchange(BaseModel):
     status: RunStatus = RunStatus.COMPLETED
 
 
+CHECKS = 1
+"""How new runs check answers; see `RunManifest.checks`."""
+
+
 class RunManifest(BaseModel):
     """Everything a run is pinned to; a fresh process can drive it from this and the log.
 
@@ -195,6 +199,7 @@ class RunManifest(BaseModel):
         environments: names of the packaged environments that its top agent works in.
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
         preset: what lay under the settings that it was started with; it goes on with no other.
+        checks: how answers are checked: 1 with what tools and programs gave, 0 for runs made before that.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -241,6 +246,7 @@ class RunManifest(BaseModel):
     environments: tuple[str, ...] = ()
     options: dict[str, JsonValue] = {}
     preset: str = NO_PRESET
+    checks: int = 0
 
 
 class Question(BaseModel):
