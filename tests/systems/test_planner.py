@@ -113,7 +113,7 @@ async def test_where_nobody_can_say_the_judge_is_asked(site: Site) -> None:
     """The verifying agent sees nothing; the judge sees what was found, and that it is of 1998."""
 
     def blind(request: ModelRequest) -> ModelResponse:
-        return done("I could not open it.", output={"verdict": "undecided"})
+        return done("I could not open it.", output={"reason": "It did not open.", "verdict": "undecided"})
 
     def judge(request: ModelRequest) -> ModelResponse:
         old = "as of 1998" in shown(request) and "today" in shown(request)

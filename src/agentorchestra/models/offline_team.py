@@ -218,8 +218,9 @@ def judged(task: str, answer: str, evidence: str, note: str) -> str:
     quotes = re.findall(r"“([^”]+)”", answer)
     wrong = [one for one in figures if one not in _FIGURE.findall(known)]
     wrong += [one for one in quotes if " ".join(one.split()) not in known]
-    problem = f"not in what was found: {'; '.join(wrong)}" if wrong else ""
-    return json.dumps({"supported": not wrong, "problem": problem}, ensure_ascii=False)
+    reason = f"not in what was found: {'; '.join(wrong)}" if wrong else "all of it stands in what was found"
+    settle = "find what is missing, or leave it out" if wrong else ""
+    return json.dumps({"reason": reason, "settle": settle, "supported": not wrong}, ensure_ascii=False)
 
 
 _VALUE = re.compile(r"^(?P<value>[^\s“”(:=][^“”(:=\n]{0,60}?)(?: = | \(|: the (?:difference|sum|ratio|average) of )")

@@ -32,12 +32,13 @@ CONFIRMED, CONTRADICTED, UNDECIDED = "confirmed", "contradicted", "undecided"
 REPLY: dict[str, Any] = {
     "type": "object",
     "properties": {
+        "reason": {"type": "string"},
         "verdict": {"type": "string", "enum": [CONFIRMED, CONTRADICTED, UNDECIDED]},
-        "problem": {"type": "string"},
     },
-    "required": ["verdict"],
+    "required": ["reason", "verdict"],
+    "additionalProperties": False,
 }
-"""What a verifying agent gives as its output."""
+"""What a verifying agent gives as its output: what it saw, then what follows for the claim."""
 
 LONGEST_PROBLEM, LONGEST_QUOTE = 1_000, 500
 """Characters of what it says that the planner is shown, and of a quote that it is shown."""
@@ -51,11 +52,13 @@ class Doubt:
         text: what the planner is told, "" where nothing is wrong.
         messages: what it is shown besides, as material: the words of whoever doubts.
         said: these words, for the report.
+        again: whether the planner has heard it, of the same answer on the same evidence.
     """
 
     text: str = ""
     messages: tuple[Message, ...] = ()
     said: str = ""
+    again: bool = False
 
     @classmethod
     def of(cls, text: str, said: str, who: str, trust: Trust) -> Doubt:
@@ -115,7 +118,7 @@ class Verifier:
             return None
         if verdict["verdict"] == CONFIRMED:
             return Doubt()
-        said = str(verdict.get("problem") or reply.answer or reply.report)
+        said = str(verdict.get("reason") or verdict.get("problem") or reply.answer or reply.report)
         text = (
             f"{other.agent.name}, which was asked to verify the answer, contradicts it; its words stand above. "
             "Settle which of the two is right, by another look at the pages or another agent."

@@ -60,10 +60,11 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
         return await with_index(folder or ctx.folder, lambda index: describe(ctx, index, files))
 
     @tool(effect="read")
-    async def check_quotes(ctx: RunContext[Any], quotes: list[Quote]) -> list[bool | None]:
-        """Whether quotes stand word for word at their places, in the order given; null for pages nobody fetched.
+    async def check_quotes(ctx: RunContext[Any], quotes: list[Quote]) -> list[bool | str | None]:
+        """Check whether quotes stand at their places: true, false, the place where one stands instead, or null.
 
-        Places are those of this task's files, and of pages of the web as they were when this run fetched them.
+        Null is for pages that nobody fetched, and for pictures. Marks of a format, white space and kinds of dashes and
+        quotation marks make no difference. Pages of the web are taken as they were when this run fetched them.
 
         Args:
             quotes: The quotes with the file or address and the place each is said to stand at.
