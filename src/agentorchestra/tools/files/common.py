@@ -103,4 +103,4 @@ def only_pictures(pages: str, way: str) -> str:
 
 def note(text: str) -> TextBlock:
     """A line of the tool's own among the content it gives back."""
-    return TextBlock(text=text, trust=Trust.UNTRUSTED)
+    return TextBlock(text=text, trust=Trust.SYSTEM)
