@@ -112,12 +112,11 @@ class PythonTool:
     def _make(self) -> Tool[..., Any]:
         @tool(effect=("composite", "execute"), sequential=True)
         async def python(ctx: RunContext[Any], code: str) -> ToolResult:
-            """Run Python code and get what it prints and the value of its last expression.
+            """Run a Python program: what it prints and the value of its last expression come back.
 
-            Variables stay from one call to the next. The task's files are in the working folder, to be read by
-            their names; files that the code writes there stay for later calls. numpy, pandas, openpyxl, matplotlib,
-            pypdf, Pillow and scipy can be imported. tools.NAME(argument=value) calls another of your tools. There is
-            no network.
+            Variables and files stay from one call to the next. The task's files are in the working folder. numpy,
+            pandas, openpyxl, matplotlib, pypdf, Pillow and scipy are there; tools.NAME(argument=value) calls another of
+            your tools. No network.
 
             Args:
                 code: The program.

@@ -50,13 +50,12 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
         part: Annotated[str, Field(json_schema_extra={"format": INSIDE})] = "",
         fresh: bool = False,
     ) -> ToolResult:
-        """Read a page of the web, a PDF or an office file at an address; every piece comes with its place.
+        """Read a page, PDF or office file at an address, with the places of what it holds.
 
         Args:
-            url: The whole address, as it stands where you found it.
-            part: What to read of a long page: "lines 200-400", "p. 3", "rows 7-20", a sheet's name, or "links" for all
-                of its links, "pictures" for the addresses of its pictures. Without it the beginning is given.
-            fresh: Read it again, where it was kept from an earlier time.
+            url: The whole address, as you found it.
+            part: Of a long page: "lines 200-400", "p. 3", "rows 7-20", a sheet's name, "links" or "pictures".
+            fresh: Read it again, not what was kept of it.
         """
         page, body, kept = await reader.page(url, fresh=fresh, secret=ctx.secret)
         document = await asyncio.to_thread(page.read)
