@@ -549,7 +549,8 @@ class ModelDecider:
                 )
             return tuple(calls), None
         if response.finish_reason == "length":
-            return (), f"your reply was cut at {self.settings.max_tokens} tokens before a call; be shorter"
+            room = self.settings.max_tokens or response.usage.output_tokens
+            return (), f"your reply was cut at {room} tokens before a call; be shorter"
         if response.finish_reason == "content_filter":
             return (), "the provider withheld the reply; put the next step differently"
         if not self.native and fields is None:

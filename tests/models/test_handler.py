@@ -19,8 +19,9 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.messages import ModelResponse, user
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.settings import ModelProfile, Price, Settings
-from agentorchestra.models.handler import MAX_WAIT_S, RequestModelHandler
+from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
+from agentorchestra.models.patience import MAX_WAIT_S
 from agentorchestra.testing import LoopbackModelServer, ScriptedModel, http_error, say
 from tests.models.support import Context, asking, effect_of, schema
 

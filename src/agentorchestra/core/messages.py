@@ -13,9 +13,11 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, text_of
 from agentorchestra.core.frozen import Frozen
 from agentorchestra.core.ids import canonical_json, sha256_json, sha256_text
+from agentorchestra.core.settings import ReasoningEffort
 
 MessageRole = Literal["system", "user", "assistant", "tool"]
 
+_FORMER_MAX_TOKENS = 4_096
 _TAG_CHARS = 80  # the <content ...> element around a block from outside
 
 
@@ -113,9 +115,17 @@ class ToolSchema(Frozen):
 
 
 class ModelSettings(BaseModel):
-    """Parameters of one request. `max_tokens` bounds the answer and is always sent.
+    """Parameters of one request.
 
     Attributes:
+        max_tokens: the longest answer that is wanted; None for the model's own limit. Who executes the request sends
+            less where the window or the budget leaves less room.
+        least_tokens: room that an answer needs to be of use: where the budget does not afford everything, it is held
+            before others get more than they usually need. 0 for the usual.
+        reasoning_effort, thinking_tokens: see core.settings.ModelProfile.
+        timeout_s: seconds of silence after which it is given up.
+        stream: whether the answer may come in pieces; `timeout_s` limits the whole of one that does not.
+        cached: whether the provider is told what of the prompt comes again.
         output_schema: asks for JSON that fits this schema, in a request without tools: by the provider's own structured
             output where that leaves the schema's meaning alone, else by its prompt. Whoever asks checks the reply
             (`tea.structured.read_output`): no provider is relied on.
@@ -126,12 +136,17 @@ class ModelSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    max_tokens: int = 4096
+    max_tokens: int | None = None
+    least_tokens: int = 0
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
     tool_choice: Literal["auto", "required", "none"] = "auto"
+    reasoning_effort: ReasoningEffort | None = None
+    thinking_tokens: int | None = None
     timeout_s: float = 600.0
+    stream: bool = True
+    cached: bool = True
     output_schema: dict[str, Any] | None = None
     output_mode: Literal["auto", "prompted"] = "auto"
     media: Literal["named", "required"] = "named"
@@ -168,14 +183,11 @@ class ModelRequest(Frozen):
     @cached_property
     def digest(self) -> str:
         """Identity of the request for the fingerprint, in time linear in the number of messages."""
-        return sha256_json(
-            [
-                self.model,
-                self.chain[-1] if self.chain else "",
-                [tool.digest for tool in self.tools],
-                self.settings.model_dump(mode="json", exclude_defaults=True),
-            ]
-        )
+        settings = self.settings.model_dump(mode="json", exclude_defaults=True)
+        if settings.get("max_tokens") == _FORMER_MAX_TOKENS:
+            del settings["max_tokens"]  # the default of earlier versions, which their logs left out
+        head = self.chain[-1] if self.chain else ""
+        return sha256_json([self.model, head, [tool.digest for tool in self.tools], settings])
 
 
 def _chained(front: tuple[str, ...], messages: tuple[Message, ...]) -> tuple[str, ...]:
