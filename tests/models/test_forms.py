@@ -106,11 +106,13 @@ async def test_results_in_anthropics_form() -> None:
 
 
 async def test_anthropics_cache_serves_the_front_of_the_prompt() -> None:
-    """System prompt and tools are the same in every step; the mark stands at the end of each."""
+    """System prompt and tools are the same in every step, and so is all but the last message."""
     body, _ = await exchanged("anthropic", ModelResponse(text="x"))
     assert ["cache_control" in one for one in body["tools"]] == [False, True]
     assert "cache_control" in body["system"][-1]
-    assert "cache_control" not in str(body["messages"])
+    marked = ["cache_control" in part for message in body["messages"] for part in message["content"]]
+    assert marked == [False, False, False, False, False, True, False], "the results, not what follows them"
+    assert body["messages"][-1]["content"][-1]["text"] == "Go on."
 
 
 async def test_results_in_googles_form() -> None:

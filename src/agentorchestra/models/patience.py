@@ -60,9 +60,10 @@ class Patience:
         if isinstance(error, ModelRateLimitError):
             self._limited += 1
             wait = self._doubled(self._limited) if asked is None else asked
+            if self._limited > BEFORE_OTHERS:
+                wait = max(wait, self.backoff_s)  # so short a time as it names did not help
             self._waited += wait
-            # A limit is waited for; what asks for no wait at all must not be asked for ever.
-            return wait if self._waited <= self.rate_limit_s and self._limited < 100 else None
+            return wait if self._waited <= self.rate_limit_s else None
         self._failed += 1
         self._unsure += spent_by(error).uncertain
         if self._failed >= self.attempts or self._unsure >= UNSURE:

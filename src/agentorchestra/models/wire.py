@@ -543,7 +543,7 @@ def _is_openai(resolved: Resolved) -> bool:
 
 
 def _goes_on(request: ModelRequest) -> bool:
-    """Whether a conversation will be sent again, longer: to keep a single question in a cache costs more than it saves."""
+    """Whether a conversation will be sent again, longer: a single question is not worth a place in a cache."""
     return bool(request.tools) or any(message.role == "assistant" for message in request.messages)
 
 
