@@ -73,7 +73,12 @@ async def working(
         price = Price(input=10, output=10)
         models = {
             name: ModelProfile(
-                model=f"openai:{name}", base_url=server.base_url, price=price, max_attempts=2, rate_limit_s=0.01
+                model=f"openai:{name}",
+                base_url=server.base_url,
+                price=price,
+                max_attempts=2,
+                backoff_s=0.01,
+                rate_limit_s=0.01,
             )
             for name in ("small", "ears")
         }
