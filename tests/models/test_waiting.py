@@ -23,13 +23,12 @@ from agentorchestra.testing import (
     call,
     decide,
     http_error,
-    silence,
 )
 from agentorchestra.workspace import Workspace
 from tests.models.support import Context, asking, effect_of, no_media
 
 SERVERS = {"openai": LoopbackModelServer, "anthropic": LoopbackAnthropicServer}
-MODELS = {"openai": "openai:gpt-5", "anthropic": "anthropic:claude-sonnet-4-5"}
+MODELS = {"openai": "openai:gpt-5", "anthropic": "anthropic:claude-opus-4-5"}
 WORDLESS = {"openai": 1, "anthropic": 2}
 """Pieces of a stream before the first one with a word."""
 TEXT = "an answer of some words that comes in many pieces, one after the other"
@@ -45,6 +44,12 @@ class Hours:
         loop = asyncio.get_running_loop()
         real, self.ahead = loop.time, 0.0
         monkeypatch.setattr(loop, "time", lambda: real() + self.ahead)
+
+
+async def arrived(heard: list[str], count: int) -> None:
+    """Let the client read until it has so many pieces."""
+    while len(heard) < count:  # noqa: ASYNC110 - the clock must not move meanwhile
+        await asyncio.sleep(0)
 
 
 async def streamed(format_: str, pause: Callable[[int], Any], heard: list[str]) -> str:
@@ -65,8 +70,7 @@ async def test_a_slow_stream_that_keeps_coming_is_no_failure(monkeypatch: pytest
     hours, heard = Hours(monkeypatch), list[str]()
 
     async def pause(sent: int) -> None:
-        while len(heard) < min(sent - WORDLESS[format_], 5):  # what was sent has arrived
-            await asyncio.sleep(0)
+        await arrived(heard, min(sent - WORDLESS[format_], 5))
         if 0 < sent - WORDLESS[format_] <= 5:
             hours.ahead += 300
 
@@ -80,8 +84,7 @@ async def test_a_stream_that_stalls_is_given_up(monkeypatch: pytest.MonkeyPatch,
 
     async def pause(sent: int) -> None:
         if sent - WORDLESS[format_] == 2:
-            while len(heard) < 2:
-                await asyncio.sleep(0)
+            await arrived(heard, 2)
             hours.ahead += 601
             await asyncio.Event().wait()
 
@@ -179,16 +182,16 @@ async def test_429_is_waited_for_as_long_as_it_is_asked_to(format_: str) -> None
 
 
 async def test_no_attempt_is_made_that_the_budget_does_not_cover(tmp_path: Path) -> None:
-    """Each silent attempt may cost what is held for it: a third one would be over the limit."""
-    async with LoopbackModelServer(lambda body: silence()) as server:
+    """Each lost attempt may cost what is held for it: a third one would be over the limit."""
+    async with LoopbackModelServer(lambda body: ServerReply(drop=True)) as server:
         price = Price(input=0, output=100)
-        fields: dict[str, Any] = {"timeout_s": 0.2, "backoff_s": 0, "max_tokens": 1_000, "price": price}
+        fields: dict[str, Any] = {"backoff_s": 0, "max_tokens": 1_000, "price": price}
         profile = ModelProfile(model="openai:m", base_url=server.base_url, **fields)
         settings = Settings(models={"m": profile}, model="m", system="react", budget=Budget(cost_usd=0.25))
         async with Workspace(tmp_path / "ws", settings=settings) as ws:
             result = await ws.run("What is 2 + 3?")
     assert (result.status, server.count) == (RunStatus.FAILED, 2)
-    assert "did not answer within 0.2 s" in (result.error or "")
+    assert "broke the connection off" in (result.error or "")
     assert result.usage.uncertain_usd == pytest.approx(0.2) and result.cost_usd == 0
 
 

@@ -257,9 +257,11 @@ def refused_room(error: ModelError, asked: int) -> int | None:
     text = json.dumps(body, default=str) if body is not None else str(cause)
     if asked <= _LEAST_ROOM or not _TOO_MUCH_ROOM.search(text):
         return None
+    half = max(_LEAST_ROOM, asked // 2)
+    if "context" in text.casefold():
+        return half  # it is too long together with the prompt, whose length the provider counts otherwise than we do
     named = [int(number) for number in re.findall(r"\d+", text.replace(",", "").replace("_", ""))]
-    # The model's own limit stands in most refusals; of one that speaks of prompt and answer together, half is tried.
-    return max((one for one in named if _LEAST_ROOM <= one < asked), default=max(_LEAST_ROOM, asked // 2))
+    return max((one for one in named if _LEAST_ROOM <= one < asked), default=half)
 
 
 _LEAST_ROOM = 256
