@@ -480,7 +480,10 @@ class ModelDecider:
         plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(response, fields)
         text = TextBlock(text=response.text, source=Source(kind="agent", ref=session.actor), trust=outcome.trust)
         message = Message(
-            role="assistant", content=(text,) if response.text else (), tool_calls=calls if self.native else ()
+            role="assistant",
+            content=(text,) if response.text else (),
+            tool_calls=calls if self.native else (),
+            thoughts=response.thoughts,
         )
         return Decision(
             thinking=str(said.get("thinking") or response.thinking or ("" if fields else response.text)),

@@ -37,10 +37,28 @@ class ToolCall(BaseModel):
     arguments: dict[str, JsonValue] | str
 
 
+class Thought(BaseModel):
+    """A piece of a model's thinking that its provider wants back, unchanged, with the calls that followed from it.
+
+    Attributes:
+        text: the thinking, "" where the provider does not show it.
+        signature: by which the provider knows it again.
+        id: the provider's.
+        provider: whose it is; no other gets it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str = ""
+    signature: str
+    id: str | None = None
+    provider: str
+
+
 class Message(Frozen):
     """One message of a conversation.
 
-    A `tool` message answers the call `tool_call_id`; an `assistant` message may hold calls.
+    A `tool` message answers the call `tool_call_id`; an `assistant` message may hold calls, and thoughts before them.
     """
 
     role: MessageRole
@@ -49,6 +67,7 @@ class Message(Frozen):
     tool_call_id: str | None = None
     name: str | None = None
     is_error: bool = False
+    thoughts: tuple[Thought, ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -62,6 +81,7 @@ class Message(Frozen):
         Scripts outside ASCII have up to a token per character: their UTF-8 bytes keep the estimate an upper bound.
         """
         chars = len(self.text) + sum(len(call.name) + len(str(call.arguments)) for call in self.tool_calls)
+        chars += sum(len(thought.text) for thought in self.thoughts)
         for block in self.content:
             if block.source is not None:
                 chars += _TAG_CHARS + len(block.source.ref)
@@ -209,6 +229,7 @@ class ModelResponse(BaseModel):
     Attributes:
         text: the visible text.
         thinking: the provider's reasoning text, where it is given.
+        thoughts: those that the provider wants back in the next request.
         tool_calls: native calls in the model's order.
         model: the model that answered (a fallback may differ from the one asked).
         usage: tokens by class and cost; the cost is None when the price is unknown.
@@ -218,6 +239,7 @@ class ModelResponse(BaseModel):
 
     text: str = ""
     thinking: str = ""
+    thoughts: tuple[Thought, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     finish_reason: FinishReason = "stop"
     model: str = ""

@@ -36,7 +36,15 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import MediaBlock, Source, TextBlock
 from agentorchestra.core.errors import ModelRequestError
 from agentorchestra.core.ids import canonical_json
-from agentorchestra.core.messages import FinishReason, Message, ModelRequest, ModelResponse, ToolCall, ToolSchema
+from agentorchestra.core.messages import (
+    FinishReason,
+    Message,
+    ModelRequest,
+    ModelResponse,
+    Thought,
+    ToolCall,
+    ToolSchema,
+)
 from agentorchestra.models.client import Media, OnDelta
 from agentorchestra.models.failures import OPENAI_ADDRESS, Unreadable
 from agentorchestra.models.limits import LEAST, UNKNOWN
@@ -234,6 +242,7 @@ class Translated:
 
     def __init__(self, model: Model) -> None:
         self._model = model
+        self.provider = model.system
         self._kept: dict[str | tuple[int, ...], Any] = {}
         self._ids: set[int] = set()
 
@@ -652,7 +661,9 @@ async def to_theirs(
             parts.append(theirs.UserPromptPart(content=[theirs.CachePoint()]))
         if message.role == "assistant":
             end_request()
-            answer = translated.get(message.digest) or translated.keep(message.digest, _answer(message))
+            answer = translated.get(message.digest)
+            if answer is None:
+                answer = translated.keep(message.digest, _answer(message, translated.provider))
             names.update({call.id: call.name for call in message.tool_calls})
             if answer.parts:
                 result.append(answer)
@@ -706,8 +717,12 @@ def _with_words(messages: Sequence[Message]) -> Sequence[Message]:
     return kept if len(kept) < len(messages) or kept[-1] is not messages[-1] else messages
 
 
-def _answer(message: Message) -> theirs.ModelResponse:
-    parts: list[theirs.ModelResponsePart] = []
+def _answer(message: Message, provider: str) -> theirs.ModelResponse:
+    parts: list[theirs.ModelResponsePart] = [
+        theirs.ThinkingPart(content=one.text, signature=one.signature, id=one.id, provider_name=one.provider)
+        for one in message.thoughts
+        if one.provider == provider
+    ]
     text = render_message(message)
     if text:
         parts.append(theirs.TextPart(content=text))
@@ -751,12 +766,19 @@ def to_ours(answer: theirs.ModelResponse, request: ModelRequest, *, name: str) -
     """An answer in our types, under the name the model was asked for by."""
     text: list[str] = []
     thinking: list[str] = []
+    thoughts: list[Thought] = []
     calls: list[ToolCall] = []
     for part in answer.parts:
         if isinstance(part, theirs.TextPart):
             text.append(part.content)
         elif isinstance(part, theirs.ThinkingPart):
             thinking.append(part.content)
+            if part.signature and part.provider_name:
+                thoughts.append(
+                    Thought(
+                        text=_clean(part.content), signature=part.signature, id=part.id, provider=part.provider_name
+                    )
+                )
         elif isinstance(part, theirs.ToolCallPart):
             calls.append(
                 ToolCall(id=_clean(part.tool_call_id), name=_clean(part.tool_name), arguments=_arguments(part.args))
@@ -769,6 +791,7 @@ def to_ours(answer: theirs.ModelResponse, request: ModelRequest, *, name: str) -
     return ModelResponse(
         text=said,
         thinking=_clean("\n".join(thinking)),
+        thoughts=tuple(thoughts),
         tool_calls=tuple(calls),
         finish_reason="tool_calls" if calls and reason == "stop" else reason,
         model=name,
