@@ -26,7 +26,7 @@ from agentorchestra.environments.report.collecting import Collected, Listed, Pie
 from agentorchestra.loop import State
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.prompts import Prompt
-from agentorchestra.tools.files.passages import normalised
+from agentorchestra.tools.files.quotes import normalised
 
 NAME, MARKS = "reporter", "reporter_marks"
 

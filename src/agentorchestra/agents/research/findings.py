@@ -11,8 +11,7 @@ from typing import Any, Literal
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import Citation
-from agentorchestra.tools.files.passages import normalised
-from agentorchestra.tools.files.quotes import alike
+from agentorchestra.tools.files.quotes import alike, normalised
 from agentorchestra.tools.web.search.merge import page_key
 from agentorchestra.tools.web.search.types import INVENTIVE
 
@@ -235,7 +234,9 @@ def insights_in(
     dropped: list[Dropped] = []
     for one in reply["insights"][:most]:
         fact = brief(str(one["fact"]), LONGEST)
-        quote = " ".join(str(one["quote"]).split())[:LONGEST].rstrip()  # its beginning stands there, too
+        quote = normalised(str(one["quote"]))
+        if len(quote) > LONGEST:  # its beginning stands there, too, up to a whole word
+            quote = quote[:LONGEST].rpartition(" ")[0] or quote[:LONGEST]
         number = int(one["piece"])
         named = [pieces[number - 1]] if 0 < number <= len(pieces) else []
         relevance = min(1.0, max(0.0, float(one["relevance"])))
