@@ -231,8 +231,9 @@ class Reading:
                 found, strange = insights_in(reply, pieces, hit.query, len(statements))
             said[hit.address] += found
             if strange:
-                listed = "; ".join(f"“{brief(one.fact, _LONGEST_TITLE)}”" for one in strange)
-                self.notes.append(f"Left out, since their words do not stand in {hit.address}: {listed}")
+                self.notes.append(
+                    f"{len(strange)} statements about {hit.address} were left out: their words do not stand there"
+                )
 
 
 def _missed(statements: Sequence[Dropped]) -> Block:
