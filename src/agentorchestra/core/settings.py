@@ -457,7 +457,7 @@ class ResearchSettings(BaseModel):
     rounds: int = Field(default=3, ge=1, le=20)
     depth: int = Field(default=3, ge=1, le=5)
     queries: int = Field(default=3, ge=1, le=10)
-    reflect: bool = True
+    reflect: bool = False
     variants: int = Field(default=1, ge=0, le=5)
     follow_ups: int = Field(default=3, ge=1, le=10)
     branches: int = Field(default=2, ge=1, le=10)
