@@ -25,8 +25,8 @@ DEFAULT_LIBRARIES = (
     "scipy",
     "cloudpickle",
 )
-"""What the extra `sandbox` installs: with python-calamine, pandas reads .xls and .ods; cloudpickle keeps the functions of
-a program for the next one."""
+"""What the extra `sandbox` installs: with python-calamine, pandas reads .xls and .ods; cloudpickle keeps the functions
+of a program for the next one."""
 
 
 @functools.lru_cache(maxsize=8)
