@@ -95,7 +95,7 @@ class Styles:
     def _colour(self, colour: Any) -> str:
         """As RRGGBB; "" for the system's own."""
         kind = getattr(colour, "type", None)
-        value = ""
+        value: Any = ""
         if kind == "rgb":
             value = colour.rgb
         elif kind == "indexed" and 0 <= colour.indexed < len(self._book._colors):
