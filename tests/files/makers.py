@@ -130,7 +130,7 @@ def replaced(archive: bytes, name: str, old: bytes, new: bytes) -> bytes:
 
 def unsaved_xlsx(sheets: dict[str, Sequence[Sequence[Any]]]) -> bytes:
     """The same by openpyxl, which saves no values with formulas."""
-    import openpyxl  # type: ignore[import-untyped]
+    import openpyxl
 
     book = openpyxl.Workbook()
     book.remove(book.active)

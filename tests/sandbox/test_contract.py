@@ -553,7 +553,7 @@ print("".join(content.itertext()))
 
 
 async def test_programs_read_old_and_open_documents(safe: Sandbox, folder: Path) -> None:
-    rows = [["Animal", "Grams"], ["none", 0], ["Quoll", 417]]
+    rows: list[list[JsonValue]] = [["Animal", "Grams"], ["none", 0], ["Quoll", 417]]
     for name, data in (
         ("a.xls", makers.xls({"S": rows})),
         ("a.ods", makers.ods({"S": rows})),
