@@ -129,6 +129,27 @@ CASES: list[Case] = [
         "slide 2",
     ),
     ("a.xlsx", lambda f, _: _xlsx(f), OFFICE + "spreadsheetml.sheet", "In grams!row 2", "'In grams'!A2:B2"),
+    (
+        "a.xls",
+        lambda f, _: makers.xls({"Other": [["a", 1]], "In grams": [["Animal", "Grams"], [f[0], int(f[1])]]}),
+        "application/vnd.ms-excel",
+        "In grams!row 2",
+        "'In grams'!A2:B2",
+    ),
+    (
+        "a.ods",
+        lambda f, _: makers.ods({"Other": [["a", 1]], "In grams": [["Animal", "Grams"], [f[0], int(f[1])]]}),
+        "application/vnd.oasis.opendocument.spreadsheet",
+        "In grams!row 2",
+        "'In grams'!A2:B2",
+    ),
+    (
+        "a.odt",
+        lambda f, _: makers.odt(["Zoo", FILL, _said(f)]),
+        "application/vnd.oasis.opendocument.text",
+        "line 5",
+        "lines 3-5",
+    ),
     ("a.epub", lambda f, _: makers.epub([FILL, _said(f)]), "application/epub+zip", "chapter 2!line 3", "chapter 2"),
     (
         "a.eml",
@@ -399,13 +420,16 @@ def test_notes_headers_and_footers_are_read(tmp_path: Path) -> None:
     ("data", "media_type"),
     [
         (makers.docx(["Words."]), OFFICE + "wordprocessingml.document"),
+        (makers.xls({"S": [["Words", "b"]]}), "application/vnd.ms-excel"),
+        (makers.ods({"S": [["Words", "b"]]}), "application/vnd.oasis.opendocument.spreadsheet"),
+        (makers.odt(["Words."]), "application/vnd.oasis.opendocument.text"),
         (makers.zipped({"a.txt": "Words."}), "application/zip"),
         (b"<!DOCTYPE html><html><body>Words.</body></html>", "text/html"),
         (b'{"words": 1}', "application/json"),
         (makers.eml("Words.", {}), "message/rfc822"),
         (b"Words, and nothing but words.", "text/plain"),
     ],
-    ids=["docx", "zip", "html", "json", "eml", "text"],
+    ids=["docx", "xls", "ods", "odt", "zip", "html", "json", "eml", "text"],
 )
 @pytest.mark.parametrize("name", ["a.xlsx", "a.bin", "a.png", "a"])
 def test_the_content_decides_not_the_name(data: bytes, media_type: str, name: str, tmp_path: Path) -> None:
