@@ -15,8 +15,8 @@ from tests.offline.driver import FakeContext
 
 from agentorchestra.tools.files import verify_quote
 from agentorchestra.tools.files.documents import TableDocument, Trait, document_from_json, document_to_json
-from agentorchestra.tools.files.quotes import quote_stands
 from agentorchestra.tools.files.places import Place, column_number
+from agentorchestra.tools.files.quotes import quote_stands
 from agentorchestra.tools.files.read import document_blocks
 from agentorchestra.tools.files.readers import read_document_sync
 from agentorchestra.tools.files.tables import MOST_CELL, MOST_TRAITS, TableView, table_view

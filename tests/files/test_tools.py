@@ -88,7 +88,8 @@ async def test_a_file_that_broke_does_not_hide_the_others(ctx: Any) -> None:
 
 
 async def test_a_long_file_is_read_on_to_its_end(ctx: Any) -> None:
-    part, view_range = "", ()
+    part = ""
+    view_range: tuple[int, ...] = ()
     seen: list[str] = []
     for _ in range(40):
         blocks = await call(ctx, "read_file", name="notes.txt", part=part, view_range=view_range)
