@@ -247,7 +247,12 @@ class RunManifest(BaseModel):
 
 
 class Question(BaseModel):
-    """An open question: `key` is what an answer names."""
+    """An open question.
+
+    Attributes:
+        key: what an answer names.
+        code: of an approval, a short digest of the call that is to be allowed: who approves names the call with it.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -255,6 +260,7 @@ class Question(BaseModel):
     question: str
     kind: Literal["question", "approval"] = "question"
     details: dict[str, JsonValue] = {}
+    code: str = ""
 
 
 class RunResult(BaseModel):

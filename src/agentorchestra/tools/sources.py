@@ -49,6 +49,7 @@ _NAMED_TEXT = (
     *(".txt", ".text", ".log", ".rst", ".tex", ".bib", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".srt", ".vtt"),
     *(".pdb", ".py", ".js", ".ts", ".c", ".h", ".cpp", ".java", ".go", ".rs", ".sh", ".sql", ".css", ".r"),
 )
+_WORKBOOKS = ("spreadsheetml.sheet", "opendocument.spreadsheet", "vnd.ms-excel")
 _ARCHIVES = ("application/zip", "application/x-tar", "application/gzip", "application/x-bzip2", "application/x-xz")
 
 
@@ -209,7 +210,7 @@ def kind_of(media_type: str) -> str:
     """The kind of a source by its media type, as far as that tells."""
     if is_media(media_type):
         return media_type.partition("/")[0]
-    if media_type in TABLE_SUFFIXES.values() or media_type.endswith("spreadsheetml.sheet"):
+    if media_type in TABLE_SUFFIXES.values() or media_type.endswith(_WORKBOOKS):
         return "table"
     return "pdf" if media_type == "application/pdf" else "archive" if media_type in _ARCHIVES else "text"
 

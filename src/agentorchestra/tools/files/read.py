@@ -51,6 +51,8 @@ _LISTED = 40
 
 _KINDS = {
     "vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheet",
+    "vnd.ms-excel": "sheet",
+    "vnd.oasis.opendocument.spreadsheet": "sheet",
     "vnd.openxmlformats-officedocument.presentationml.presentation": "slide",
     "x-ipynb+json": "cell",
     "epub+zip": "chapter",

@@ -12,7 +12,7 @@ from .text import has_header
 from .traits import MOST_COMMENTS, Collected, Styles
 
 _MOST_COLUMNS = 16_384
-_LAST_ROW = 1_048_576
+LAST_ROW = 1_048_576
 _YES = ("1", "true")
 
 
@@ -102,7 +102,7 @@ def _sheet(job: Job, sheet: Any, traits: Collected) -> tuple[list[list[str]], li
             filled = traits.row(number, cells)
             record = [""] * max([filled, *(cell["column"] for cell in cells if _holds(cell))])
             if not job.take_cells(len(record) + 1):
-                left = _all_cells(job)
+                left = all_cells(job)
                 break
             for cell in cells:
                 unsaved += _take(cell, record, number, traits)
@@ -121,7 +121,8 @@ def _sheet(job: Job, sheet: Any, traits: Collected) -> tuple[list[list[str]], li
     return records, notes
 
 
-def _all_cells(job: Job) -> str:
+def all_cells(job: Job) -> str:
+    """Why rows were left out: the bound of all cells is met."""
     return f"{job.numbers['cells']:,} cells in all"
 
 
@@ -129,7 +130,7 @@ def _reaches(job: Job, records: list[list[str]], number: int) -> str:
     """Make room for the rows that are missing before a row; why that is not possible, "" when it is."""
     while len(records) < number - 1:
         if not job.take_cells(1):
-            return _all_cells(job)
+            return all_cells(job)
         records.append([])
     return "for lack of time" if number % 1_000 == 0 and job.late() else ""
 
@@ -177,7 +178,7 @@ def _take(cell: dict[str, Any], record: list[str], row: int, traits: Collected) 
     if cell["value"] is None:
         record[column - 1] = formula
         return True
-    record[column - 1] = _shown(cell["value"])
+    record[column - 1] = shown(cell["value"])
     if formula:
         traits.formula(row, column, formula)
     return False
@@ -186,7 +187,7 @@ def _take(cell: dict[str, Any], record: list[str], row: int, traits: Collected) 
 def _whole(parser: Any, traits: Collected) -> None:
     """What a sheet says of whole columns and, behind its rows, of areas."""
     columns = [one for one in parser.column_dimensions.values() if one.get("hidden") in _YES]
-    spans = ((1, int(one["min"]), _LAST_ROW, min(int(one["max"]), _MOST_COLUMNS)) for one in columns)
+    spans = ((1, int(one["min"]), LAST_ROW, min(int(one["max"]), _MOST_COLUMNS)) for one in columns)
     traits.other("hidden columns", "", spans)
     merged = parser.merged_cells.mergeCell if parser.merged_cells is not None else ()
     traits.other("merged", "", (_area(one) for one in merged))
@@ -220,7 +221,8 @@ def _comments(job: Job, book: Any, sheet: Any, traits: Collected) -> None:
             traits.other("comment", text, [(row, column, row, column)])
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value as text: dates as ISO writes them, whole numbers without a point."""
     if value is None:
         return ""
     if isinstance(value, bool):

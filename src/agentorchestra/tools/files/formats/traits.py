@@ -9,7 +9,7 @@ import colorsys
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 from .base import need
 
@@ -47,6 +47,14 @@ class Areas:
         return sorted(self._done)
 
 
+class Looks(Protocol):
+    """What the styles of a workbook look like, by whatever names them in its cells."""
+
+    def of(self, sheet: Any, key: Any, /) -> tuple[str, str, str]:
+        """Fill, font colour and number format of a style, each "" where it is the usual one."""
+        ...
+
+
 class Styles:
     """What the styles of a workbook look like, by their numbers."""
 
@@ -56,8 +64,7 @@ class Styles:
         self._theme = _theme(book.loaded_theme)
         self._known: dict[int, tuple[str, str, str]] = {}
         self._usual = "000000"
-        if book._fonts:
-            self._usual = self._colour(book._fonts[0].color) or "000000"
+        self._usual = self._font(book._fonts[0]) or self._usual
 
     def of(self, sheet: Any, number: int) -> tuple[str, str, str]:
         """Fill, font colour and number format of a style, each "" where it is the usual one."""
@@ -128,7 +135,7 @@ def _tinted(colour: str, tint: float) -> str:
 class Collected:
     """The traits of one sheet, while its rows are read."""
 
-    def __init__(self, sheet: Any, styles: Styles) -> None:
+    def __init__(self, sheet: Any, styles: Looks) -> None:
         self._sheet, self._styles = sheet, styles
         self._areas: dict[tuple[str, str], Areas] = {}
         self._counts = {"fill": 0, "font colour": 0, "number format": 0}
