@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.files import makers
 from tests.offline.driver import FakeContext
 
-from agentorchestra.core.content import TextBlock, Trust
+from agentorchestra.core.content import Source, TextBlock, Trust, unnumbered
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments import disk
 from agentorchestra.tools.files import file_tools
@@ -23,7 +23,7 @@ from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.quotes import verify_quote
 from agentorchestra.tools.files.read import Asked, document_blocks, read_blocks
 from agentorchestra.tools.files.readers import source_sync
-from agentorchestra.tools.files.views import LINE_CHARS, stretches, text_view, without_numbers
+from agentorchestra.tools.files.views import LINE_CHARS, View, stretches, text_view
 
 READ_ON = re.compile(r"Read on with (?:part='([^']+)'|view_range=\[(\d+), (\d+)\])")
 
@@ -38,7 +38,7 @@ async def read(path: Path, **arguments: Any) -> list[TextBlock]:
 def shown(blocks: list[TextBlock]) -> str:
     """The content without the numbers of its lines."""
     (content,) = (block for block in blocks if block.source is not None)
-    return without_numbers(content.text)
+    return unnumbered(content)
 
 
 def said(blocks: list[TextBlock]) -> str:
@@ -130,6 +130,10 @@ def universal(text: str) -> str:
     return re.sub("\r\n|\r", "\n", text)
 
 
+def exact(view: View) -> list[str]:
+    return [unnumbered(TextBlock(text=text, source=Source(kind="file", place=str(at)))) for at, text in view.pieces]
+
+
 def read_whole(document: TextDocument, asked: Asked) -> str:
     """The text, read as it is said how to read on: lines that are cut too, to their ends."""
     lines: dict[int, str] = {}
@@ -142,7 +146,7 @@ def read_whole(document: TextDocument, asked: Asked) -> str:
             if block.source is not None:
                 place = parse_place(block.source.place or "")
                 assert place is not None
-                pieces = without_numbers(block.text).split("\n")
+                pieces = unnumbered(block).split("\n")
                 assert len(pieces) == place.last - place.first + 1
                 for number, piece in enumerate(pieces, place.first):
                     lines[number] = lines.get(number, "") + piece
@@ -177,7 +181,7 @@ def test_ranges_one_after_the_other_are_the_file(text: str, data: st.DataObject)
     while first <= document.line_count:
         last = data.draw(st.integers(min_value=first, max_value=document.line_count))
         view = text_view(document, Place("line", first, last), 1_000_000)
-        seen += [without_numbers(piece) for _, piece in view.pieces]
+        seen += exact(view)
         first = view.last + 1
     assert "\n".join(seen) + ("\n" if document.text.endswith("\n") else "") == universal(text)
 
@@ -202,7 +206,7 @@ def test_edit_takes_what_was_shown(text: str, data: st.DataObject) -> None:
     first = data.draw(st.integers(min_value=1, max_value=document.line_count))
     last = data.draw(st.integers(min_value=first, max_value=document.line_count))
     view = text_view(document, Place("line", first, last), 1_000_000)
-    old = "\n".join(without_numbers(piece) for _, piece in view.pieces)
+    old = "\n".join(exact(view))
     if not old:
         return
     changed, count = disk.replaced(text, old, f"{old}#\n#", every=True, name="a.txt")

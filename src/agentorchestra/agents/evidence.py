@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, unnumbered
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, Citation
@@ -23,7 +23,6 @@ from agentorchestra.tea.programs import NAME as PROGRAM
 from agentorchestra.tea.prompts import Prompt
 from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import alike
-from agentorchestra.tools.files.views import without_numbers
 from agentorchestra.tools.web.pages import is_address
 
 MOST_CHECKS = 2
@@ -175,7 +174,7 @@ async def _misquoted_in_folder(quoted: Sequence[Citation], session: Session[Any]
     return [
         one
         for one, outcome in zip(asked, outcomes, strict=True)
-        if not outcome.ok or not alike(one.quote, without_numbers(text_of(outcome.blocks())))
+        if not outcome.ok or not alike(one.quote, "\n".join(map(unnumbered, outcome.blocks())))
     ]
 
 
