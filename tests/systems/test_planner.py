@@ -20,6 +20,7 @@ from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.models.render import parse_contents
 from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.testing import call, decide, say
 from agentorchestra.workspace import Workspace
@@ -146,12 +147,10 @@ def reader(request: ModelRequest) -> ModelResponse:
     """Answers with the line of the lease that holds the last word of its task, once it is shown the lease."""
     asked = re.search(r"<task>\n.*?(\w+)\W*\n</task>", request.messages[1].text, re.DOTALL)
     assert asked is not None
-    seen = re.findall(r'place="line (\d+)"[^>]*>\n(.*)\n</content>', shown(request))
-    lines = [(int(number), line) for number, line in seen if asked[1] in line]
+    lines = [one for one in parse_contents(shown(request)) if one.place.startswith("line ") and asked[1] in one.text]
     if not lines:
         return decide(calls=[call("search_files", query=asked[1])])
-    number, line = lines[0]
-    return done(line, {"source": "lease.txt", "place": f"line {number}", "quote": line})
+    return done(lines[0].text, {"source": "lease.txt", "place": lines[0].place, "quote": lines[0].text})
 
 
 def obedient(request: ModelRequest) -> ModelResponse:

@@ -19,6 +19,7 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.tea.actions import action_effect
 from agentorchestra.tools.files.common import file_named
 from agentorchestra.tools.files.quotes import alike
+from agentorchestra.tools.files.views import without_numbers
 from agentorchestra.tools.web.pages import is_address
 
 CHECK = "check_quotes"
@@ -129,7 +130,7 @@ async def _in_folder(asked: Sequence[Citation], session: Session[Any], found: Lo
         [action_effect(files, "read", {"path": one.source, "part": one.place}, role=session.role) for one in asked]
     )
     for one, outcome in zip(asked, outcomes, strict=True):
-        if outcome.ok and alike(one.quote, text_of(outcome.blocks())):
+        if outcome.ok and alike(one.quote, without_numbers(text_of(outcome.blocks()))):
             found.held[one] = one
         else:
             found.misquoted.append(one)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import Block
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.core.settings import NO_PRESET, Action, Finish, RoleSettings
+from agentorchestra.core.settings import NO_PRESET, Action, Finish, Keep, RoleSettings
 
 
 class RunStatus(StrEnum):
@@ -200,6 +200,8 @@ class RunManifest(BaseModel):
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
         preset: what lay under the settings that it was started with; it goes on with no other.
         checks: how answers are checked: 1 with what tools and programs gave, 0 for runs made before that.
+        keep_tools: where tools stay that are generated in it (`generator.keep`); runs made before there was a choice
+            kept them in the workspace.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -247,10 +249,16 @@ class RunManifest(BaseModel):
     options: dict[str, JsonValue] = {}
     preset: str = NO_PRESET
     checks: int = 0
+    keep_tools: Keep = "workspace"
 
 
 class Question(BaseModel):
-    """An open question: `key` is what an answer names."""
+    """An open question.
+
+    Attributes:
+        key: what an answer names.
+        code: of an approval, a short digest of the call that is to be allowed: who approves names the call with it.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -258,6 +266,7 @@ class Question(BaseModel):
     question: str
     kind: Literal["question", "approval"] = "question"
     details: dict[str, JsonValue] = {}
+    code: str = ""
 
 
 class RunResult(BaseModel):

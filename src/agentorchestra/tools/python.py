@@ -85,12 +85,11 @@ class PythonTool:
     def _make(self) -> Tool[..., Any]:
         @tool(effect=("composite", "execute"))
         async def python(ctx: RunContext[Any], code: str) -> ToolResult:
-            """Run Python code and get what it prints and the value of its last expression.
+            """Run a Python program: what it prints and the value of its last expression come back.
 
-            Each call starts anew: variables are not kept. The task's files are in the working folder, to be read by
-            their names; files that the code writes there stay for later calls. numpy, pandas, openpyxl, matplotlib,
-            pypdf, Pillow and scipy can be imported. tools.NAME(argument=value) calls another of your tools. There is
-            no network.
+            Each call starts anew, but files it writes stay. The task's files are in the working folder. numpy, pandas,
+            openpyxl, matplotlib, pypdf, Pillow and scipy are there; tools.NAME(argument=value) calls another of your
+            tools. No network.
 
             Args:
                 code: The program.

@@ -205,6 +205,7 @@ class Creating:
             options=place.redact_json(told),
             preset=settings.preset,
             checks=CHECKS,
+            keep_tools=settings.generator.keep,
         )
         await self._write(run_id, manifest)
         self._equipping.hold(run_id, equipment)
@@ -242,6 +243,7 @@ class Creating:
             media_models=self._choices.media_models(models, settings.model, settings.roles),
             sandbox=stock.sandbox,
             environments=tuple(sorted(stock.packaged)),
+            keep_tools=settings.generator.keep,
         )
         await self._write(run_id, manifest)
         return run_id, manifest

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-DEFAULT_LIBRARIES = ("numpy", "pandas", "openpyxl", "matplotlib", "pypdf", "pillow", "scipy")
-"""What the extra `sandbox` installs."""
+DEFAULT_LIBRARIES = ("numpy", "pandas", "openpyxl", "python-calamine", "matplotlib", "pypdf", "pillow", "scipy")
+"""What the extra `sandbox` installs; with python-calamine, pandas reads .xls and .ods."""
 
 
 @functools.lru_cache(maxsize=8)
