@@ -18,6 +18,7 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.tea.discovery import OPENING
 from agentorchestra.tea.programs import NAME as PROGRAM
 from agentorchestra.tools.files.quotes import alike
+from agentorchestra.tools.files.views import without_numbers
 
 PROGRAMS = frozenset({"python", "bash", "terminal_run", PROGRAM})
 """What computes: their outputs are results, not material that was read."""
@@ -57,9 +58,9 @@ class Output:
     media: frozenset[str] = frozenset()
 
     @property
-    def texts(self) -> tuple[str, str]:
-        """What may be quoted of it: what came back, and the program."""
-        return self.text, self.asked
+    def texts(self) -> tuple[str, ...]:
+        """What may be quoted of it: what came back, with the numbers of lines and without, and the program."""
+        return self.text, without_numbers(self.text), self.asked
 
     def shows(self, name: str) -> bool:
         """Return whether a model was shown this picture or recording, or asked about it."""
