@@ -519,7 +519,7 @@ class ModelDecider:
         fields, calls, problem = self.read(response, state, final=final)
         effects = []
         dropped: dict[str, tuple[str, ...]] = {}
-        cut = _cut(response, calls)
+        cut = self.cut_at(response) if not calls or isinstance(calls[-1].arguments, str) else 0
         for index, call in enumerate(calls):
             effect = self.effect(call, session, provenance, final=final, opened=state.opened)
             if effect.invalid is not None:
@@ -556,6 +556,13 @@ class ModelDecider:
             cut=cut,
             dropped=dropped,
         )
+
+    def cut_at(self, response: ModelResponse) -> int:
+        """The tokens at which a reply was cut; 0 for one that was not."""
+        if response.finish_reason != "length":
+            return 0
+        asked = self.asked.settings.max_tokens if self.asked is not None else 0
+        return max(response.usage.output_tokens, asked)
 
     def _roomier(self, request: ModelRequest, cut: int) -> ModelRequest:
         """The request with more room for its reply than the one before had, whose reply was cut."""
@@ -650,8 +657,8 @@ class ModelDecider:
                 for index, (name, given) in enumerate(written)
             ), None
         if response.finish_reason == "length":
-            room = _cut(response, ())
-            return (), f"your reply was cut at {room} tokens before a call; this one may be longer, but be brief"
+            at = self.cut_at(response)
+            return (), f"your reply was cut at {at} tokens before a call; this one may be longer, but be brief"
         if response.finish_reason == "content_filter":
             return (), "the reply was withheld or refused; put the next step differently"
         if not response.text.strip():
@@ -662,13 +669,6 @@ class ModelDecider:
                 f'"evaluation_previous_goal", "memory", "next_goal", "tool": [{{"name", "args"}}]}}; tools: {names}'
             )
         return (), f"your reply called no tool; call at least one of: {names}. To finish, call done with the answer"
-
-
-def _cut(response: ModelResponse, calls: Sequence[ToolCall]) -> int:
-    """The tokens at which a reply was cut before it held a whole call; 0 for one that was not."""
-    if response.finish_reason != "length" or (calls and isinstance(calls[-1].arguments, dict)):
-        return 0
-    return max(1, response.usage.output_tokens)
 
 
 def _withheld(response: ModelResponse) -> bool:

@@ -63,8 +63,7 @@ class CodeDecider(ModelDecider):
         """The fields of the reasoning, the program as the one call, and why there is none."""
         reply = written(response.text)
         fields = decision_fields(reply.words) or {"thinking": reply.words}
-        most = response.usage.output_tokens
-        cut = f"your reply was cut at {most} tokens within the program; this one may be longer, but be brief"
+        cut = f"your reply was cut at {self.cut_at(response)} tokens within the program; be brief"
         problem = None
         if response.finish_reason == "content_filter":
             problem = "the provider withheld the reply; put the next step differently"
