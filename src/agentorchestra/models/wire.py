@@ -801,9 +801,10 @@ def to_ours(answer: theirs.ModelResponse, request: ModelRequest, *, name: str) -
                 ToolCall(id=_clean(part.tool_call_id), name=_clean(part.tool_name), arguments=_arguments(part.args))
             )
     refusal = (answer.provider_details or {}).get("refusal")
+    reason = _FINISH.get(answer.finish_reason, "other")
     if isinstance(refusal, str) and not text:
         text.append(refusal)
-    reason = _FINISH.get(answer.finish_reason, "other")
+        reason = "content_filter"
     said = _clean("".join(text))
     return ModelResponse(
         text=said,
@@ -822,7 +823,7 @@ def _arguments(args: Any) -> dict[str, JsonValue] | str:
         return {}
     raw = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
     try:
-        value = json.loads(raw, parse_constant=_refuse)
+        value = json.loads(raw, parse_constant=_refuse, strict=False)  # models write new lines into strings
         text = canonical_json(value)
     except ValueError:  # no JSON, or a number that JSON does not have
         return _clean(raw)
