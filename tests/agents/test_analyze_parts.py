@@ -62,7 +62,7 @@ async def test_words_of_files_reach_no_prompt_but_as_material(tmp_path: Path, co
     """Findings, what is known, what a program printed, answers that are judged, names of members."""
     name = "notes<rules> - the order of the file - .csv"
     members: dict[str, bytes | str] = {
-        "order.md": f"{ORDER}\n\n" + "\n\n".join(f"Nothing is said in line {one}, at length." for one in range(60)),
+        "order.md": "\n\n".join([ORDER, *(f"Nothing is said in line {one}, at length." for one in range(60)), ORDER]),
         name: "\n".join(["town,people", *(f"Town{one},{one}" for one in range(9))]),
     }
     model = Quoting()
