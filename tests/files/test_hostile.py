@@ -353,8 +353,9 @@ def test_a_sheet_of_a_million_rows(tmp_path: Path) -> None:
     )
     answer = ask(path)
     assert answer.read is None
-    (note,) = answer.notes
+    note, merged = answer.notes
     assert note.startswith("S: only the rows up to ") and note.endswith("were read, 500,000 cells in all")
+    assert merged == "S: merged cells and colours by rule are not told: the file lists them behind its rows"
 
 
 def test_a_sheet_with_its_only_cells_at_the_far_corner(tmp_path: Path) -> None:

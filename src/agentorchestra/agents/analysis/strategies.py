@@ -54,7 +54,7 @@ CLOSER: tuple[tuple[float, ...], ...] = ((0, 0, 0.55, 0.55), (0.45, 0, 1, 0.55),
 """Where a picture is enlarged when nobody says where to look: its quarters, which overlap a little."""
 
 
-_WHERE = re.compile(r"\A(?:\[run (?:in the|without a) sandbox[^\n]*\]\s*)+")
+_WHERE = re.compile(r"\A\[run without a sandbox\]\s*")
 _FAILED = re.compile(
     r"^(?:Traceback |\[exit code |\[ended by signal |\[it was stopped|\[the sandbox ended it)", re.MULTILINE
 )
@@ -285,8 +285,8 @@ class Analysis:
             outcome = await self.ctx.call_tool("python", code=prefix + code)
             self.tried.append(f"computed with {', '.join(one or content.name for one in content.tables)}")
             said = "\n".join(one.text for one in outcome.blocks() if isinstance(one, TextBlock)).strip()
-            printed = _WHERE.sub("", said).strip()
-            if outcome.ok and printed not in ("", "(no output)") and not _FAILED.search(printed):
+            printed = _WHERE.sub("", said).removeprefix("(no output)").strip()
+            if outcome.ok and printed and not _FAILED.search(printed):
                 self.findings.append(Finding(f"A program over {content.name} printed: {printed[:4_000]}"))
                 self.told = max(2, self.told + 1)  # whoever wrote the program has not seen what it prints
                 return await self.conclude()
