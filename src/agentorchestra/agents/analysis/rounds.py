@@ -34,6 +34,9 @@ BEHIND = (DESCRIBE, CHECK, REPORT)
 SHORT = 2_000
 """Bytes of texts that are searched before the first step: to be asked to would cost more (000, sec. 5.2)."""
 
+BEGINNING = 20
+"""Lines of a text that tell what kind it is."""
+
 MOST_TRIED = 12_000
 """Characters of what was tried that are told, the latest."""
 
@@ -165,10 +168,12 @@ class Rounds:
         found = await self.session.call_tool(SEARCH, query=self.spec.instruction[:SHORT])
         return list(found.blocks(Source(kind="tool", ref=SEARCH)))
 
-    async def _read_all(self, files: Sequence[FileRef]) -> list[Outcome]:
+    async def _beginnings(self, files: Sequence[FileRef]) -> list[Outcome]:
         build = self.session.run.services.tool_effect
         assert build is not None  # describe_files was called
-        effects: list[Effect] = [build(READ, {"name": ref.name}, self.session) for ref in files]
+        effects: list[Effect] = [
+            build(READ, {"name": ref.name, "view_range": [1, BEGINNING]}, self.session) for ref in files
+        ]
         return await self.session.perform_all(effects)
 
     async def _kinds(self, asking: Asking) -> list[Block]:
@@ -191,9 +196,9 @@ class Rounds:
     async def _asked_kinds(self, asking: Asking, files: list[FileRef]) -> list[str]:
         if not files or READ not in self.spec.tools:
             return [""] * len(files)
-        read = await self._read_all(files)
+        read = await self._beginnings(files)
         questions = [
-            Question("analysis_kind", KIND, {"name": ref.name}, outcome.blocks()[:3], beside=True)
+            Question("analysis_kind", KIND, {"name": ref.name}, outcome.blocks(), beside=True)
             for ref, outcome in zip(files, read, strict=True)
         ]
         return [str((reply or {}).get("kind") or "") for reply in await asking.all(questions)]
