@@ -480,7 +480,10 @@ class ModelDecider:
         plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(response, fields)
         text = TextBlock(text=response.text, source=Source(kind="agent", ref=session.actor), trust=outcome.trust)
         message = Message(
-            role="assistant", content=(text,) if response.text else (), tool_calls=calls if self.native else ()
+            role="assistant",
+            content=(text,) if response.text else (),
+            tool_calls=calls if self.native else (),
+            thoughts=response.thoughts,
         )
         return Decision(
             thinking=str(said.get("thinking") or response.thinking or ("" if fields else response.text)),
@@ -549,7 +552,8 @@ class ModelDecider:
                 )
             return tuple(calls), None
         if response.finish_reason == "length":
-            return (), f"your reply was cut at {self.settings.max_tokens} tokens before a call; be shorter"
+            room = self.settings.max_tokens or response.usage.output_tokens
+            return (), f"your reply was cut at {room} tokens before a call; be shorter"
         if response.finish_reason == "content_filter":
             return (), "the provider withheld the reply; put the next step differently"
         if not self.native and fields is None:

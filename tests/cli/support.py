@@ -221,6 +221,11 @@ class Folder:
         with closing(sqlite3.connect(self.workspace / "workspace.db")) as connection:
             return [row[0] for row in connection.execute("SELECT id FROM runs ORDER BY id DESC")]
 
+    def open_code(self, run: str = "last") -> str:
+        """The code of the one call that a run asks permission for."""
+        (question,) = self.run("show", run, "--json").json["result"]["questions"]
+        return str(question["code"])
+
     def assert_readable(self, run: str = "last") -> dict[str, Any]:
         """The log of a run can be read; what `show --json` says."""
         shown = self.run("show", run, "--json")

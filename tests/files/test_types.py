@@ -29,6 +29,7 @@ from agentorchestra.tools.files.readers import (
     document_to_json,
     read_document_sync,
 )
+from agentorchestra.tools.files.views import without_numbers
 from agentorchestra.workspace import Workspace
 
 OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -377,15 +378,17 @@ async def test_a_long_member_is_read_on(tmp_path: Path) -> None:
     path.write_bytes(makers.zipped({"first.txt": text, "last.txt": "The end."}))
     ctx = FakeContext([path], tmp_path / "run")
     seen: list[str] = []
-    part: str | None = None
+    part = ""
     for _ in range(40):
         blocks = await used(ctx, "read_file", name="a.zip", part=part)
-        seen += [block.text for block in blocks if block.source is not None]
-        if "Read on" not in blocks[-1].text:
+        places = [block.source.place or "" for block in blocks if block.source is not None]
+        assert all(place.startswith("first.txt!lines ") for place in places if place)
+        seen += [without_numbers(block.text) for block in blocks if block.source is not None and block.source.place]
+        on = next((found for one in blocks if (found := re.search(r"Read on with part='([^']+)'", one.text))), None)
+        if on is None:
             break
-        part = blocks[-1].text.partition("part='")[2].partition("'")[0]
-        assert part.startswith("first.txt!lines ")
-    assert [text.split()[1] for text in seen] == [str(number) for number in range(1, 301)]
+        part = on[1]
+    assert "\n".join(seen) == text
 
 
 def test_tables_of_a_pdf_are_read_by_cell(fact: Fact, tmp_path: Path) -> None:
@@ -449,13 +452,24 @@ def test_text_that_looks_like_something_else_stays_text(text: str, tmp_path: Pat
     assert document.text == text
 
 
-def test_json_on_one_line_is_laid_out(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps([{"number": number} for number in range(1000)]))
-    document = read_document_sync(path)
-    assert isinstance(document, TextDocument)
-    assert document.line_count == 3002
-    assert verify_quote(path, "line 3", '"number": 0')
+async def test_json_and_xml_are_given_as_they_stand(tmp_path: Path) -> None:
+    minified = json.dumps([{"number": number} for number in range(1000)])
+    xml = f'<?xml version="1.0"?><a:r xmlns:a="urn:x"><a:i  n = "1"/>{"<a:i>word</a:i>" * 300}</a:r>'
+    for name, text in (("a.json", minified), ("a.xml", xml)):
+        path = tmp_path / name
+        path.write_text(text)
+        ctx = FakeContext([path], tmp_path / "run")
+        seen, part = "", ""
+        while True:
+            blocks = await used(ctx, "read_file", name=name, part=part)
+            seen += "".join(without_numbers(block.text) for block in blocks if block.source is not None)
+            on = re.search(r"Read on with part='([^']+)'", blocks[-1].text)
+            if on is None:
+                break
+            part = on[1]
+        assert seen == text
+    assert verify_quote(tmp_path / "a.json", "line 1, characters 1-60", '{"number": 0}')
+    assert verify_quote(tmp_path / "a.xml", "line 1", 'xmlns:a="urn:x"><a:i  n = "1"/>')
 
 
 def test_without_the_extra_the_sentence_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

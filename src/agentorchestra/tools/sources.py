@@ -28,9 +28,11 @@ from agentorchestra.tools.files.documents import (
     locate,
 )
 from agentorchestra.tools.files.formats.sniff import MARKDOWN_SUFFIXES, TABLE_SUFFIXES, sniff
-from agentorchestra.tools.files.passages import paragraphs, row_text
+from agentorchestra.tools.files.places import Place
 from agentorchestra.tools.files.readers import member_bytes, parse_table, read_document
 from agentorchestra.tools.files.shown import is_media
+from agentorchestra.tools.files.tables import row_text
+from agentorchestra.tools.files.views import stretches
 from agentorchestra.tools.media_forms import on_disk
 from agentorchestra.tools.web.pages import is_address, read_in_run
 
@@ -264,9 +266,14 @@ def _pieces(path: str, leaf: Leaf) -> Iterator[Piece]:
             if text := row_text(leaf, row):
                 yield Piece(joined(path, f"row {row}"), text)
         return
-    last = leaf.line_count if isinstance(leaf, TextDocument) else len(leaf.pages)
-    for passage in paragraphs(leaf, 1, last, MOST_CHUNKED):
-        yield Piece(joined(path, passage.place), passage.text)
+    if isinstance(leaf, PdfDocument):
+        for number, page in enumerate(leaf.pages, 1):
+            if page.strip():
+                yield Piece(joined(path, str(Place("page", number, number))), page)
+        return
+    for place, text in stretches(leaf):
+        if text.strip():
+            yield Piece(joined(path, str(place)), text)
 
 
 def _cut(pieces: list[Piece]) -> int:

@@ -26,6 +26,7 @@ from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.files.places import parse_place
+from agentorchestra.tools.files.views import without_numbers
 from agentorchestra.tools.registry import builtin_tools
 from agentorchestra.tools.web.kept import KeptPages
 from agentorchestra.tools.web.pages import Page
@@ -151,18 +152,18 @@ async def test_a_long_page_is_read_in_parts_with_its_headings_first(site: Site, 
     async def work(ctx: RunContext[Any]) -> None:
         first = await ctx.call_tool("fetch", url=address)
         assert "Headings:" in shown(first) and "Year 1960" in shown(first)
-        assert all(block.source is not None or "Read on with part=" in block.text for block in first.blocks())  # type: ignore[union-attr]
+        assert len(places(first)) == 1, "one piece"
         way_on = re.search(r"Read on with part='(lines [\d-]+)'", shown(first))
         assert way_on is not None
         second = await ctx.call_tool("fetch", url=address, part=way_on[1])
         pieces = places(first) | places(second)
         spans = [place for piece in pieces if (place := parse_place(piece)) is not None]
-        assert len(spans) == len(pieces) < 40 and "Headings:" not in shown(second)
+        assert len(spans) == len(pieces) == 2 and "Headings:" not in shown(second)
         assert all(one.last < other.first for one, other in itertools.pairwise(spans))
         whole = (await ctx.read_artifact(first.artifacts[0])).decode().split("\n")
         for piece, text in pieces.items():
             found = parse_place(piece)
-            assert found is not None and "\n".join(whole[found.first - 1 : found.last]) == text
+            assert found is not None and "\n".join(whole[found.first - 1 : found.last]) == without_numbers(text)
 
     await in_run(tmp_path / "ws", web_of(site), work, f"read {address}")
     assert len(site.asked("/long")) == 1

@@ -19,8 +19,8 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.errors import OutputError, ToolError
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.tea.structured import read_output
-from agentorchestra.tools.files.passages import normalised
 from agentorchestra.tools.files.places import pages_named
+from agentorchestra.tools.files.quotes import alike
 from agentorchestra.tools.media import MOST_BYTES, MOST_PAGES, look
 from agentorchestra.tools.media_forms import media_as
 from agentorchestra.tools.sources import Piece, SourceContent, read_source
@@ -54,7 +54,7 @@ CLOSER: tuple[tuple[float, ...], ...] = ((0, 0, 0.55, 0.55), (0.45, 0, 1, 0.55),
 """Where a picture is enlarged when nobody says where to look: its quarters, which overlap a little."""
 
 
-_WHERE = re.compile(r"\A(?:\[run (?:in the|without a) sandbox[^\n]*\]\s*)+")
+_WHERE = re.compile(r"\A\[run without a sandbox\]\s*")
 _FAILED = re.compile(
     r"^(?:Traceback |\[exit code |\[ended by signal |\[it was stopped|\[the sandbox ended it)", re.MULTILINE
 )
@@ -198,9 +198,8 @@ class Analysis:
         found: list[Finding] = []
         for one in reply["findings"][: self.limits.findings]:
             quote, number = str(one["quote"]), int(one["piece"])
-            wanted = normalised(quote)
             named = [chunk[number - 1]] if 0 < number <= len(chunk) else []
-            piece = next((each for each in (*named, *chunk) if wanted and wanted in normalised(each.text)), None)
+            piece = next((each for each in (*named, *chunk) if alike(quote, each.text)), None)
             if piece is None:
                 self.notes.append(f"left out, since its words do not stand there: {one['fact']}")
                 continue
@@ -274,8 +273,8 @@ class Analysis:
             outcome = await self.ctx.call_tool("python", code=prefix + code)
             self.tried.append(f"computed with {', '.join(one or content.name for one in content.tables)}")
             said = "\n".join(one.text for one in outcome.blocks() if isinstance(one, TextBlock)).strip()
-            printed = _WHERE.sub("", said).strip()
-            if outcome.ok and printed not in ("", "(no output)") and not _FAILED.search(printed):
+            printed = _WHERE.sub("", said).removeprefix("(no output)").strip()
+            if outcome.ok and printed and not _FAILED.search(printed):
                 self.findings.append(Finding(f"A program over {content.name} printed: {printed[:4_000]}"))
                 return await self.conclude()
             problem = (printed or outcome.error or "it printed nothing")[-2_000:]

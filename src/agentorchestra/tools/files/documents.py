@@ -14,12 +14,19 @@ from agentorchestra.tools.files.places import column_name, pages_named
 
 @dataclass(frozen=True)
 class TextDocument:
-    """Text, addressed by line. Line ends are read as a bare newline whatever they were."""
+    """Text, addressed by line. Line ends are read as a bare newline whatever they were.
+
+    Attributes:
+        notes: what was left out.
+        form: of a text that stands in the file as it is here: its encoding, line ends and undecodable bytes, "" where
+            they are as usual. None for a text that was converted from another format.
+    """
 
     text: str
     media_type: str = "text/plain"
     notes: tuple[str, ...] = ()
     kind: Literal["text"] = "text"
+    form: str | None = None
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -186,7 +193,7 @@ def document_to_json(document: Document) -> dict[str, Any]:
     """A document as JSON values, for caches: any kind, with all of its parts."""
     data: dict[str, Any] = {"kind": document.kind, "media_type": document.media_type, "notes": list(document.notes)}
     if isinstance(document, TextDocument):
-        return data | {"text": document.text}
+        return data | {"text": document.text} | ({} if document.form is None else {"form": document.form})
     if isinstance(document, TableDocument):
         table = {
             "header": list(document.header),
@@ -213,7 +220,7 @@ def document_from_json(data: dict[str, Any]) -> Document:
     """
     kind, notes = data["kind"], tuple(data.get("notes", ()))
     if kind == "text":
-        return TextDocument(data["text"], data["media_type"], notes)
+        return TextDocument(data["text"], data["media_type"], notes, form=data.get("form"))
     if kind == "table":
         return _table(data, notes)
     if kind == "pdf":

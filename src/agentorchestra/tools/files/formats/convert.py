@@ -13,7 +13,7 @@ from .office import convert_office, office_type
 from .oldsheets import convert_xls
 from .pdf import convert_pdf
 from .sniff import TABLE_SUFFIXES, foreign, sniff
-from .text import decode, table_of
+from .text import decoded, form_of, table_of
 
 _ENCRYPTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
 _OLD_WORKBOOK = tuple(f"{name}\0".encode("utf-16-le") for name in ("Workbook", "Book"))
@@ -75,7 +75,8 @@ def _compound(job: Job, data: bytes, depth: int) -> dict[str, Any]:
 def _plain(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
     if (other := foreign(data)) is not None:
         raise Refused("foreign", "|".join(other))
-    text = clean(decode(data))
+    found_text = decoded(data)
+    text = clean(found_text.text)
     if media_type in TABLE_SUFFIXES.values():
         found = table_of(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None)
         if found is not None and job.take_cells(sum(map(len, found[1]))):
@@ -90,4 +91,4 @@ def _plain(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
                 "delimiter": delimiter,
             }
         media_type = "text/plain"
-    return text_document(job, text, media_type)
+    return text_document(job, text, media_type, form_of(found_text))
