@@ -117,7 +117,8 @@ def _rows(
 ) -> tuple[list[int], int]:
     """The rows with values that fit, and the last row that was come to."""
     shown = list(head)
-    spent = sum(len(_row_line(table, row, left, right)) for row in head)
+    spent = sum(len(column_name(column)) + 1 for column in range(left, right + 1))
+    spent += sum(len(_row_line(table, row, left, right)) for row in head)
     for row in range(place.first, place.last + 1):
         if not any(cell.strip() for cell in table.record(row)[left - 1 : right]):
             continue
