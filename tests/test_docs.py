@@ -110,7 +110,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for one in _with_what_they_need(["agentorchestra", *also.split()]):
         for file in one.files or ():
             if (top := file.parts[0]) not in ("..", "__pycache__") and not (site / top).exists():
-                (site / top).symlink_to(one.locate_file(top))
+                (site / top).symlink_to(str(one.locate_file(top)))
     (site / "agentorchestra.pth").write_text(f"{ROOT / 'src'}\n")
     program = folder / "bin" / "agentorchestra"
     program.write_text(
