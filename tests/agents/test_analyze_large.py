@@ -53,9 +53,9 @@ class Programmer(Reader):
     """Writes programs over a file that it is told the name of; the codes are those of the largest town of a name."""
 
     def program(self, system: str, material: str) -> Any:
-        opened = re.search(r'open the file "([^"]+)" itself', system)
-        assert opened and "`tables` holds" not in system and '"people"' in material, "it is told what there is"
-        member = re.search(r'this part of that file: "([^"]+)"', system)
+        opened = re.search(r'open the file "([^"]+)" with', system)
+        assert opened and "`tables` is there" not in system and '"people"' in material, "it is told what there is"
+        member = re.search(r'this member of the file: "([^"]+)"', system)
         file = f"zipfile.ZipFile({opened[1]!r}).open({member[1]!r})" if member else repr(opened[1])
         lines = [
             "import zipfile, pandas",

@@ -75,8 +75,8 @@ def test_the_image(folder: Folder) -> None:
     lines = folder.run("sandbox", "--dockerfile").out.splitlines()
     assert lines[0].startswith("FROM python:")
     assert lines[1].startswith("RUN apt-get update") and " git " in lines[1]
-    named = "numpy pandas openpyxl python-calamine matplotlib pypdf pillow scipy cloudpickle networkx"
-    assert lines[2] == f"RUN pip install --no-cache-dir {named}"
+    libraries = "numpy pandas openpyxl python-calamine matplotlib pypdf pillow scipy cloudpickle networkx"
+    assert lines[2] == f"RUN pip install --no-cache-dir {libraries}"
 
 
 def test_a_run_in_the_sandbox(bash: Folder) -> None:

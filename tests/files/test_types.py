@@ -13,7 +13,7 @@ import pytest
 from tests.files import makers
 from tests.offline.driver import FakeContext
 
-from agentorchestra.core.content import TextBlock
+from agentorchestra.core.content import TextBlock, unnumbered
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import Settings
@@ -29,7 +29,6 @@ from agentorchestra.tools.files.readers import (
     document_to_json,
     read_document_sync,
 )
-from agentorchestra.tools.files.views import without_numbers
 from agentorchestra.workspace import Workspace
 
 OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -383,7 +382,7 @@ async def test_a_long_member_is_read_on(tmp_path: Path) -> None:
         blocks = await used(ctx, "read_file", name="a.zip", part=part)
         places = [block.source.place or "" for block in blocks if block.source is not None]
         assert all(place.startswith("first.txt!lines ") for place in places if place)
-        seen += [without_numbers(block.text) for block in blocks if block.source is not None and block.source.place]
+        seen += [unnumbered(block) for block in blocks if block.source is not None and block.source.place]
         on = next((found for one in blocks if (found := re.search(r"Read on with part='([^']+)'", one.text))), None)
         if on is None:
             break
@@ -462,7 +461,7 @@ async def test_json_and_xml_are_given_as_they_stand(tmp_path: Path) -> None:
         seen, part = "", ""
         while True:
             blocks = await used(ctx, "read_file", name=name, part=part)
-            seen += "".join(without_numbers(block.text) for block in blocks if block.source is not None)
+            seen += "".join(unnumbered(block) for block in blocks if block.source is not None)
             on = re.search(r"Read on with part='([^']+)'", blocks[-1].text)
             if on is None:
                 break

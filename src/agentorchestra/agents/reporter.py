@@ -53,7 +53,7 @@ class _Material:
 
     Attributes:
         found: what the agents said that were asked.
-        others: the items of the report that say more.
+        others: the items of the report as far as they say more, in `quoted`.
         evidence: every citation of both; the first is E1.
         marks: by the report's own names of quotes, `2.1`.
     """
@@ -71,7 +71,7 @@ class _Material:
         share = MOST_SHOWN // max(1, len(self.others))
         lines = []
         for one in self.others:
-            text = re.sub(r"\[(\d{1,4}(?:\.\d{1,4})?)\]", self._mark, one.quoted or one.content)
+            text = re.sub(r"\[(\d{1,4}(?:\.\d{1,4})?)\]", self._mark, one.quoted)
             cut = f"\n(cut: {len(text):,} characters)" if len(text) > share else ""
             lines.append(f"{one.title or 'Item'} (by {one.by}):\n{text[:share]}{cut}")
         sources = [_listed(number, one) for number, one in enumerate(self.evidence[known:], start=known + 1)]
@@ -160,10 +160,22 @@ async def _gathered(found: Sequence[Found], session: Session[Any]) -> _Material:
     for name, result, _ in found:
         if name not in by:
             await add_to_report(session, result.answer or result.report, title=name, citations=result.sources)
-    answers = " ".join(normalised(result.answer) for _, result, _ in found)
-    others = tuple(one for one in before.pieces if one.by != NAME and normalised(one.content) not in answers)
+    answers = _bare("\n".join(result.answer for _, result, _ in found))
+    more = [_further(one, answers) for one in before.pieces if one.by != NAME]
+    others = tuple(one for one in more if one.quoted)
     evidence, marks = numbered(cited, before.references, session.manifest.files)
     return _Material(found, others, evidence, marks)
+
+
+def _further(piece: Piece, answers: str) -> Piece:
+    """An item without the paragraphs that stand in the answers already."""
+    paragraphs = re.split(r"\n\s*\n", piece.quoted or piece.content)
+    return piece.model_copy(update={"quoted": "\n\n".join(one for one in paragraphs if _bare(one) not in answers)})
+
+
+def _bare(text: str) -> str:
+    """The words of a text without marks of sources, for comparison."""
+    return re.sub(r"\s+([.,;:!?])", r"\1", normalised(re.sub(r"\[[E\d.]{1,9}\](?:\([^()\s]*\))?", "", text)))
 
 
 def numbered(

@@ -12,11 +12,11 @@ from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.environments.folder import rules_text
-from agentorchestra.environments.report.asking import asked_for, checked, written_up
+from agentorchestra.environments.report.asking import MOST_SHOWN, asked_for, checked, written_up
 from agentorchestra.environments.report.collecting import Collected, assembled, finish
 from agentorchestra.environments.report.items import Cited, Item, from_citations
 from agentorchestra.environments.report.keeping import MOST_CONTENT, Keeping, count
-from agentorchestra.environments.report.marks import numbered_marks
+from agentorchestra.environments.report.marks import named_in_words, numbered_marks
 from agentorchestra.environments.report.reading import Read, read_object, read_text
 from agentorchestra.tea.environment import action
 from agentorchestra.tea.tool import ToolResult
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentorchestra.environments.registry import EnvironmentParts
 
 LONG = 1_500
-"""Characters from which on an item gets its summary from a model before the report is written."""
+"""Characters from which on an item is read by a model before the report is written, where that is of use."""
 
 FILE = "report.md"
 """Where the report lies in the run's folder, unless it is to lie elsewhere."""
@@ -218,10 +218,18 @@ class Report(Keeping):
         return Item(id="", content=numbered_marks(text, len(references)), references=references)
 
     async def _summarise(self, ctx: Any) -> None:
-        """Long items get their summary first: by it the text passes from one to the next."""
+        """Long items are read by a model first where that changes the report.
+
+        They are shown cut, and their summary says the rest; or they name sources in words, which code does not see.
+        """
         shown = await self.call("items", {}, ctx)
-        for number, one in enumerate(shown.content if isinstance(shown.content, list) else [], start=1):
-            if isinstance(one, dict) and not one.get("summarised") and int(one.get("size") or 0) > LONG:
+        listed = [one for one in shown.content if isinstance(one, dict)] if isinstance(shown.content, list) else []
+        whole = MOST_SHOWN // max(1, len(listed))
+        for number, one in enumerate(listed, start=1):
+            size = int(one.get("size") or 0)
+            if one.get("summarised") or size <= LONG:
+                continue
+            if size > whole or named_in_words((await self._item_of(number, ctx)).content):
                 await self.call("extract", {"item": number}, ctx)
 
     @action(mutates=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +34,7 @@ _LAST_ROW = 1_048_576
 _ONE_LINE = ("fill", "font colour")
 _WITHOUT_VALUE = ("merged", "hidden rows", "hidden columns", "coloured by rule")
 _CSV = ("text/csv", "text/tab-separated-values")
+_ADDRESS = re.compile(r"(^|; )[A-Z]{1,3}\d+:? ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ def _rows_named(rows: Sequence[int]) -> str:
     return f"row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows[:_NAMED]))}{more}"
 
 
-# --- rows as they are found ------------------------------------------------------------------------------------------
+# --- rows as they are found and quoted ------------------------------------------------------------------------------
 
 
 def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = None) -> str:
@@ -213,16 +215,26 @@ def _labelled(table: TableDocument, row: int, first: int, last: int | None, *, n
     return "; ".join(cells)
 
 
-def other_forms(table: TableDocument, place: Place) -> Iterator[str]:
-    """Give what may be quoted of rows or cells besides their values: what is told of them.
+def table_forms(table: TableDocument, place: Place) -> list[str]:
+    """Rows or cells of a table in the forms in which they may be quoted.
 
-    And the names of the columns as a range with them was once shown: `A1 country: country`.
+    As `read_file` shows them, as the file has them, as `search_files` shows them with addresses and without (and once
+    showed the names of the columns), and what is told of the cells besides their values.
     """
-    first, last = (place.first_column, place.last_column) if place.unit == "cell" else (1, table.width)
-    if place.first < table.first_row:
-        yield _labelled(table, 1, first, last, named=True)
-    if told := traits_text(table.traits, Place("cell", place.first, place.last, first, last)):
-        yield told
+    first, last = (place.first_column, place.last_column) if place.unit == "cell" else (1, None)
+    rows = range(place.first, min(place.last, table.last_row) + 1)
+    records = [table.record(row)[first - 1 : last] for row in rows]
+    named = "\n".join(row_text(table, row, first, last) for row in rows)
+    cells = Place("cell", place.first, place.last, first, last or table.width)
+    return [
+        "\n".join(table.delimiter.join(record) for record in records),
+        "\n".join(_line([str(row), *record]) for row, record in zip(rows, records, strict=True)),
+        "\n".join(map(_line, records)),
+        named,
+        _ADDRESS.sub(r"\1", named),
+        "\n".join(_labelled(table, row, first, last, named=True) for row in rows if row < table.first_row),
+        *filter(None, (traits_text(table.traits, cells),)),
+    ]
 
 
 # --- traits ---------------------------------------------------------------------------------------------------------
@@ -313,8 +325,8 @@ __all__ = [
     "MAX_CELL",
     "TableView",
     "has_nothing",
-    "other_forms",
     "row_text",
+    "table_forms",
     "table_view",
     "trait_kinds",
     "traits_text",
