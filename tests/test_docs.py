@@ -113,7 +113,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if found.parent.name == "bin" and top == ".." and not found.read_bytes().startswith(b"#!"):
                 (folder / "bin" / found.name).symlink_to(found.resolve())
             elif top not in ("..", "__pycache__") and not (site / top).exists():
-                (site / top).symlink_to(one.locate_file(top))
+                (site / top).symlink_to(str(one.locate_file(top)))
     (site / "agentorchestra.pth").write_text(f"{ROOT / 'src'}\n")
     program = folder / "bin" / "agentorchestra"
     program.write_text(

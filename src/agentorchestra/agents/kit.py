@@ -41,8 +41,10 @@ from agentorchestra.loop import (
     inbox,
     linear,
 )
+from agentorchestra.models.limits import USUAL
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import CHARS_PER_TOKEN
+from agentorchestra.runtime.calls import SYSTEM as CALLS
 from agentorchestra.runtime.session import OF_EVERY_AGENT, Session
 from agentorchestra.tea.discovery import Finder
 from agentorchestra.tea.functions import Functions, python_name
@@ -112,9 +114,15 @@ class Kit:
             leader: the caller's name, for one that agents work for alone.
         """
         found = []
-        choices = self.choices if session.manifest.choices is None else session.manifest.choices
+        manifest = session.manifest
+        choices = self.choices if manifest.choices is None else manifest.choices
+        # What was registered since the run was created is not in it, or no resume would ask as it did.
+        pinned = manifest.system != CALLS
+        given = tuple(one for one in self.given if one in manifest.tools or not pinned)
         for name, agent in sorted(self.agents.items()):
-            wanted = agent.reach(self.given)
+            if pinned and manifest.agents and name not in manifest.agents:
+                continue
+            wanted = agent.reach(given)
             if name in but or name in self.behind or (agent.tools is None and not wanted):
                 continue
             if agent.within and leader not in agent.within:
@@ -220,9 +228,16 @@ def _model_facts(
         return bool(recorded.tools), recorded.settings, ""
     profile = client.profile
     settings = ModelSettings(
-        max_tokens=profile.max_tokens, temperature=profile.temperature, timeout_s=profile.timeout_s
+        max_tokens=profile.max_tokens,
+        temperature=profile.temperature,
+        reasoning_effort=profile.reasoning_effort,
+        thinking_tokens=profile.thinking_tokens,
+        timeout_s=profile.timeout_s,
     )
     return client.native_tools, settings, sha256_json(profile.model_dump(mode="json"))
+
+
+_OF_ROLES = ("temperature", "max_tokens", "reasoning_effort", "thinking_tokens")
 
 
 def request_settings(
@@ -230,7 +245,7 @@ def request_settings(
 ) -> tuple[bool, ModelSettings, str]:
     """Native calls or not, the parameters of the requests of a role, and the hash of the model's profile."""
     native, settings, profile_hash = _model_facts(model, session, kit, beside=beside)
-    own = {"temperature": role.temperature, "max_tokens": role.max_tokens}
+    own = {name: getattr(role, name) for name in _OF_ROLES}
     return native, settings.model_copy(update={k: v for k, v in own.items() if v is not None}), profile_hash
 
 
@@ -358,7 +373,8 @@ def _compaction(spec: AgentSpec, session: Session[Any], kit: Kit, model: str, se
     _, asked, profile_hash = request_settings(name, role, session, kit)
     prompt = kit.prompts.get("summary")
     summariser = Summariser(name, asked, window_of(name, session, kit), profile_hash, prompt)
-    return Compaction(window_of(model, session, kit), settings.max_tokens, spec.instruction, summariser)
+    window = window_of(model, session, kit)
+    return Compaction(window, settings.max_tokens or min(USUAL, window // 2), spec.instruction, summariser)
 
 
 def window_of(model: str, session: Session[Any], kit: Kit) -> int:
@@ -466,13 +482,16 @@ def request_effect(
     _, settings, profile_hash = request_settings(name, chosen, session, kit, beside=True)
     if media == "required":
         settings = settings.model_copy(update={"media": media})
-    asked = system_message(kit.prompts.get(prompt).render(**values))
+    rules, told = kit.prompts.get(prompt).messages(**values)
+    asked = (TextBlock(text=told, trust=Trust.SYSTEM),) if told else ()
     return Effect(
         kind=EffectKind.REQUEST_MODEL,
         component=f"{name}@1.0.0",
         content_hash=profile_hash,
         request=ModelRequest(
-            model=name, messages=(asked, Message(role="user", content=tuple(content))), settings=settings
+            model=name,
+            messages=(system_message(rules), Message(role="user", content=(*asked, *content))),
+            settings=settings,
         ),
         mode=Mode.REPEATABLE,
         role=role,

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from agentorchestra.core.budget import Bound, Usage
+from agentorchestra.core.budget import Bound, Room, Usage
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.content import Block, MediaBlock, Trust
 from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome, Tag
@@ -300,6 +300,23 @@ class Handler(Protocol):
         ...
 
 
+@runtime_checkable
+class Sizing(Protocol):
+    """A handler whose effects can cost less where less is left: an answer can be shorter."""
+
+    def sized(self, effect: Effect, room: Callable[[Bound], Room]) -> tuple[Effect, Bound, Bound]:
+        """Fit an effect to what is left.
+
+        Args:
+            effect: as it was asked for; fingerprint and log are made of that one.
+            room: what the budgets leave, if so much is kept for a last answer of this effect's agent.
+
+        Returns:
+            The effect to execute, the most it can cost, and what a last answer needs.
+        """
+        ...
+
+
 class Owner(BaseModel):
     """A process that drives runs: enough to prove on the same host that it is dead."""
 
@@ -578,7 +595,9 @@ class Environment(Protocol):
     of single actions; they hold nothing of the instance, and act on it by effects. `repeatable(action) -> bool` says of
     an action that changes the state whether it may be performed again after a crash, because all it touches is what a
     snapshot puts back; where there is none it is not, and the outcome is uncertain. `state_for(ctx)` takes the place of
-    `state()` where each agent sees something else; `ctx` is the RunContext of the look.
+    `state()` where each agent sees something else; `ctx` is the RunContext of the look. `stops_at_failure = True`: of
+    the actions of one decision, those behind one that failed are not done. `mistaken(action, arguments, ctx)` returns a
+    sentence on what a mere look at the open instance finds wrong with a call, before policy judges it, else None.
 
     Several environments can work on one thing, such as a folder: they name the same `ground` and have the members of
     `Grounded`. The effects of all of them name the ground as their instance, so they share its lock, the order of its

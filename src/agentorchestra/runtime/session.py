@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import NO_USAGE, Budget, Usage
+from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import Block, MediaBlock, Trust
 from agentorchestra.core.effects import (
     ArtifactRef,
@@ -37,12 +37,12 @@ from agentorchestra.core.events import AttemptFailed, EffectInterrupted
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus, first_names
-from agentorchestra.runtime.budget import BudgetNode
+from agentorchestra.runtime.budget import BudgetNode, Hold
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.door import through
 from agentorchestra.runtime.judging import granted
 from agentorchestra.runtime.ledger import Record
-from agentorchestra.runtime.live import standing_now, take_over
+from agentorchestra.runtime.live import standing_now, stops_at_failure, take_over
 from agentorchestra.runtime.mail import Mail, in_utc
 from agentorchestra.runtime.parallel import CONTROL, in_parallel
 from agentorchestra.runtime.run import Run, observe, wait_for
@@ -82,7 +82,8 @@ class _Attempt:
             retry_in_s=retry_in_s,
         )
         run.account(target, paid)
-        session.failed_attempts = session.failed_attempts + paid
+        if session.hold is not None:
+            session.hold.charge(paid)
         await wait_for(run.append(run.body(body, **session.where(self.number))))
 
 
@@ -94,7 +95,8 @@ class Session(Generic[Deps]):
 
     # Each effect has a session, and few of them change these.
     partial: JsonValue = None
-    failed_attempts = NO_USAGE
+    hold: Hold | None = None  # what the budget holds for the effect that owns this session
+    between_attempts = False  # whether an attempt has failed and the next one has not begun
     raised: BaseException | None = None
     result_chars: int | None = None  # the longest result this agent's window has room for
     functions: Any = None  # what this agent's programs may call
@@ -265,7 +267,13 @@ class Session(Generic[Deps]):
         if self._attempting:
             self.attempt_number += 1
         self._attempting = True
+        self.between_attempts = False
         yield _Attempt(self, self.attempt_number)
+        self.between_attempts = True
+
+    def affords(self, usage: Usage) -> bool:
+        """Whether the budget has room for a further attempt after one that cost so much."""
+        return self.hold is None or self.hold.affords(usage)
 
     def progress(self, text: str) -> None:
         """A line for whoever watches."""
@@ -485,8 +493,9 @@ class Session(Generic[Deps]):
     async def perform_all(self, effects: Sequence[Effect]) -> list[Outcome]:
         """Several effects at once; results in listed order.
 
-        Effects on one environment instance run as a chain in listed order, the chains in parallel. Siblings of one
-        that waits or fails for good are let finish: their work is recorded, then one error goes up.
+        Effects on one environment instance run as a chain in listed order, the chains in parallel. Where an
+        environment says `stops_at_failure`, its actions behind one that failed are not started. Siblings of one that
+        waits or fails for good are let finish: their work is recorded, then one error goes up.
         """
         if not effects:
             return []
@@ -500,15 +509,22 @@ class Session(Generic[Deps]):
         async def chain(indices: list[int]) -> None:
             local = dict(base)
             behind: str | None = None
+            stopped: dict[str, str] = {}
             for index in indices:
                 key, effect = EffectKey(self.branch, numbers[index]), effects[index]
-                if behind is not None:
-                    effect = effect.model_copy(update={"invalid": behind})
-                outcome = await through(self, key, effect, local, skipped=behind is not None)
+                why = behind or stopped.get(effect.name)
+                if why is not None:
+                    effect = effect.model_copy(update={"invalid": why})
+                outcome = await through(self, key, effect, local, skipped=why is not None)
                 results[index] = outcome
                 local.update(outcome.writes)
                 if outcome.status == "uncertain":
                     behind = f"not started: {effect.name} at {key} before it may or may not have happened"
+                elif why is None and not outcome.ok and stops_at_failure(self.run, effect):
+                    stopped[effect.name] = (
+                        f"not done, because {effect.arguments.get('action')} before it in the same decision failed; "
+                        f"look at the state of {effect.name} and decide anew"
+                    )
 
         try:
             _, error = await in_parallel([partial(chain, indices) for indices in chains.values()], self.run.mail)
@@ -603,6 +619,7 @@ class Session(Generic[Deps]):
             reason=run.redactor.text(str(exc)) or "cancelled",
             error_type=type(exc).__name__,
             partial=run.redactor.json(self.partial),
+            unpaid=self.between_attempts,
         )
         observe(run.append(run.body(body, **self.where(self.attempt_number))))
 
