@@ -349,7 +349,7 @@ async def test_what_a_form_answered_is_never_asked_for_again(tmp_path: Path) -> 
         if not results_of(request):
             return decide(calls=[call("browser_go_to_url", url=address)])
         if "Order 1 received" in page:
-            cited = {"source": address, "quote": "Order 1 received"}
+            cited: Any = {"source": address, "quote": "Order 1 received"}
             return decide(calls=[call("done", answer="Order 1 received", sources=[cited])])
         name = ref_of(page, "textbox", "Name")
         typed = call("browser_input_text", ref=name, text="Ada", site=host_of(page))

@@ -52,6 +52,7 @@ from agentorchestra.models.media import kind_of, plain_type, takes
 from agentorchestra.models.prices import estimate_input_tokens, estimate_text_tokens, is_loopback
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
 from agentorchestra.models.render import render_block, render_blocks, render_message
+from agentorchestra.models.schemas import constrained
 
 if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
@@ -94,6 +95,10 @@ class _PlainCompletions(AsyncCompletions):
         **fields: Any,
     ) -> Any:
         body = {name: value for name, value in fields.items() if not isinstance(value, Omit | NotGiven)}
+        shape = body.get("response_format")
+        if isinstance(shape, dict) and "json_schema" in shape:  # the library adds empty lists of properties again
+            named = shape["json_schema"]
+            body["response_format"] = {**shape, "json_schema": {**named, "schema": constrained(named["schema"])}}
         given = {"headers": extra_headers, "params": extra_query, "extra_json": extra_body}
         options: Any = {name: value for name, value in given.items() if value is not None}
         if not isinstance(timeout, NotGiven):
@@ -466,6 +471,8 @@ class Wire:
             # Its structured output is always strict, where maps of free names are emptied.
             transformer = self._model.profile.get("json_schema_transformer")
             native = transformer is None or _kept(transformer, schema)
+        if native:
+            schema = constrained(schema)
         output = OutputObjectDefinition(json_schema=schema, name="answer", strict=strict if native else None)
         return dataclasses.replace(parameters, output_mode="native" if native else "prompted", output_object=output)
 
@@ -794,9 +801,10 @@ def to_ours(answer: theirs.ModelResponse, request: ModelRequest, *, name: str) -
                 ToolCall(id=_clean(part.tool_call_id), name=_clean(part.tool_name), arguments=_arguments(part.args))
             )
     refusal = (answer.provider_details or {}).get("refusal")
+    reason = _FINISH.get(answer.finish_reason, "other")
     if isinstance(refusal, str) and not text:
         text.append(refusal)
-    reason = _FINISH.get(answer.finish_reason, "other")
+        reason = "content_filter"
     said = _clean("".join(text))
     return ModelResponse(
         text=said,
@@ -815,7 +823,7 @@ def _arguments(args: Any) -> dict[str, JsonValue] | str:
         return {}
     raw = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
     try:
-        value = json.loads(raw, parse_constant=_refuse)
+        value = json.loads(raw, parse_constant=_refuse, strict=False)  # models write new lines into strings
         text = canonical_json(value)
     except ValueError:  # no JSON, or a number that JSON does not have
         return _clean(raw)

@@ -39,7 +39,7 @@ REPLY: dict[str, Any] = {
     "properties": {
         "reason": {
             "type": "string",
-            "description": "What you saw there. If it contradicts the claim: what is right instead, and where it stands.",
+            "description": "What you saw there; if it contradicts the claim, what is right and where it stands.",
         },
         "verdict": {"type": "string", "enum": [CONFIRMED, CONTRADICTED, UNDECIDED]},
     },

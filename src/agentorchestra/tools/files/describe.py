@@ -92,23 +92,24 @@ async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) 
     found: list[bool | str | None] = []
     for one in quotes:
         if is_address(one.source):
-            document: Document | None = await read_in_run(ctx, one.source)
+            page = await read_in_run(ctx, one.source)
+            found.append(None if page is None else await asyncio.to_thread(_checked, page, one.place, one))
+            continue
+        try:
+            document, place = await document_at(ctx, file_named(ctx, one.source), index, one.place)
+        except ToolError:
+            found.append(False)
         else:
-            try:
-                document, _ = await document_at(ctx, file_named(ctx, one.source), index, one.place)
-            except ToolError:
-                found.append(False)
-                continue
-        found.append(None if document is None else await asyncio.to_thread(_checked, document, one))
+            found.append(await asyncio.to_thread(_checked, document, place, one))
     return found
 
 
-def _checked(document: Document, one: Quote) -> bool | str | None:
+def _checked(document: Document, place: str, one: Quote) -> bool | str | None:
     """Whether a quote stands at its place, or where else; None where only a model can see what stands there."""
-    place = place_of(document, one.place, one.quote)
-    if place is not None:
-        return place == one.place or place
-    _, part, inside = locate(document, one.place)
+    stands = place_of(document, place, one.quote)
+    if stands is not None:
+        return stands == place or stands
+    _, part, inside = locate(document, place)
     part = only_part(part)
     if isinstance(part, TextDocument) and is_media(part.media_type):
         return None

@@ -31,7 +31,7 @@ from agentorchestra.tools.files.documents import (
 )
 from agentorchestra.tools.files.places import Place, column_name, parse_place
 from agentorchestra.tools.files.readers import LIMITS, Limits, read_document_sync
-from agentorchestra.tools.files.tables import row_text, table_forms
+from agentorchestra.tools.files.tables import table_forms
 
 FEW_WORDS = 3
 """Words that each piece of a quote with an ellipsis must have."""
@@ -79,6 +79,7 @@ def _readings(quote: str, text: str) -> Iterator[tuple[str, str]]:
     The quote loses line numbers and the addresses of cells only where the text has none to compare them with: else a
     false one would be read past.
     """
+    quote, text = _with_newlines(quote), _with_newlines(text)
     yield quote, text
     bare = _bare(text)
     if bare != text:
@@ -89,8 +90,12 @@ def _readings(quote: str, text: str) -> Iterator[tuple[str, str]]:
         yield quote, _LINK.sub(r"\1 \2", text)
 
 
+def _with_newlines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([ \t]*+([^()\s]*+)[^()\n]*+\)")
-_NUMBERED = re.compile(r"^ *+(\d{1,9})\t", re.MULTILINE)
+_NUMBERED = re.compile(r"^ *+(\d{1,9})(?:, characters \d+-\d+)?\t", re.MULTILINE)
 _LABEL = re.compile(r"(^|[;,|\t] ?)([A-Z]{1,3})(\d{1,7})(?:[ :=] *+)(?=\S)", re.MULTILINE)
 _ADDRESS = re.compile(r"\b[A-Z]{1,3}\d{1,7}\b")
 
@@ -300,8 +305,8 @@ def place_text(document: Document, place: Place) -> Iterator[str]:
         or not 1 <= place.first <= document.last_row
     ):
         return
-    yield from _table_text(document, place)
     yield from table_forms(document, place)
+    yield from _cells_apart(document, place)
 
 
 def _stretch(text: str, place: Place) -> str:
@@ -309,27 +314,17 @@ def _stretch(text: str, place: Place) -> str:
     return text[place.first_char - 1 : place.last_char] if place.first_char else text
 
 
-def _table_text(table: TableDocument, place: Place) -> Iterator[str]:
-    """Rows or cells: with their addresses and columns, as lines of the file, as CSV below the letters of columns."""
+def _cells_apart(table: TableDocument, place: Place) -> Iterator[str]:
+    """Rows or cells with something between cells that is no comma ("126,336" may be one cell or two)."""
     rows = range(place.first, min(place.last, table.last_row) + 1)
     first, last = (place.first_column, place.last_column) if place.unit == "cell" else (1, table.width)
     columns = range(first, min(last, table.width) + 1)
-    if not columns:
-        return
-    yield "\n".join(row_text(table, row, first, last) for row in rows)
-    yield "\n".join(_CELL_ADDRESS.sub(r"\1", row_text(table, row, first, last)) for row in rows)
-    cells = {row: [table.cell(row, column) for column in columns] for row in rows}
+    cells = {row: [table.cell(row, column) for column in columns] for row in rows if columns}
     names = [column_name(column) for column in columns]
+    yield "\n".join(" | ".join(one) for one in cells.values())
+    yield "\n".join(" | ".join([str(row), *one]) for row, one in cells.items())
     labelled = ([f"{name}{row} {cell}" for name, cell in zip(names, one, strict=True)] for row, one in cells.items())
     yield "\n".join("; ".join(one) for one in labelled)
-    for between in (",", " | "):  # "126,336" may be one cell or two
-        yield "\n".join(between.join(one) for one in cells.values())
-        yield "\n".join(
-            between.join(one) for one in (["row", *names], *([str(row), *one] for row, one in cells.items()))
-        )
-
-
-_CELL_ADDRESS = re.compile(r"(^|; )[A-Z]{1,3}\d+ ")
 
 
 def verify_quote(path: Path, place: str, quote: str, limits: Limits = LIMITS) -> bool:
