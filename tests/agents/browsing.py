@@ -53,7 +53,7 @@ def team(planner: Script, browser: Script, **others: Script) -> ScriptedModel:
         said = request.messages[0].text
         if "You lead a team" in said:
             return planner(request)
-        if "You work pages of the web" in said:
+        if "You work web pages" in said:
             return browser(request)
         if "You analyse files" in said:
             return others.get("analyzer", agrees)(request)

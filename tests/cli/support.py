@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -249,6 +250,12 @@ class Result:
     def json(self) -> Any:
         """The one JSON value on stdout."""
         return json.loads(self.out)
+
+    @property
+    def status(self) -> str:
+        """The line on stderr that says how the run ended, with its id, steps, tokens, cost and seconds."""
+        (line,) = [line for line in self.err.splitlines() if re.match(r"\w+, run_\w+, ", line)]
+        return line
 
     @property
     def error(self) -> str:

@@ -15,12 +15,12 @@ def test_a_question_waits_and_is_answered_by_another_process(app: Folder) -> Non
     waiting = app.run("run", "PLAN ask")
     assert waiting.code == 3
     (run_id,) = app.ids()
-    assert waiting.out.splitlines()[-1].startswith(f"waiting, {run_id}, ")
+    assert waiting.status.startswith(f"waiting, {run_id}, ") and waiting.out == ""
     assert "Which colour?" in waiting.err
     assert f"to answer it: agentorchestra answer {run_id} TEXT" in waiting.err
     shown = app.run("show", "last")
     assert "question: Which colour?  open" in shown.out
-    assert f"to answer it: agentorchestra answer {run_id} TEXT" in shown.err
+    assert f"to answer it: agentorchestra answer {run_id} TEXT" in shown.out and shown.err == ""
     refused = app.run("approve", "last")
     assert refused.code == 2
     assert "has no open approval to approve or deny" in refused.error

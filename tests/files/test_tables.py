@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.files import makers
 from tests.files.test_types import used
 from tests.offline.driver import FakeContext
 
@@ -225,3 +226,157 @@ def test_traits_are_told_for_what_is_read_only(place: str) -> None:
     text = _texts(document_blocks(table, "a.xlsx", place))[1]
     last = 9 if place else table_view(table, Place("row", 1, 900), 8_000).place.last
     assert text == f"fills: 92D050 A2:A{last}\nhidden rows: 5-6" and last < 900 + bool(place)
+
+
+# --- workbooks ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plots(tmp_path: Path) -> Path:
+    """A workbook with all that cells can have besides values."""
+    import openpyxl  # type: ignore[import-untyped]
+    from openpyxl.comments import Comment  # type: ignore[import-untyped]
+    from openpyxl.formatting.rule import CellIsRule  # type: ignore[import-untyped]
+    from openpyxl.styles import Color, Font, PatternFill  # type: ignore[import-untyped]
+
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.title = "Plots"
+    for record in (["Plot", "Share", "Twice"], ["north", 0.125], ["south", 0.5], ["west", 0.25]):
+        sheet.append(record)
+    for row in (2, 3, 4):
+        sheet.cell(row, 3, f"=B{row}*2")
+        sheet.cell(row, 2).number_format = "0.0%"
+    for address in ("A2", "A4", "E6", "F6"):
+        sheet[address].fill = PatternFill("solid", fgColor="FF92D050")
+    sheet["B1"].fill = PatternFill("solid", fgColor=Color(theme=4, tint=0.5))
+    sheet["A3"].font = Font(color="FFFF0000")
+    sheet["A2"].comment = Comment("sold in May", "Ann")
+    sheet.merge_cells("A5:C5")
+    sheet.row_dimensions[3].hidden = True
+    sheet.column_dimensions["D"].hidden = True
+    rule = CellIsRule(operator="greaterThan", formula=["0.3"], fill=PatternFill("solid", bgColor="FF0000"))
+    sheet.conditional_formatting.add("B2:B4", rule)
+    secret = book.create_sheet("Owners")
+    secret.append(["Plot", "Owner"])
+    secret.sheet_state = "hidden"
+    book.create_sheet("Empty")
+    path = tmp_path / "plots.xlsx"
+    book.save(path)
+    return path
+
+
+async def test_what_cells_have_besides_values_is_told(plots: Path, tmp_path: Path) -> None:
+    ctx = FakeContext([plots], tmp_path / "run")
+    first, values, traits, *_ = _texts(await used(ctx, "read_file", name="plots.xlsx"))
+    assert "Note: Owners: this sheet is hidden.\nNote: sheet Empty is empty." in first
+    assert values == "row,A,B,C\n1,Plot,Share,Twice\n2,north,0.125,=B2*2\n3,south,0.5,=B3*2\n4,west,0.25,=B4*2"
+    assert traits.split("\n") == [
+        "fills: A7C0DE B1; 92D050 A2, A4, E6:F6",
+        "font colours: FF0000 A3",
+        "merged: A5:C5",
+        "hidden rows: 3",
+        "hidden columns: D",
+        "coloured by rule: B2:B4",
+        "number format 0.0%: B2:B4",
+        "comment on A2: sold in May",
+    ]
+    (part,) = _texts(await used(ctx, "read_file", name="plots.xlsx", part="Plots!D5:F6"))
+    assert part == "fills: 92D050 E6:F6\nhidden columns: D"
+    assert verify_quote(plots, "Plots!A2", "92D050 A2") and verify_quote(plots, "Plots!A2", "sold in May")
+    assert not verify_quote(plots, "Plots!A3", "92D050 A3")
+    (owners,) = [one for one in await used(ctx, "search_files", query="owner") if one.source]
+    assert owners.source is not None and owners.source.place == "Owners!row 1"
+
+
+def test_formulas_stand_beside_their_values(tmp_path: Path) -> None:
+    saved = {f"=B{row}*2": row * 10 for row in range(2, 6)} | {"=SUM(B2:B5)": 14}
+    rows: list[list[Any]] = [["Plot", "Share", "Twice"], *([f"p{row}", row, f"=B{row}*2"] for row in range(2, 6))]
+    path = tmp_path / "a.xlsx"
+    path.write_bytes(makers.xlsx({"S": [*rows, [None, "=SUM(B2:B5)"]]}, saved=saved))
+    _, values, traits, _ = _texts(document_blocks(read_document_sync(path), "a.xlsx", ""))
+    assert values.endswith("2,p2,2,20\n3,p3,3,30\n4,p4,4,40\n5,p5,5,50\n6,,14")
+    assert traits == "formula: C2:C5 =B2*2 (as written in C2, filled down)\nformula: B6 =SUM(B2:B5)"
+    blocks = _texts(document_blocks(read_document_sync(path), "a.xlsx", "C4:C5"))
+    assert blocks[1] == "formula: C4:C5 =B2*2 (as written in C2, filled down)"
+    assert verify_quote(path, "B6", "=SUM(B2:B5)")
+
+
+def test_formatted_cells_beyond_the_bound_are_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agentorchestra.tools.files.formats import traits as collected
+
+    monkeypatch.setattr(collected, "MOST_CELLS", 5)
+
+    class Red:
+        def of(self, sheet: Any, key: Any, /) -> tuple[str, str, str]:
+            return "FF0000", "", ""
+
+    found = collected.Collected(None, Red())
+    filled = [found.row(n, [{"column": c, "value": None, "style_id": 1} for c in (1, 2)]) for n in range(1, 9)]
+    assert filled == [2, 2, 0, 0, 0, 0, 0, 0]
+    assert found.listed() == [["fill", "FF0000", [[1, 1, 2, 2]]]]
+    assert found.notes == ["the fills are told of the first 4 cells that have one, up to row 2"]
+
+
+async def test_an_old_workbook_tells_the_same(tmp_path: Path) -> None:
+    import xlwt  # type: ignore[import-untyped]
+
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("Plots")
+    sheet.write(0, 0, "Plot")
+    sheet.write(1, 0, "north", xlwt.easyxf("pattern: pattern solid, fore_colour lime; font: color red"))
+    sheet.write(1, 1, 0.125, xlwt.easyxf(num_format_str="0.0%"))
+    sheet.write_merge(3, 3, 0, 2, "all")
+    sheet.row(1).hidden = True
+    sheet.row(2).set_cell_error(0, "#DIV/0!")
+    book.add_sheet("Owners").write(0, 0, "Ann")
+    book.get_sheet(1).visibility = 1
+    path = tmp_path / "plots.xls"
+    book.save(str(path))
+    first, values, traits, *_ = _texts(document_blocks(read_document_sync(path), "plots.xls", ""))
+    assert "Note: Owners: this sheet is hidden." in first
+    assert "Note: formulas of .xls files are not told, only their values; save it as .xlsx to have them." in first
+    assert values == "row,A,B\n1,Plot\n2,north,0.125\n3,#DIV/0!\n4,all"
+    assert traits.split("\n") == [
+        "fills: 99CC00 A2",
+        "font colours: FF0000 A2",
+        "merged: A4:C4",
+        "hidden rows: 2",
+        "number format 0.0%: B2",
+    ]
+
+
+def test_an_open_workbook_tells_the_same(tmp_path: Path) -> None:
+    from odf.office import Annotation  # type: ignore[import-untyped]
+    from odf.table import TableCell  # type: ignore[import-untyped]
+    from odf.text import P  # type: ignore[import-untyped]
+
+    share = TableCell(valuetype="percentage", value=0.5, formula="of:=[.A1]*[.B2:.B3]", numbercolumnsspanned=2)
+    noted = TableCell(valuetype="date", datevalue="2024-02-01T00:00:00")
+    note = Annotation()
+    note.addElement(P(text="sold in May"))
+    noted.addElement(note)
+    lines = TableCell(valuetype="string")
+    for text in ("two", "lines"):
+        lines.addElement(P(text=text))
+    path = tmp_path / "plots.ods"
+    path.write_bytes(makers.ods({"Plots": [["Plot", share], [noted, lines]], "Owners": [["Ann"]]}, hidden="Owners"))
+    first, values, traits, *_ = _texts(document_blocks(read_document_sync(path), "plots.ods", ""))
+    assert "Note: Owners: this sheet is hidden." in first
+    assert values == 'row,A,B\n1,Plot,0.5\n2,2024-02-01,"two\nlines"'
+    assert traits.split("\n") == [
+        "merged: B1:C1",
+        "number format percentage: B1",
+        "number format date: A2",
+        "comment on A2: sold in May",
+        "formula: B1 =A1*B2:B3",
+    ]
+
+
+def test_an_open_text_is_read_as_markdown(tmp_path: Path) -> None:
+    path = tmp_path / "a.odt"
+    path.write_bytes(makers.odt(["Zoo", "One  line.", "Another."], [["Animal", "Grams"], ["Quoll", "4|17"]]))
+    document = read_document_sync(path)
+    assert getattr(document, "text", "") == (
+        "# Zoo\n\nOne  line.\n\nAnother.\n\n| Animal | Grams |\n| --- | --- |\n| Quoll | 4\\|17 |\n"
+    )

@@ -11,11 +11,10 @@ from tests.files import makers
 from tests.files.conftest import MakePdf
 from tests.offline.driver import FakeContext
 
-from agentorchestra.core.content import TextBlock, Trust
+from agentorchestra.core.content import TextBlock, Trust, unnumbered
 from agentorchestra.core.effects import Mode
 from agentorchestra.core.errors import ToolError
 from agentorchestra.tools.files import file_tools, verify_quote
-from agentorchestra.tools.files.views import without_numbers
 
 
 @pytest.fixture
@@ -88,11 +87,12 @@ async def test_a_file_that_broke_does_not_hide_the_others(ctx: Any) -> None:
 
 
 async def test_a_long_file_is_read_on_to_its_end(ctx: Any) -> None:
-    part, view_range = "", ()
+    part = ""
+    view_range: tuple[int, ...] = ()
     seen: list[str] = []
     for _ in range(40):
         blocks = await call(ctx, "read_file", name="notes.txt", part=part, view_range=view_range)
-        seen += [without_numbers(block.text) for block in blocks if block.source is not None]
+        seen += [unnumbered(block) for block in blocks if block.source is not None]
         assert sum(len(block.text) for block in blocks) < 20_000
         on = re.search(r"Read on with view_range=\[(\d+), (\d+)\]", blocks[-1].text)
         if on is None:
@@ -150,7 +150,7 @@ async def test_an_endless_line_is_cut_and_read_on_by_its_characters(tmp_path: Pa
     while notes and (on := re.search(r"part='(line 1, characters [\d-]+)'", notes[0].text)):
         block, *notes = await call(ctx, "read_file", name="long.txt", part=on[1])
         assert block.source is not None and block.source.place == on[1]
-        seen += without_numbers(block.text)
+        seen += unnumbered(block)
     assert (seen, notes) == (long, [])
     assert verify_quote(path, "line 1, characters 4001-5000", "word530 word531 word532")
     assert not verify_quote(path, "line 1, characters 1-4000", "word530 word531 word532")

@@ -13,7 +13,7 @@ import pytest
 from tests.files import makers
 from tests.offline.driver import FakeContext
 
-from agentorchestra.core.content import TextBlock
+from agentorchestra.core.content import TextBlock, unnumbered
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import Settings
@@ -29,7 +29,6 @@ from agentorchestra.tools.files.readers import (
     document_to_json,
     read_document_sync,
 )
-from agentorchestra.tools.files.views import without_numbers
 from agentorchestra.workspace import Workspace
 
 OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -129,6 +128,27 @@ CASES: list[Case] = [
         "slide 2",
     ),
     ("a.xlsx", lambda f, _: _xlsx(f), OFFICE + "spreadsheetml.sheet", "In grams!row 2", "'In grams'!A2:B2"),
+    (
+        "a.xls",
+        lambda f, _: makers.xls({"Other": [["a", 1]], "In grams": [["Animal", "Grams"], [f[0], int(f[1])]]}),
+        "application/vnd.ms-excel",
+        "In grams!row 2",
+        "'In grams'!A2:B2",
+    ),
+    (
+        "a.ods",
+        lambda f, _: makers.ods({"Other": [["a", 1]], "In grams": [["Animal", "Grams"], [f[0], int(f[1])]]}),
+        "application/vnd.oasis.opendocument.spreadsheet",
+        "In grams!row 2",
+        "'In grams'!A2:B2",
+    ),
+    (
+        "a.odt",
+        lambda f, _: makers.odt(["Zoo", FILL, _said(f)]),
+        "application/vnd.oasis.opendocument.text",
+        "line 5",
+        "lines 3-5",
+    ),
     ("a.epub", lambda f, _: makers.epub([FILL, _said(f)]), "application/epub+zip", "chapter 2!line 3", "chapter 2"),
     (
         "a.eml",
@@ -362,7 +382,7 @@ async def test_a_long_member_is_read_on(tmp_path: Path) -> None:
         blocks = await used(ctx, "read_file", name="a.zip", part=part)
         places = [block.source.place or "" for block in blocks if block.source is not None]
         assert all(place.startswith("first.txt!lines ") for place in places if place)
-        seen += [without_numbers(block.text) for block in blocks if block.source is not None and block.source.place]
+        seen += [unnumbered(block) for block in blocks if block.source is not None and block.source.place]
         on = next((found for one in blocks if (found := re.search(r"Read on with part='([^']+)'", one.text))), None)
         if on is None:
             break
@@ -399,13 +419,16 @@ def test_notes_headers_and_footers_are_read(tmp_path: Path) -> None:
     ("data", "media_type"),
     [
         (makers.docx(["Words."]), OFFICE + "wordprocessingml.document"),
+        (makers.xls({"S": [["Words", "b"]]}), "application/vnd.ms-excel"),
+        (makers.ods({"S": [["Words", "b"]]}), "application/vnd.oasis.opendocument.spreadsheet"),
+        (makers.odt(["Words."]), "application/vnd.oasis.opendocument.text"),
         (makers.zipped({"a.txt": "Words."}), "application/zip"),
         (b"<!DOCTYPE html><html><body>Words.</body></html>", "text/html"),
         (b'{"words": 1}', "application/json"),
         (makers.eml("Words.", {}), "message/rfc822"),
         (b"Words, and nothing but words.", "text/plain"),
     ],
-    ids=["docx", "zip", "html", "json", "eml", "text"],
+    ids=["docx", "xls", "ods", "odt", "zip", "html", "json", "eml", "text"],
 )
 @pytest.mark.parametrize("name", ["a.xlsx", "a.bin", "a.png", "a"])
 def test_the_content_decides_not_the_name(data: bytes, media_type: str, name: str, tmp_path: Path) -> None:
@@ -438,7 +461,7 @@ async def test_json_and_xml_are_given_as_they_stand(tmp_path: Path) -> None:
         seen, part = "", ""
         while True:
             blocks = await used(ctx, "read_file", name=name, part=part)
-            seen += "".join(without_numbers(block.text) for block in blocks if block.source is not None)
+            seen += "".join(unnumbered(block) for block in blocks if block.source is not None)
             on = re.search(r"Read on with part='([^']+)'", blocks[-1].text)
             if on is None:
                 break

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.outputs import Output, outputs
-from agentorchestra.core.content import text_of
+from agentorchestra.core.content import unnumbered
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.spec import AgentResult, Citation
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.actions import action_effect
 from agentorchestra.tools.files.common import file_named
 from agentorchestra.tools.files.quotes import alike
-from agentorchestra.tools.files.views import without_numbers
 from agentorchestra.tools.web.pages import is_address
 
 CHECK = "check_quotes"
@@ -130,7 +129,7 @@ async def _in_folder(asked: Sequence[Citation], session: Session[Any], found: Lo
         [action_effect(files, "read", {"path": one.source, "part": one.place}, role=session.role) for one in asked]
     )
     for one, outcome in zip(asked, outcomes, strict=True):
-        if outcome.ok and alike(one.quote, without_numbers(text_of(outcome.blocks()))):
+        if outcome.ok and alike(one.quote, "\n".join(map(unnumbered, outcome.blocks()))):
             found.held[one] = one
         else:
             found.misquoted.append(one)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:  # every way in imports this module: `--help` has no need of pydantic
     from datetime import datetime
 
+    from agentorchestra.core.budget import Usage
     from agentorchestra.core.spec import Question, RunResult
 
 WORKSPACE_VARIABLE = "AGENTORCHESTRA_WORKSPACE"
@@ -145,6 +146,20 @@ def dollars(cost: float | None) -> str:
     return f"${cost:.4f}" if cost else "$0"
 
 
+def bill(usage: Usage) -> str:
+    """What was paid, and apart from it what attempts without an answer may have cost."""
+    return dollars(usage.cost_usd) + (f", {unknown}" if (unknown := unknown_cost(usage)) else "")
+
+
+def unknown_cost(usage: Usage) -> str:
+    """What attempts that brought no answer may have cost at most; "" where there are none."""
+    if not usage.uncertain:
+        return ""
+    tokens = plural(usage.uncertain_tokens, "token")
+    most = tokens if not usage.uncertain_usd else f"${usage.uncertain_usd:.4f} ({tokens})"
+    return f"unknown, at most {most}"
+
+
 def plural(count: int, noun: str) -> str:
     """`1 step`, `2 steps`."""
     return f"{number(count)} {noun}{'' if count == 1 else 's'}"
@@ -166,7 +181,7 @@ def summary_line(result: RunResult) -> str:
         result.run_id,
         plural(result.steps, "step"),
         plural(result.usage.tokens, "token"),
-        dollars(result.cost_usd),
+        bill(result.usage),
         f"{result.duration_s:.1f} s",
     ]
     return ", ".join(parts)
@@ -270,6 +285,7 @@ __all__ = [
     "OutputError",
     "account_lines",
     "argument_lines",
+    "bill",
     "clean",
     "command",
     "dollars",
@@ -282,5 +298,6 @@ __all__ = [
     "question_lines",
     "say",
     "summary_line",
+    "unknown_cost",
     "until_line",
 ]

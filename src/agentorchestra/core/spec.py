@@ -199,9 +199,9 @@ class RunManifest(BaseModel):
         environments: names of the packaged environments that its top agent works in.
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
         preset: what lay under the settings that it was started with; it goes on with no other.
-        checks: how answers are checked: 1 with what tools and programs gave, 0 for runs made before that.
         keep_tools: where tools stay that are generated in it (`generator.keep`); runs made before there was a choice
             kept them in the workspace.
+        checks: how answers are checked: 1 with what tools and programs gave, 0 for runs made before that.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -248,8 +248,8 @@ class RunManifest(BaseModel):
     environments: tuple[str, ...] = ()
     options: dict[str, JsonValue] = {}
     preset: str = NO_PRESET
-    checks: int = 0
     keep_tools: Keep = "workspace"
+    checks: int = 0
 
 
 class Question(BaseModel):

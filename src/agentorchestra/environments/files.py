@@ -75,7 +75,7 @@ class FilesEnvironment(FolderEnvironment):
 
     @action(mutates=False)
     async def read(self, ctx: Any, path: str, part: str = "", view_range: list[int] | None = None) -> Any:
-        """Read a file, all of it or a part. Text is given exactly, each line behind its number and a tab.
+        """Read a file, whole or a part of it; text comes exactly, with the numbers of its lines.
 
         Documents, spreadsheets, archives and pictures are read as well.
 

@@ -194,8 +194,8 @@ def single_reply(system: str, asked: str, note: str) -> str | None:
         return judged(_inside(asked, "task"), _inside(asked, "answer"), _inside(asked, "found_by_the_team"), note)
     if "<answer>" in asked and "<task>" in asked:
         return shortened(_inside(asked, "answer"), note)
-    if "<task_of_the_analysis>" in system:
-        return analysed(asked, judging="<tried>" in system)
+    if "<task_of_the_analysis>" in asked:
+        return analysed(asked, judging="whether a task is answered" in system)
     if "<rules_of_memory>" in system:
         limit = re.search(r"at most (\d+) words", system)
         if limit is None or "insights:" in system:
@@ -295,7 +295,7 @@ _RESULT = re.compile(r"^(?P<agent>\w+) \((?P<status>\w+)\): (?P<text>.*?)(?=^\w+
 def analysed(asked: str, *, judging: bool) -> str:
     """Whether an analysis goes on: never, the rules have tried what they can; or one answer of several, the first."""
     if judging:
-        return json.dumps({"go_on": False})
+        return json.dumps({"reason": "the rules have tried what they can", "go_on": False})
     shown = "\n".join([*(one.text for one in parse_contents(asked)), without_contents(asked)])
     answers = [" ".join(match["text"].split()) for match in _RESULT.finditer(shown)]
     said = [re.sub(r"(?:\s*\[E\d+\])+$", "", one) for one in answers]

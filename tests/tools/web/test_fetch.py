@@ -15,6 +15,7 @@ from aiohttp import web
 from pydantic import JsonValue
 
 from agentorchestra.agents.evidence import misquoted
+from agentorchestra.core.content import unnumbered
 from agentorchestra.core.effects import Outcome, Tag
 from agentorchestra.core.errors import DoorError, SettingsError, WebError
 from agentorchestra.core.protocols import RunContext
@@ -26,7 +27,6 @@ from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.files.places import parse_place
-from agentorchestra.tools.files.views import without_numbers
 from agentorchestra.tools.registry import builtin_tools
 from agentorchestra.tools.web.kept import KeptPages
 from agentorchestra.tools.web.pages import Page
@@ -58,7 +58,7 @@ def shown(outcome: Outcome) -> str:
 
 def places(outcome: Outcome) -> dict[str, str]:
     return {
-        block.source.place: block.text
+        block.source.place: unnumbered(block)
         for block in outcome.blocks()
         if block.type == "text" and block.source is not None and block.source.place
     }
@@ -163,7 +163,7 @@ async def test_a_long_page_is_read_in_parts_with_its_headings_first(site: Site, 
         whole = (await ctx.read_artifact(first.artifacts[0])).decode().split("\n")
         for piece, text in pieces.items():
             found = parse_place(piece)
-            assert found is not None and "\n".join(whole[found.first - 1 : found.last]) == without_numbers(text)
+            assert found is not None and "\n".join(whole[found.first - 1 : found.last]) == text
 
     await in_run(tmp_path / "ws", web_of(site), work, f"read {address}")
     assert len(site.asked("/long")) == 1

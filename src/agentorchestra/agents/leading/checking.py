@@ -172,7 +172,7 @@ class Check:
             judged: whether the judge is asked though nothing had to be verified.
         """
         said = None
-        if self.verifier is not None and self.verifier.wanted(result, found):
+        if self.verifier is not None and self.verifier.wanted(result, found, session):
             said = await self.verifier(result, session, found, told=self.told)
             judged = said is None  # nobody could say: the judge decides by what was found
         if said is not None:

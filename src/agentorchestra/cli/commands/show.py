@@ -65,7 +65,8 @@ Exit codes: 0; 1 if the log cannot be read, or the page cannot be written;
 def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
     """Show the tree of agents and effects of RUN: keys, status, tokens and cost, then the answer and what is open.
 
-    The answer stands there with its sources, an open question with the commands that settle it. An effect that was started and has no end yet is "started"; "interrupted" ones are done again by a resume.
+    The answer stands there with its sources, an open question with the commands that settle it.
+    An effect that was started and has no end yet is "started"; "interrupted" ones are done again by a resume.
     The HTML page has the requests, arguments and results too; it runs no script and loads nothing.
     """
     if page is not None and as_json:

@@ -27,7 +27,7 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
     async def read_file(
         ctx: RunContext[Any], name: str, part: str | None = None, view_range: list[int] | None = None
     ) -> ToolResult:
-        """Read a file of the task, whole or a part of it. Text comes exactly, each line behind its number and a tab.
+        """Read a file of the task, whole or a part of it, with the places of what it holds; text comes exactly.
 
         Args:
             name: Its name as listed.

@@ -34,6 +34,12 @@ WAY_TO_SEE = (
 )
 """What to do where nobody sees."""
 
+WAY_TO_HEAR = (
+    "name a model that writes down what is said with transcription_model in agentorchestra.toml "
+    '("local:FOLDER" for one on this machine), or one that hears with [roles.hearing] model = "..."'
+)
+"""What to do where nobody hears."""
+
 
 def file_named(ctx: RunContext[Any], name: str) -> FileRef:
     files = ctx.manifest.files

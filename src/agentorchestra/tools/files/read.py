@@ -213,7 +213,7 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
     said = []
     for one in view.cut[:_CUT_NAMED]:
         size = length(document, one.first)
-        if one.last_char < size:
+        if _goes_on(document, one):
             rest = replace(one, first_char=one.last_char + 1, last_char=min(one.last_char + asked.limit, size))
             unit = str(Place(one.unit, one.first, one.first)).capitalize()
             said.append(
@@ -230,10 +230,20 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
         said.append(f"{_not_shown(following)} Read on with {on}.")
     elif place.last < whole.last and not place.first_char:
         said.append(f"It has {whole.last:,} {'lines' if whole.unit == 'line' else 'pages'}.")
-    if not said and last == whole.last and isinstance(document, TextDocument) and document.form is not None:
-        ended = document.text.endswith("\n")
-        said += [] if ended or path else ["The last line does not end with a newline."]
+    cut = any(one.first == last and _goes_on(document, one) for one in view.cut)
+    if last == whole.last and not cut and _is_open(document):
+        said.append("The last line does not end with a newline.")
     return said
+
+
+def _goes_on(document: TextDocument | PdfDocument, stretch: Place) -> bool:
+    """Whether a stretch of a line or page ends before that does."""
+    return stretch.last_char < length(document, stretch.first)
+
+
+def _is_open(document: TextDocument | PdfDocument) -> bool:
+    """Whether a text that stands in its file as it is ends without a newline."""
+    return isinstance(document, TextDocument) and document.form is not None and not document.text.endswith("\n")
 
 
 def _not_shown(place: Place) -> str:

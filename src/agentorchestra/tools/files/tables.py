@@ -250,7 +250,8 @@ def traits_text(traits: Iterable[Trait], place: Place, most_comment: int | None 
     grouped: dict[str, list[str]] = {}
     lines: list[str] = []
     for one in traits:
-        areas = [area for area in (_inside(area, place) for area in one.areas) if area is not None]
+        met = [(area, inside) for area in one.areas if (inside := _inside(area, place)) is not None]
+        areas = [area if one.kind == "merged" else inside for area, inside in met]
         if not areas:
             continue
         where = ", ".join(_address(one.kind, area) for area in areas)

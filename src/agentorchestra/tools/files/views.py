@@ -6,7 +6,6 @@ is too long is cut, and the stretch that is shown stands beside it: `12, charact
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -20,7 +19,6 @@ LINE_CHARS = 4_000
 STRETCH_CHARS = 1_200
 """About how much of a text is cited in one piece by who reads all of it."""
 
-_NUMBER = re.compile(r"^\d{1,9}(?:, characters \d{1,9}-\d{1,9})?\t", re.MULTILINE)
 _SLACK = 8
 """A rest of this part of the limit is shown along: nobody has to ask for a few lines."""
 
@@ -124,11 +122,6 @@ def stretches(document: TextDocument, most: int = STRETCH_CHARS) -> Iterator[tup
         yield Place("line", first, document.line_count), document.lines(first, document.line_count)
 
 
-def without_numbers(text: str) -> str:
-    """The lines as they stand in the file, of text as `text_view` shows it."""
-    return _NUMBER.sub("", text)
-
-
 def length(document: TextDocument | PdfDocument, number: int) -> int:
     """Characters of a line or a page."""
     if isinstance(document, PdfDocument):
@@ -137,4 +130,4 @@ def length(document: TextDocument | PdfDocument, number: int) -> int:
     return end - start
 
 
-__all__ = ["LINE_CHARS", "View", "length", "page_view", "stretches", "text_view", "without_numbers"]
+__all__ = ["LINE_CHARS", "View", "length", "page_view", "stretches", "text_view"]

@@ -114,6 +114,7 @@ def _workbook(job: Job, content: Any, styles: _Styles) -> dict[str, Any]:
         add_sheet(parts, clean(_said(sheet, "name")), records, found, notes, ODS)
     if not len(parts):
         raise Refused("no_text", "this workbook has no sheet with content")
+    parts.notes.append("programs read .ods with pandas.read_excel(path, engine='calamine')")
     return parts.document()
 
 

@@ -23,6 +23,12 @@ MOST_AREAS = 5_000
 
 _LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
 _HEX = re.compile(r"[0-9A-Fa-f]{6,8}")
+_KINDS = (
+    *("fill", "font colour", "merged", "hidden rows", "hidden columns", "coloured by rule", "number format"),
+    *("comment", "formula"),
+)
+"""In the order in which they are told."""
+
 _PLAIN_FORMATS = ("General", "@", "")
 
 
@@ -95,7 +101,7 @@ class Styles:
     def _colour(self, colour: Any) -> str:
         """As RRGGBB; "" for the system's own."""
         kind = getattr(colour, "type", None)
-        value = ""
+        value: Any = ""
         if kind == "rgb":
             value = colour.rgb
         elif kind == "indexed" and 0 <= colour.indexed < len(self._book._colors):
@@ -197,7 +203,8 @@ class Collected:
             self.notes.append(f"the formulas are told of the first {MOST_FORMULAS:,} cells with one, up to row {last}")
         found = [[kind, value, areas.listed()] for (kind, value), areas in self._areas.items()]
         found += [[*one] for one in self._others]
-        return found + [["formula", text, [area]] for text, area in filled_down(self._formulas)]
+        found += [["formula", text, [area]] for text, area in filled_down(self._formulas)]
+        return sorted(found, key=lambda one: (_KINDS.index(one[0]), one[2][0]))
 
 
 def _runs(cells: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
