@@ -131,7 +131,7 @@ async def test_each_round_is_a_piece_of_the_report(tmp_path: Path, code: str) ->
         made = [one.effect["arguments"] for one in records if one.effect["component"].startswith("report@")]
     added = [one["arguments"] for one in made if one["action"] == "add"]
     titles = [one["title"] for one in added]
-    assert titles == [f"Analysis, round {number}" for number in (1, 2, 3)]
+    assert titles == [f"Analysis, round {number}: What is the code of {TOWN}?" for number in (1, 2, 3)]
     assert code in added[-1]["content"] and added[-1]["citations"][0]["source"] == "codes.txt"
 
 
@@ -277,7 +277,7 @@ def reasoner(*, careless: bool) -> ScriptedModel:
         outputs = [message.text for message in request.messages if message.role == "tool"]
         if printed := [one for one in outputs if re.fullmatch(r"\[\d+\]", one.strip())]:
             return decide(calls=[call("done", answer=printed[-1].strip("[] \n"))])
-        if careless and "Look at it once more by another way" not in told:
+        if careless and "Check it in another way" not in told:
             return decide(calls=[call("done", answer="10")])
         cases = (
             f"[n for n in range(10, 100) if n // 10 + n % 10 == {task[1]} and n - (n % 10 * 10 + n // 10) == {task[2]}]"

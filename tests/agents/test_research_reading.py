@@ -180,7 +180,7 @@ def dividing(system: str, material: str) -> Any:
     figures = dict(re.findall(r"In (\d{4}) there were (\d+) oysters", material))
     if "«ratio»" in material:
         return {"complete": True}
-    may = re.search(r"give at most (\d+) calculations", system)
+    may = re.search(r"give at\s+most (\d+) calculations", system)
     if not may or len(figures) < 2:
         return {"complete": False, "missing": ["the ratio"]}
     code = f"print('«ratio»', round({figures['2021']} / {figures['2017']}, 4))"
@@ -227,4 +227,4 @@ async def test_a_calculation_that_fails_is_said_to_whoever_judges(site: Site, tm
     assert result.status is RunStatus.PARTIAL and "Not calculated: nothing: " in result.report
     assert told[0][0] == "" and told[1][0] == "- nothing"
     # The interpreter's words may hold anybody's: they are material.
-    assert re.search(r'<content source="tool:python" trust="untrusted">\n.*ZeroDivisionError', told[1][1])
+    assert re.search(r'<content id="\w+" source="tool:python" trust="untrusted">\n.*ZeroDivisionError', told[1][1])

@@ -75,7 +75,7 @@ async def test_the_contract_describes_everything_of_a_kind(tmp_path: Path) -> No
         assert text.startswith("# Tools\n\n- ") and "\n- bash: " in text
         for name in await ws.tcp.list():
             assert f"\n## {name}\n" in text
-        assert "- `currency` (string or null, optional): three letters; euros without it." in text
+        assert "- `currency` (string, optional): three letters; euros without it." in text
         assert "### add\n\nAdd a number." in await ws.ecp.contract()
     async with Workspace(tmp_path / "other") as other:
         text = await other.ecp.contract()

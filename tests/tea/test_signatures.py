@@ -170,7 +170,7 @@ def test_defaults_are_shown_and_the_functions_own_are_used() -> None:
         seen.append((limit, colours, at, colour, note))
 
     assert {name: one.get("default", "-") for name, one in properties(search).items()} == {
-        "words": "-", "limit": 5, "colours": ["blue", "red"], "at": {"x": 1, "y": 2}, "colour": "red", "note": None,
+        "words": "-", "limit": 5, "colours": ["blue", "red"], "at": {"x": 1, "y": 2}, "colour": "red", "note": "-",
     }  # fmt: skip
     assert search.schema.parameters["required"] == ["words"]
     assert validated(search, words="x") == {"words": "x"}  # what is not given is left to the function

@@ -99,7 +99,7 @@ def test_the_schema_takes_the_place_of_the_output() -> None:
     parameters = done_tool(Order.model_json_schema()).schema.parameters
     assert parameters["required"] == ["output"]
     assert parameters["properties"]["output"]["properties"]["parts"]["items"] == {"$ref": "#/$defs/Part"}
-    assert set(parameters["$defs"]) == {"Part", "SourceArgument"}
+    assert set(parameters["$defs"]) == {"Part"}
 
 
 async def test_an_output_that_fits(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ async def test_a_schema_that_refers_to_itself_and_one_with_a_taken_name(tmp_path
     assert tool.schema.parameters["$defs"]["Output"]["properties"]["left"] == {"$ref": "#/$defs/Output"}
     assert "left.left.n: 'x' is not of type" in refused(tool, {"output": {"left": {"left": {"n": "x"}}}})
     taken = done_tool({"$ref": "#/$defs/SourceArgument", "$defs": {"SourceArgument": {"type": "integer"}}})
-    assert taken.schema.parameters["properties"]["output"]["$ref"] == "#/$defs/OutputSourceArgument"
+    assert taken.schema.parameters["properties"]["output"]["$ref"] == "#/$defs/SourceArgument"
     result = await _finish(taken, tmp_path, output=3, sources=[{"source": "a"}])
     assert (result.output, result.sources[0].source) == (3, "a")
 

@@ -63,8 +63,7 @@ class CodeDecider(ModelDecider):
         """The fields of the reasoning, the program as the one call, and why there is none."""
         reply = written(response.text)
         fields = decision_fields(reply.words) or {"thinking": reply.words}
-        room = self.settings.max_tokens or response.usage.output_tokens
-        cut = f"your reply was cut at {room} tokens within the program; write a shorter one"
+        cut = f"your reply was cut at {self.cut_at(response)} tokens within the program; be brief"
         problem = None
         if response.finish_reason == "content_filter":
             problem = "the provider withheld the reply; put the next step differently"

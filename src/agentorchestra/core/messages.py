@@ -18,7 +18,7 @@ from agentorchestra.core.settings import ReasoningEffort
 MessageRole = Literal["system", "user", "assistant", "tool"]
 
 _FORMER_MAX_TOKENS = 4_096
-_TAG_CHARS = 80  # the <content ...> element around a block from outside
+_MARK_CHARS = 100  # the marks around a block from outside (models/render.py)
 
 
 class ToolCall(BaseModel):
@@ -76,7 +76,7 @@ class Message(Frozen):
 
     @cached_property
     def chars(self) -> int:
-        """What token estimates are made from: characters of text, names, arguments and the tags around content.
+        """What token estimates are made from: characters of text, names, arguments and the marks around content.
 
         Scripts outside ASCII have up to a token per character: their UTF-8 bytes keep the estimate an upper bound.
         """
@@ -84,7 +84,7 @@ class Message(Frozen):
         chars += sum(len(thought.text) for thought in self.thoughts)
         for block in self.content:
             if block.source is not None:
-                chars += _TAG_CHARS + len(block.source.ref)
+                chars += _MARK_CHARS + len(block.source.ref)
             if isinstance(block, TextBlock) and not block.text.isascii():
                 chars += len(block.text.encode("utf-8", "surrogatepass")) - len(block.text)
         return chars

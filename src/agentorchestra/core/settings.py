@@ -457,7 +457,7 @@ class ResearchSettings(BaseModel):
     rounds: int = Field(default=3, ge=1, le=20)
     depth: int = Field(default=3, ge=1, le=5)
     queries: int = Field(default=3, ge=1, le=10)
-    reflect: bool = True
+    reflect: bool = False
     variants: int = Field(default=1, ge=0, le=5)
     follow_ups: int = Field(default=3, ge=1, le=10)
     branches: int = Field(default=2, ge=1, le=10)
@@ -499,10 +499,15 @@ class AnalysisSettings(BaseModel):
     members: int = Field(default=10, ge=1, le=200)
 
 
+Keep = Literal["run", "ask", "workspace"]
+"""Where a generated tool stays: in its run, or also for later runs of the workspace; `ask` asks the user."""
+
+
 class GeneratorSettings(BaseModel):
     """How the tool generator makes tools (000, app. D.6).
 
     Attributes:
+        keep: where a tool stays when it has passed its trials; `ask` means `run` where nobody answers at a terminal.
         attempts: at writing the code of one tool; 10 steps in 000.
         examples: of what the tool is to give, written before its code; more are tried too.
         candidates: tools that are there already and are tried in its place.
@@ -514,6 +519,7 @@ class GeneratorSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    keep: Keep = "ask"
     attempts: int = Field(default=5, ge=1, le=50)
     examples: int = Field(default=2, ge=1, le=10)
     candidates: int = Field(default=3, ge=0, le=20)

@@ -80,7 +80,9 @@ class Functions:
             default = _default(schema)
             if argument not in required:
                 by_name = True
-                shown.append(f"{argument}: {_type(schema, parameters)} = {default}")
+                kind = _type(schema, parameters)
+                optional = "" if default != "None" or kind == "Any" or "None" in kind.split(" | ") else " | None"
+                shown.append(f"{argument}: {kind}{optional} = {default}")
             else:
                 if by_name and "*" not in shown:
                     shown.insert(next(i for i, one in enumerate(shown) if " = " in one), "*")

@@ -125,8 +125,9 @@ class SchemaArguments:
         return False
 
     def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """The arguments unchanged, and what is wrong with them."""
-        return arguments, self.checker(arguments) if self.checker else schema_problems(arguments, self.parameters)
+        """The arguments, and what is wrong with them; null for an optional one that takes none means not given."""
+        given = given_of(arguments, self.parameters)
+        return given, self.checker(given) if self.checker else schema_problems(given, self.parameters)
 
     def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
         """All by name, behind the context."""
@@ -222,8 +223,31 @@ def _adapter(fields: dict[str, Any], shown: dict[str, Any]) -> tuple[TypeAdapter
         if one.get("title") == definition:
             del one["title"]
     for parameter, value in shown.items():
-        parameters["properties"][parameter]["default"] = value
+        if value is None:
+            parameters["properties"][parameter] = _without_null(parameters["properties"][parameter])
+        else:
+            parameters["properties"][parameter]["default"] = value
+    for one in parameters.get("$defs", {}).values():
+        for name, inner in one.get("properties", {}).items():
+            if inner.get("default", ...) is None and name not in one.get("required", ()):
+                one["properties"][name] = _without_null(inner)
     return adapter, parameters
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an optional argument without the null that stands for "not given": it can be left out instead.
+
+    Null is still taken where it is given: the function's own type decides.
+    """
+    plain = {key: value for key, value in schema.items() if key != "default"}
+    options = plain.get("anyOf")
+    if not isinstance(options, list):
+        return plain
+    kept = [one for one in options if one != {"type": "null"}]
+    if len(kept) != 1:
+        return {**plain, "anyOf": kept} if kept else plain
+    del plain["anyOf"]
+    return {**kept[0], **plain}
 
 
 def _hints(
@@ -354,7 +378,7 @@ def parse_arguments(arguments: dict[str, Any] | str, name: str) -> tuple[dict[st
     value: Any = arguments
     if isinstance(arguments, str):
         try:
-            value = json.loads(arguments) if arguments.strip() else {}
+            value = json.loads(arguments, strict=False) if arguments.strip() else {}
         except ValueError as exc:
             return {}, f"the arguments of {name} are not a JSON object: {_cut(arguments)} ({exc})"
     if not isinstance(value, dict):
@@ -366,6 +390,19 @@ def parse_arguments(arguments: dict[str, Any] | str, name: str) -> tuple[dict[st
     except (ValueError, TypeError, RecursionError) as exc:
         return {}, f"the arguments of {name} are not JSON: {exc}"
     return value, None
+
+
+def given_of(arguments: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    """Arguments without the nulls that models write for optional ones they do not use."""
+    nulls = [name for name, value in arguments.items() if value is None and name not in parameters.get("required", ())]
+    known = parameters.get("properties", {})
+    definitions = {"$defs": parameters["$defs"]} if "$defs" in parameters else {}
+    left_out = {
+        name
+        for name in nulls
+        if isinstance(known.get(name), dict) and schema_problems(None, {**definitions, **known[name]})
+    }
+    return {name: value for name, value in arguments.items() if name not in left_out} if left_out else arguments
 
 
 def mistake(name: str, problems: list[str], parameters: dict[str, Any]) -> str:
@@ -520,6 +557,7 @@ __all__ = [
     "SchemaArguments",
     "Signature",
     "describe_parameters",
+    "given_of",
     "kind_of",
     "mistake",
     "parse_arguments",

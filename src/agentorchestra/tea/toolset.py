@@ -14,7 +14,7 @@ from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import first_names
 from agentorchestra.tea.actions import action_effect
 from agentorchestra.tea.handlers import effect_for
-from agentorchestra.tea.signatures import mistake, parse_arguments, schema_problems
+from agentorchestra.tea.signatures import given_of, mistake, parse_arguments, schema_problems
 from agentorchestra.tea.tool import Tool
 
 MOST_NAMED, MOST_COMPARED = 60, 500
@@ -156,6 +156,8 @@ class AgentToolset:
         given, unread = parse_arguments(call.arguments, call.name)
         if unread is not None:
             given = {"raw": str(call.arguments)}
+        elif found is not None:
+            given = given_of(given, found.schema.parameters)
         if isinstance(found, _Offer):
             problems = [unread] if unread is not None else schema_problems(dict(given), found.schema.parameters)
             effect = found.one.effect({} if problems else dict(given), session, provenance)

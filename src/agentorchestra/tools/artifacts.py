@@ -29,10 +29,10 @@ async def read_artifact(
     """Read a part of an artifact: a result that was cut, or a file that the run made.
 
     Args:
-        name: The artifact's name, as the note in a cut result gives it.
-        start: The first character, from 0.
-        chars: How many characters.
-        search: Instead of a part: the places where this text stands, with their positions. Case does not matter.
+        name: As the note in the cut result gives it.
+        start: First character, from 0.
+        chars: How many.
+        search: In place of a part: where this text stands.
     """
     data = await ctx.read_artifact(name)
     try:

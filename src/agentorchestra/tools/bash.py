@@ -15,13 +15,13 @@ def bash_tool(workbench: Workbench) -> Tool[..., Any]:
 
     @tool(effect=("composite", "execute"))
     async def bash(ctx: RunContext[Any], command: str) -> ToolResult:
-        """Run a shell command and get its output, errors and exit code.
+        """Run a shell command or script.
 
-        Each call is a fresh shell without network. The task's files are in the working folder, to be read by their
-        names; files that the command writes there stay for later calls of bash and python.
+        Each call is a fresh shell in the working folder with the task's files; files it writes stay for later calls of
+        bash and python. No network.
 
         Args:
-            command: What bash runs: one command or a script.
+            command: What bash runs.
         """
         if not command.strip():
             raise ToolError("the command is empty; give one, e.g. ls -la")

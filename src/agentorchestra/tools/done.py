@@ -22,9 +22,9 @@ Validator = Callable[[JsonValue], list[str]]
 class SourceArgument(BaseModel):
     """A quote and where it stands."""
 
-    source: str = Field(description="Name of the file, or address.")
-    place: str = Field(default="", description='Where in it: "line 12", "p. 3", "B7".')
-    quote: str = Field(default="", description="The words, verbatim.")
+    source: str = Field(description="The file's name, or the address.")
+    place: str = Field(default="", description='As it was shown: "line 12", "p. 3", "B7".')
+    quote: str = Field(default="", description="The words, exactly.")
 
 
 @tool(effect="pure", thread=False)
@@ -35,13 +35,13 @@ def done(
     sources: list[SourceArgument] | None = None,
     output: Any = None,
 ) -> dict[str, JsonValue]:
-    """Finish the task with the final answer. Call it alone, as the last call.
+    """Finish with the answer.
 
     Args:
-        answer: The answer, complete and in the language of the task.
-        status: completed if the task is fulfilled, partial if something is missing, blocked if nothing worked.
+        answer: The whole answer, in the task's language.
+        status: partial if something is missing, blocked if nothing worked.
         report: A longer account, where one was asked for.
-        sources: The quotes the answer stands on, with their places.
+        sources: What the answer rests on.
         output: The structured answer.
     """
     cited = [Citation(source=one.source, place=one.place, quote=one.quote) for one in sources or ()]
@@ -106,8 +106,13 @@ def done_tool(output_schema: dict[str, Any] | None = None, validator: Validator 
 
 def _parameters(output_schema: dict[str, Any] | None) -> dict[str, Any]:
     """The arguments' schema with the user's schema in the place of `output`."""
-    parameters = dict(done.schema.parameters)
+    parameters = {name: value for name, value in done.schema.parameters.items() if name != "$defs"}
     properties = {name: schema for name, schema in parameters["properties"].items() if name != "output"}
+    cited = done.schema.parameters["$defs"][SourceArgument.__name__]
+    # In its place: one reference less to follow, for a model as for a decoder that keeps to the schema.
+    items = {"type": "object", "properties": {name: _plain(one) for name, one in cited["properties"].items()}}
+    properties["sources"] = {**properties["sources"], "items": {**items, "required": cited["required"]}}
+    properties = {name: _plain(schema) for name, schema in properties.items()}
     parameters["properties"] = properties
     if output_schema is None:
         return parameters
@@ -119,18 +124,23 @@ def _parameters(output_schema: dict[str, Any] | None) -> dict[str, Any]:
         raise ToolDefinitionError(
             f"the output schema is no JSON schema: {exc.message}; give e.g. what pydantic's model_json_schema() returns"
         ) from None
-    inner, definitions = _moved(output_schema, set(parameters.get("$defs", {})))
+    inner, definitions = _moved(output_schema)
     properties["output"] = {**inner, "description": "The structured answer, in the format that was asked for."}
     if definitions:
-        parameters["$defs"] = {**parameters.get("$defs", {}), **definitions}
+        parameters["$defs"] = definitions
     parameters["required"] = ["output"]
     return parameters
 
 
-def _moved(schema: dict[str, Any], taken: set[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The schema with its definitions taken out, for a place inside another one; names that are taken get a new one."""
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """Without a default that says no more than that it may be left out."""
+    return {name: value for name, value in schema.items() if (name, value) != ("default", "")}
+
+
+def _moved(schema: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema with its definitions taken out, for a place inside another one."""
     definitions = schema.get("$defs", {})
-    names = {name: f"Output{name}" if name in taken else name for name in definitions}
+    names = {name: name for name in definitions}
     inner = {key: value for key, value in schema.items() if key not in ("$defs", "$schema", "$id")}
     if "#" in _references(schema):
         # It refers to itself as a whole: the whole becomes a definition.

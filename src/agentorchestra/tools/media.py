@@ -50,18 +50,16 @@ async def ask_media(
     from_s: Annotated[float, Field(ge=0)] | None = None,
     to_s: Annotated[float, Field(gt=0)] | None = None,
 ) -> ToolResult:
-    """Ask about pictures, recordings, videos or the look of PDF pages: a model that sees and hears answers in words.
+    """Ask a model that sees and hears about pictures, recordings, videos or the look of PDF pages.
 
-    It knows nothing but your question and these files, so say all that it needs. For small details ask again with a
-    region, for long recordings with a time range.
+    It knows only your question and these files. Ask again with a region for small details.
 
     Args:
-        question: One question, as precise as you can put it.
-        files: Names of files of the task, of members of archives ("a.zip!b.png"), artifacts, files in the folder, or
-            addresses of pictures and recordings that were read.
-        region: Part of the pictures, as fractions of width and height: [left, top, right, bottom].
-        pages: Pages of a PDF, e.g. "2-4"; the first ones without it.
-        from_s: First second of recordings and videos that is looked at.
+        question: One precise question.
+        files: Names of files, members ("a.zip!b.png") or artifacts, or addresses that were read.
+        region: Part of the pictures, in fractions: [left, top, right, bottom].
+        pages: Pages of a PDF, e.g. "2-4".
+        from_s: First second of a recording.
         to_s: Last second.
     """
     looked = await look(ctx, question, files, region=region, pages=_pages_of(pages), from_s=from_s, to_s=to_s)

@@ -12,10 +12,10 @@ from agentorchestra.tea.tool import tool
 
 @tool(effect="composite")
 async def wait_until(ctx: RunContext[Any], time: str = "", seconds: float = 0) -> str:
-    """Wait, only where the task asks for it. Says what time it is then; `seconds=0` asks for the time alone.
+    """Wait where the task asks for it, or ask what time it is (`seconds=0`).
 
     Args:
-        time: Until when, with its zone: 2027-01-31T09:00:00+01:00. At once if it is over.
+        time: Until when, with its zone: 2027-01-31T09:00:00+01:00.
         seconds: In place of `time`: how long, at most 366 days.
     """
     if time and seconds:

@@ -204,19 +204,18 @@ def todo(
     step_notes: str | None = None,
     step_agent: str | None = None,
 ) -> str:
-    """Keep the plan of the task: create it, mark its steps, look at it.
+    """Keep a plan for a task of several parts: create it with `steps`, then mark its steps.
 
     Args:
-        action: create (plan_id, title, steps), update (title, steps; steps that stay keep their status), list, get,
-            set_active (plan_id), mark_step (step_index, step_status, step_notes), delete (plan_id); on the active plan
-            also add (steps), complete (step_index), clear.
-        plan_id: Its name; the active plan without it.
+        action: create, update or add take `steps`; mark_step and complete take `step_index`; set_active and delete take
+            `plan_id`.
+        plan_id: The plan's name; the active one without it.
         title: What it is for.
-        steps: In order: texts, or objects with the agent and what they need.
+        steps: In order: texts, or objects with the agent and the steps they need.
         step_index: From 0.
         step_status: Its state.
         step_notes: What is worth knowing.
-        step_agent: Who does it from now on.
+        step_agent: Who does it.
     """
     plans = Plans.of(ctx.vars)
     if action == "list":

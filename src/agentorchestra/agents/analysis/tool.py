@@ -26,17 +26,13 @@ def analyze_file_tool(limits: AnalysisSettings | None = None) -> Tool[..., Any]:
 
     @tool(effect="composite")
     async def analyze_file(ctx: RunContext[Any], file: str, question: str, known: str = "") -> ToolResult:
-        """Ask a question of one file, whatever it is: it is read whole, in the way that fits it.
-
-        Texts are read part by part, tables are computed with, pictures looked at closely, recordings heard, members of
-        archives read by their own type. Better than searching where the words of the passage are not known, where much
-        has to be read or where something has to be computed over a table.
+        """Have one file read whole for a question: a long text, a large table, a picture, a recording, an archive.
 
         Args:
-            file: A file of the task, a member of an archive ("a.zip!b.csv"), a file in the folder, an artifact, or an
-                address that was read.
+            file: A file of the task, a member ("a.zip!b.csv"), a file in the folder, an artifact, or an address that
+                was read.
             question: One question that stands by itself.
-            known: What is known already and helps to find it: names, numbers, earlier findings.
+            known: What helps to find it: names, numbers, earlier findings.
         """
         analysis = Analysis(ctx, question, known, bounds)
         content = await analysis.run(file)

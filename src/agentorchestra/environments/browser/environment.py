@@ -14,6 +14,7 @@ from agentorchestra.environments.browser.differences import difference
 from agentorchestra.environments.browser.installed import check_installed
 from agentorchestra.environments.browser.marks import marked_screenshot, wants_picture
 from agentorchestra.environments.browser.session import DialogOpened
+from agentorchestra.environments.browser.shapes import host_of
 from agentorchestra.environments.browser.tabs import BLANK, Tab
 from agentorchestra.environments.browser.view import View, look
 from agentorchestra.environments.folder import rules_text
@@ -131,7 +132,8 @@ class Browser(Actions):
         changed = difference(self._views.get(agent_of(ctx)), view)
         self._views[agent_of(ctx)] = view
         news = [changed] if changed is not None and len(changed) * _NEWS < len(view.text) else []
-        return [f"title: {view.title}", *await self.walls(ctx), view.text, *news], picture
+        site = [f"site: {host}"] if (host := host_of(page.url)) else []
+        return [f"title: {view.title}", *site, *await self.walls(ctx), view.text, *news], picture
 
     async def _picture(self, ctx: Any, page: Page, view: View) -> tuple[Block, ...]:
         """The page with the references of its view; nothing if it cannot be taken, the text says what there is."""

@@ -10,7 +10,7 @@ from agentorchestra.tea.tool import Tool, ToolResult, tool
 from agentorchestra.tools.files.common import with_index
 from agentorchestra.tools.files.describe import Quote, check, describe
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.passages import verify_quote
+from agentorchestra.tools.files.quotes import verify_quote
 from agentorchestra.tools.files.read import read_part
 from agentorchestra.tools.files.readers import LIMITS, check_input, read_document
 from agentorchestra.tools.files.search import search_passages
@@ -24,29 +24,29 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
     """
 
     @tool(effect="read")
-    async def read_file(ctx: RunContext[Any], name: str, part: str | None = None) -> ToolResult:
-        """Read a file of this task from its beginning, or a part of it; every piece comes with its place.
-
-        A picture, a recording or a video is shown as it is, with its size or length in words.
+    async def read_file(
+        ctx: RunContext[Any], name: str, part: str | None = None, view_range: list[int] | None = None
+    ) -> ToolResult:
+        """Read a file of the task, whole or a part of it, with the places of what it holds; text comes exactly.
 
         Args:
-            name: The file's name as listed with the task.
-            part: What to read: "line 12", "lines 200-400", "p. 3", "pp. 3-4", "row 7", "rows 7-20", "B7" or "B2:D9";
-                of a file with parts a part, or a place in it: "Sales!B2:D9", "slide 3", "inner.zip!data.csv!row 7";
-                of a video "frame 00:12" or "frames 5".
+            name: Its name as listed.
+            part: "p. 3", "rows 7-20", "B2:D9", "Sales!B2:D9", "slide 3", "inner.zip!data.csv!row 7", "line 1,
+                characters 5000-9000", "source" for the text of HTML or CSV, of a video "frame 00:12".
+            view_range: The first and the last line, [1, 400]; [401, -1] is to the end.
         """
-        return await with_index(folder or ctx.folder, lambda index: read_part(ctx, index, name, part))
+        return await with_index(
+            folder or ctx.folder, lambda index: read_part(ctx, index, name, part or "", view_range or ())
+        )
 
     @tool(effect="read")
     async def search_files(ctx: RunContext[Any], query: str, limit: int = 5, files: str | None = None) -> ToolResult:
-        """Find the passages of this task's files that hold the words of a query, best first, each with its place.
-
-        The search is by words, not by meaning: use the names, numbers and terms that the passage will contain.
+        """Find passages of the task's files by their words, best first, with their places.
 
         Args:
-            query: A few words.
-            limit: How many passages at most, 1 to 50.
-            files: Which files to search, e.g. "docs/2023/*.md" or "docs/2023"; all without it.
+            query: A few names, numbers or terms that the passage will contain.
+            limit: Passages at most, 1 to 50.
+            files: Only these, e.g. "docs/2023/*.md".
         """
         return await with_index(folder or ctx.folder, lambda index: search_passages(ctx, index, query, limit, files))
 
@@ -60,10 +60,11 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
         return await with_index(folder or ctx.folder, lambda index: describe(ctx, index, files))
 
     @tool(effect="read")
-    async def check_quotes(ctx: RunContext[Any], quotes: list[Quote]) -> list[bool | None]:
-        """Whether quotes stand word for word at their places, in the order given; null for pages nobody fetched.
+    async def check_quotes(ctx: RunContext[Any], quotes: list[Quote]) -> list[bool | str | None]:
+        """Check whether quotes stand at their places: true, false, the place where one stands instead, or null.
 
-        Places are those of this task's files, and of pages of the web as they were when this run fetched them.
+        Null is for pages that nobody fetched, and for pictures. Marks of a format, white space and kinds of dashes and
+        quotation marks make no difference. Pages of the web are taken as they were when this run fetched them.
 
         Args:
             quotes: The quotes with the file or address and the place each is said to stand at.

@@ -116,15 +116,14 @@ def _search_tool(
         """Search.
 
         Args:
-            query: A few words, as for any search engine.
-            limit: How many results at most, 1 to 50.
-            since: Only what was published on this day or later: "2024-01-31", "2024-01" or "2024".
-            until: Only what was published on this day or earlier. For a day in the past, earlier versions of articles
-                and copies in an archive are found too.
-            language: Two letters, e.g. "en" or "zh"; by default any.
-            region: The two letters of a country, e.g. "de".
-            site: Only pages of this host, e.g. "docs.python.org".
-            engines: Ask these and no others, e.g. ["wikipedia"]; by default those that fit the question are chosen.
+            query: A few words.
+            limit: Results at most, 1 to 50.
+            since: Published on this day or later: "2024-01-31", "2024-01", "2024".
+            until: Published, or as archived, on this day or earlier.
+            language: Two letters, e.g. "en".
+            region: Two letters of a country, e.g. "de".
+            site: Only this host, e.g. "docs.python.org".
+            engines: Only these, e.g. ["wikipedia"].
         """
         given = {"since": since, "until": until, "language": language, "region": region, "site": site}
         wanted = query_of(query, limit=limit, now=ctx.now, **given)
@@ -135,11 +134,7 @@ def _search_tool(
         effect="composite",
         cut=False,
         # The same wherever the run goes on, whatever can be asked there: it stands in the requests of models.
-        description=(
-            "Search the web, encyclopedias, archives and files with several engines at the same time; one list of what "
-            "they found, best first, each with its address, date and the engines that listed it. Engines that failed "
-            "are named."
-        ),
+        description=("Search the web, encyclopedias and archives: the best results with their addresses and dates."),
     )(search)
 
 
@@ -357,12 +352,10 @@ def _choice_tool(engines: Engines) -> Tool[..., Any]:
 
 def _archive_tool(archive: Archive, timeout_s: float) -> Tool[..., Any]:
     async def archived_page(ctx: RunContext[Any], address: _Sought, date: _Sought) -> ToolResult:
-        """Find the copy of a page that an archive made on a day or last before it (if there is none, the next one).
-
-        Read the copy with `fetch`.
+        """Find an archive's copy of a page as it was on a day; `fetch` reads it.
 
         Args:
-            address: The address of the page.
+            address: Of the page.
             date: The day, e.g. "2015-06-30".
         """
         wanted = query_of(address, until=date, now=ctx.now)

@@ -1,0 +1,429 @@
+"""Quotes: do the words stand in a text, as a person would compare them?
+
+A person reads past the marks of a format (Markdown, separators of cells, cell addresses, line numbers, hyphens at line
+ends), past white space and past the kinds of dashes and quotation marks. Letters, digits, decimal points, signs and
+operators are what a quote says: those are compared one by one, whole words and whole numbers only.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from agentorchestra.tools.files.documents import (
+    Document,
+    Leaf,
+    PartsDocument,
+    PdfDocument,
+    TableDocument,
+    TextDocument,
+    joined,
+    leaves,
+    locate,
+    only_part,
+)
+from agentorchestra.tools.files.places import Place, column_name, parse_place
+from agentorchestra.tools.files.readers import LIMITS, Limits, read_document_sync
+from agentorchestra.tools.files.tables import table_forms
+
+FEW_WORDS = 3
+"""Words that each piece of a quote with an ellipsis must have."""
+
+GAP_CHARS = 600
+"""Letters and digits that an ellipsis may stand for."""
+
+NEAR = 2
+"""Lines or rows by which a place may be off."""
+
+MOST_SEARCHED = 1_000_000
+"""Characters of a text in which a quote without a place is looked for."""
+
+
+# --- the comparison ---------------------------------------------------------------------------------------------------
+
+
+def normalised(text: str) -> str:
+    """Return the text with every run of white space as one space."""
+    return " ".join(text.split())
+
+
+def alike(quote: str, text: str) -> bool:
+    """Return whether a quote stands in a text as a person would compare.
+
+    Args:
+        quote: the words; "..." or "…" in it may stand for words that are left out, no negation among them.
+        text: where they are said to stand.
+    """
+    return any(_stands(one, other) for one, other in _readings(quote, text))
+
+
+def lines_of(quote: str, text: str) -> list[tuple[int, int]]:
+    """Return the first and the last line, from 1, of each place in a text where a quote stands."""
+    for one, other in _readings(quote, text):
+        there = _plain(other)
+        if found := {(there.line_of(start), there.line_of(end - 1)) for start, end in _spans(one, there)}:
+            return sorted(found)
+    return []
+
+
+def _readings(quote: str, text: str) -> Iterator[tuple[str, str]]:
+    """Both texts as they are, then without what our own views put before lines and cells.
+
+    The quote loses line numbers and the addresses of cells only where the text has none to compare them with: else a
+    false one would be read past.
+    """
+    quote, text = _with_newlines(quote), _with_newlines(text)
+    yield quote, text
+    bare = _bare(text)
+    if bare != text:
+        yield quote, bare
+    elif _bare(quote) != quote and not _ADDRESS.search(text):
+        yield _bare(quote), text
+    if _LINK.search(text):  # the address of a link, too, may be what is quoted
+        yield quote, _LINK.sub(r"\1 \2", text)
+
+
+def _with_newlines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([ \t]*+([^()\s]*+)[^()\n]*+\)")
+_NUMBERED = re.compile(r"^ *+(\d{1,9})(?:, characters \d+-\d+)?\t", re.MULTILINE)
+_LABEL = re.compile(r"(^|[;,|\t] ?)([A-Z]{1,3})(\d{1,7})(?:[ :=] *+)(?=\S)", re.MULTILINE)
+_ADDRESS = re.compile(r"\b[A-Z]{1,3}\d{1,7}\b")
+
+
+def _bare(text: str) -> str:
+    """Without line numbers that follow each other, and without the addresses of cells of one row (`A7 x; B7 y`)."""
+    numbers = [int(one) for one in _NUMBERED.findall(text)]
+    follow = all(after == before + 1 for before, after in pairwise(numbers))
+    if numbers and follow and len(numbers) >= text.strip("\n").count("\n"):
+        text = _NUMBERED.sub("", text)
+    labels = [match.group(2, 3) for match in _LABEL.finditer(text)]
+    rows: dict[str, list[str]] = {}
+    for column, row in labels:
+        rows.setdefault(row, []).append(column)
+    if labels and all(len({*columns}) > 1 for columns in rows.values()):
+        text = _LABEL.sub(r"\1", text)
+    return text
+
+
+_ELLIPSIS = re.compile(r"[\[(] ?(?:…|\.{3,}) ?[\])]|…|\.{3,}")
+
+
+def _stands(quote: str, text: str) -> bool:
+    if not _plain(quote).text:  # marks alone: a rule, a bracket
+        return bool(quote.strip()) and normalised(quote) in normalised(text)
+    return any(True for _ in _spans(quote, _plain(text)))
+
+
+def _spans(quote: str, there: _Plain) -> Iterator[tuple[int, int]]:
+    """Where a quote begins and ends."""
+    wanted = _plain(quote).text
+    whole = [*_found(wanted, there)] if wanted else []
+    if whole:
+        yield from whole
+        return
+    pieces = [one for one in _ELLIPSIS.split(quote) if _plain(one).text]
+    if len(pieces) == 1:
+        last = _plain(pieces[0]).text
+        # At its end an ellipsis may also stand for the rest of a word ("the harv…"), never for that of a number.
+        if quote.rstrip().endswith(("…", "...")) and last[-1].isalpha() and pieces[0] == pieces[0].rstrip():
+            yield from _found(last, there, ends=False)
+    elif all(_plain(one).words >= FEW_WORDS for one in pieces):
+        yield from _in_order(pieces, there)
+
+
+def _in_order(pieces: list[str], there: _Plain) -> Iterator[tuple[int, int]]:
+    open_ = [*_found(_plain(pieces[0]).text, there)] if pieces else []
+    for piece in pieces[1:]:
+        found = [*_found(_plain(piece).text, there)]
+        open_ = [
+            (begin, end)
+            for start, end in found
+            for begin, before in open_
+            if 0 <= start - before <= GAP_CHARS and not _negates(there, before, start)
+        ][:_MOST_SPANS]
+    yield from open_
+
+
+_MOST_SPANS = 100
+
+
+def _negates(there: _Plain, start: int, end: int) -> bool:
+    """Whether the words between two pieces turn round what they say."""
+    cuts = [start, *(at for at in range(start + 1, end) if there.marks[at] & _START), end]
+    words = {there.text[one:other].strip() for one, other in pairwise(cuts)}
+    return any(word in _NEGATIONS or word.endswith("n't") for word in words)
+
+
+_NEGATIONS = {
+    *("not", "no", "never", "none", "nor", "neither", "nobody", "nothing", "nowhere", "without", "cannot", "hardly"),
+    *("nicht", "nie", "niemals", "kein", "keine", "keinen", "keinem", "keiner", "keines", "nichts", "niemand", "ohne"),
+    *("ne", "pas", "jamais", "aucun", "aucune", "sans", "nunca", "ninguno", "ninguna", "sin", "non", "senza", "niet"),
+    *("weder", "geen", "nessun", "не", "нет", "никогда", "без", "不", "没", "無", "无", "未"),
+}
+
+
+class _Plain(NamedTuple):
+    """A text as it is compared: words and numbers without anything between them.
+
+    Attributes:
+        text: their letters and digits; only between two digits there is a blank.
+        marks: for each offset whether a quote may begin (_START) or end there (_END).
+        words: how many there are.
+        starts, lines: for each word where it begins, and on which line of the text.
+    """
+
+    text: str
+    marks: bytes
+    words: int
+    starts: array[int]
+    lines: array[int]
+
+    def line_of(self, offset: int) -> int:
+        """The line, from 1, of the word that an offset lies in."""
+        return self.lines[bisect_right(self.starts, offset) - 1]
+
+
+_START, _END = 1, 2
+
+
+def _found(wanted: str, there: _Plain, *, ends: bool = True) -> Iterator[tuple[int, int]]:
+    """Where these words begin and end, whole words only."""
+    at = there.text.find(wanted)
+    while at >= 0:
+        end = at + len(wanted)
+        if there.marks[at] & _START and (not ends or there.marks[end] & _END):
+            yield at, end
+        at = there.text.find(wanted, at + 1)
+
+
+_ALIKE = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛ʼ´", "'"),
+        **dict.fromkeys("“”„‟«»‹›「」『』《》〈〉", '"'),
+        **dict.fromkeys("‐‑‒–—―−﹣－", "-"),
+        **dict.fromkeys("•‣◦▪●⁃。、", " "),
+        "⁄": "/",
+        **dict.fromkeys([0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF]),
+    }
+)
+_POWER = re.compile(r"(?<=\d)(?=[²³¹⁰⁴-⁹⁻⁺])")
+_FRACTION = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
+_ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|>~])")
+_HEAD = re.compile(r"^[ \t]*+(?:>(?![\d=]|[ \t]+\d)[ \t]*+)*+(?:#{1,6}(?=\s)|[-+*](?=\s))?", re.MULTILINE)
+
+_LETTER = r"[^\W\d_\u0e00-\u1dff\u2e80-\U0003ffff]"  # of scripts that leave blanks between words
+_TOKEN = re.compile(
+    rf"""
+    (?P<number>
+        (?:(?<![\w)\]%.])-)? (?:
+            (?<!\d)(?<!\d[,.])\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?(?!,?\d)   # 1,234.5
+          | (?<!\d)(?<!\d[,.])\d+,\d+(?![,.]?\d)                       # 3,14
+          | \d+(?:[.:]\d+)*
+          | (?<![\w.])\.\d+
+        )
+    )
+  | (?P<word> {_LETTER}(?:{_LETTER}|\d)*(?:'{_LETTER}+)*(?:(?<=\d)\.\d+)* )
+  | (?P<range> (?<=[\d)\]%])-\s*(?=\d) )
+  | (?P<mark> \#(?=\w) | [^\s*_`"'|;,.:\[\]\-\#] )
+    """,
+    re.VERBOSE,
+)
+_HYPHENED = re.compile(r"[^\W_]-\Z")
+
+
+@lru_cache(maxsize=16)
+def _plain(text: str) -> _Plain:
+    text = _FRACTION.sub(" ", _POWER.sub("^", text))
+    text = unicodedata.normalize("NFKC", text.translate(_ALIKE)).translate(_ALIKE).casefold()
+    text = _HEAD.sub("", _ESCAPED.sub(r"\1", _LINK.sub(r"\1", text)).replace("~~", ""))
+    parts: list[str] = []
+    marks = bytearray(1)
+    starts, lines = array("q"), array("q")
+    size = words = counted = 0
+    line = 1
+    before = ""
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if match.lastgroup == "range":
+            token = "-"
+        elif token[0] == "-":
+            token = "−" + token[1:]
+        if before.isdigit() and (token[0].isdigit() or token[0] == "."):
+            parts.append(" ")
+            marks.append(0)
+            size += 1
+        start, end = match.span()
+        inside = match.lastgroup == "word" or before.isalpha()  # "non-toxic", "Covid-19": half of it says another thing
+        if not (inside and _HYPHENED.search(text, max(0, start - 2), start)):
+            marks[size] |= _START
+        line, counted = line + text.count("\n", counted, start), start
+        starts.append(size)
+        lines.append(line)
+        parts.append(token)
+        size += len(token)
+        marks.extend(bytes(len(token)))
+        if not (match.lastgroup == "word" and text[end : end + 1] == "-" and text[end + 1 : end + 2].isalnum()):
+            marks[size] |= _END
+        before = token[-1]
+        words += token[-1].isalnum()
+    return _Plain("".join(parts), bytes(marks), words, starts, lines)
+
+
+# --- places -----------------------------------------------------------------------------------------------------------
+
+
+def place_text(document: Document, place: Place) -> Iterator[str]:
+    """Give the text of a place in each form in which it is shown; nothing where there is no such place."""
+    if place.part:
+        _, document, rest = locate(document, place.part)
+        if rest:
+            return
+    document = only_part(document)
+    if isinstance(document, TextDocument):
+        if place.unit != "line" or not 1 <= place.first <= document.line_count:
+            return
+        yield _stretch(document.lines(place.first, min(place.last, document.line_count)), place)
+        return
+    if isinstance(document, PdfDocument):
+        if place.unit != "page" or not 1 <= place.first <= len(document.pages):
+            return
+        yield _stretch("\n".join(document.pages[place.first - 1 : place.last]), place)
+        return
+    if (
+        isinstance(document, PartsDocument)
+        or place.unit not in ("row", "cell")
+        or not 1 <= place.first <= document.last_row
+    ):
+        return
+    yield from table_forms(document, place)
+    yield from _cells_apart(document, place)
+
+
+def _stretch(text: str, place: Place) -> str:
+    """The characters that a place names, of the text of its line or page."""
+    return text[place.first_char - 1 : place.last_char] if place.first_char else text
+
+
+def _cells_apart(table: TableDocument, place: Place) -> Iterator[str]:
+    """Rows or cells with something between cells that is no comma ("126,336" may be one cell or two)."""
+    rows = range(place.first, min(place.last, table.last_row) + 1)
+    first, last = (place.first_column, place.last_column) if place.unit == "cell" else (1, table.width)
+    columns = range(first, min(last, table.width) + 1)
+    cells = {row: [table.cell(row, column) for column in columns] for row in rows if columns}
+    names = [column_name(column) for column in columns]
+    yield "\n".join(" | ".join(one) for one in cells.values())
+    yield "\n".join(" | ".join([str(row), *one]) for row, one in cells.items())
+    labelled = ([f"{name}{row} {cell}" for name, cell in zip(names, one, strict=True)] for row, one in cells.items())
+    yield "\n".join("; ".join(one) for one in labelled)
+
+
+def verify_quote(path: Path, place: str, quote: str, limits: Limits = LIMITS) -> bool:
+    """Return whether a quote stands at a place of a file, as a person would compare (`alike`).
+
+    Blocks.
+
+    Raises:
+        FileInputError: if the file cannot be read.
+    """
+    return quote_stands(read_document_sync(path, limits), place, quote)
+
+
+def quote_stands(document: Document, place: str, quote: str) -> bool:
+    """Return whether a quote stands at a place of a document; see `verify_quote`."""
+    names, part, inside = locate(document, place)
+    if names and not inside:  # a part without a place in it: "slide 3"
+        return any(alike(quote, text) for _, leaf in leaves(part) for text in _whole(leaf))
+    where = parse_place(inside)
+    return where is not None and any(alike(quote, text) for text in place_text(part, where))
+
+
+def place_of(document: Document, place: str, quote: str) -> str | None:
+    """Return the place where a quote stands, None where it stands nowhere that could be meant.
+
+    That is the given place; else the only one within a line or two (a page) of it where a quote of some words stands;
+    for a place that is missing the only one in the document.
+
+    Args:
+        document: what was read.
+        place: as it was given, "" for none.
+        quote: the words.
+    """
+    if quote_stands(document, place, quote):
+        return place
+    names, part, inside = locate(document, place)
+    prefix = "!".join(names)
+    if inside:
+        where = parse_place(inside)
+        if where is None or where.part or _plain(quote).words < FEW_WORDS:
+            return None
+        found = [*islice(_near(only_part(part), where, quote), 2)]
+    else:
+        every = ((path, leaf) for path, leaf in leaves(part) if _size(leaf) <= MOST_SEARCHED)
+        found = [*islice((joined(path, one) for path, leaf in every for one in _everywhere(leaf, quote)), 2)]
+    return joined(prefix, found[0]) if len(found) == 1 else None
+
+
+def _near(document: Document, where: Place, quote: str) -> Iterator[str]:
+    """The places of a quote around one."""
+    if isinstance(document, TextDocument) and where.unit == "line":
+        first = max(1, where.first - NEAR)
+        last = min(document.line_count, where.last + NEAR)
+        for start, end in lines_of(quote, document.lines(first, last)) if first <= last else ():
+            yield str(Place("line", first + start - 1, first + end - 1))
+    elif isinstance(document, PdfDocument) and where.unit == "page":
+        yield from _pages(document, quote, max(1, where.first - 1), min(len(document.pages), where.last + 1))
+    elif isinstance(document, TableDocument) and where.unit == "row":
+        yield from _rows(document, quote, max(1, where.first - NEAR), min(document.last_row, where.last + NEAR))
+
+
+def _everywhere(document: Leaf, quote: str) -> Iterator[str]:
+    if isinstance(document, TextDocument):
+        for start, end in lines_of(quote, document.text):
+            yield str(Place("line", start, end))
+    elif isinstance(document, PdfDocument):
+        yield from _pages(document, quote, 1, len(document.pages))
+    else:
+        yield from _rows(document, quote, 1, document.last_row)
+
+
+def _pages(document: PdfDocument, quote: str, first: int, last: int) -> Iterator[str]:
+    for number in range(first, last + 1):
+        if alike(quote, document.pages[number - 1]):
+            yield str(Place("page", number, number))
+
+
+def _rows(document: TableDocument, quote: str, first: int, last: int) -> Iterator[str]:
+    for number in range(first, last + 1):
+        place = Place("row", number, number)
+        if any(alike(quote, text) for text in place_text(document, place)):
+            yield str(place)
+
+
+def _size(document: Leaf) -> int:
+    if isinstance(document, TextDocument):
+        return len(document.text)
+    if isinstance(document, PdfDocument):
+        return sum(map(len, document.pages))
+    return 20 * len(document.rows) * document.width
+
+
+def _whole(document: Leaf) -> Iterator[str]:
+    if isinstance(document, TextDocument):
+        yield document.text
+    elif isinstance(document, PdfDocument):
+        yield "\n".join(document.pages)
+    else:
+        yield from place_text(document, Place("row", 1, document.last_row))
+
+
+__all__ = ["alike", "lines_of", "normalised", "place_of", "place_text", "quote_stands", "verify_quote"]
