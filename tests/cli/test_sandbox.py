@@ -39,7 +39,7 @@ def test_a_program_runs(folder: Folder) -> None:
     assert (done.code, done.err) == (0, "")
     first, second = done.out.splitlines()
     assert first.startswith("bubblewrap: a program ran in ")
-    assert second.endswith("numpy, pandas, openpyxl, matplotlib, pypdf, pillow, scipy, cloudpickle")
+    assert second.endswith("numpy, pandas, openpyxl, python-calamine, matplotlib, pypdf, pillow, scipy, cloudpickle")
     found = folder.run("sandbox", "--json").json
     assert found == {"ok": True, "sandbox": "bubblewrap", "problem": "", "safe": True, "missing_libraries": []}
     assert not folder.workspace.exists()
@@ -75,8 +75,11 @@ def test_the_image(folder: Folder) -> None:
     lines = folder.run("sandbox", "--dockerfile").out.splitlines()
     assert lines[0].startswith("FROM python:")
     assert lines[1].startswith("RUN apt-get update") and " git " in lines[1]
-    libraries = "numpy pandas openpyxl matplotlib pypdf pillow scipy cloudpickle networkx"
-    assert lines[2] == f"RUN pip install --no-cache-dir {libraries}"
+    assert (
+        lines[2]
+        == "RUN pip install --no-cache-dir numpy pandas openpyxl python-calamine matplotlib pypdf pillow scipy "
+        "cloudpickle networkx"
+    )
 
 
 def test_a_run_in_the_sandbox(bash: Folder) -> None:

@@ -124,7 +124,7 @@ def test_progress_names_failed_attempts(folder: Folder) -> None:
     assert len(attempts) == 2
     assert "; trying again in " in attempts[0]
     assert f"to go on: agentorchestra resume {folder.ids()[0]}" in done.err
-    assert done.out.splitlines()[-1].startswith("failed, run_")
+    assert done.status.startswith("failed, run_")
 
 
 def test_a_server_that_cannot_be_reached(folder: Folder) -> None:
@@ -141,8 +141,8 @@ def test_a_server_that_cannot_be_reached(folder: Folder) -> None:
         use(folder, provider.server.base_url)
         again = folder.run("resume", "last")
     assert again.code == 0
-    assert again.out.splitlines()[0] == "asked for test-model"
-    assert ", cost unknown, " in again.out.splitlines()[-1]
+    assert again.out == "asked for test-model\n"
+    assert ", cost unknown, " in again.status
 
 
 def test_a_missing_key_spends_nothing(folder: Folder) -> None:

@@ -17,7 +17,7 @@ from agentorchestra.core.errors import BudgetError, EmptyTaskError, SettingsErro
 from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.settings import RoleSettings, Settings
-from agentorchestra.core.spec import FINAL, Exchange, RunManifest, RunStatus
+from agentorchestra.core.spec import CHECKS, FINAL, Exchange, RunManifest, RunStatus
 from agentorchestra.runtime.calls import SYSTEM as CALLS
 from agentorchestra.runtime.calls import TASK as CALLS_TASK
 from agentorchestra.runtime.ledger import Ledger
@@ -205,6 +205,7 @@ class Creating:
             options=place.redact_json(told),
             preset=settings.preset,
             keep_tools=settings.generator.keep,
+            checks=CHECKS,
         )
         await self._write(run_id, manifest)
         self._equipping.hold(run_id, equipment)

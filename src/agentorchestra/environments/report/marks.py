@@ -127,6 +127,11 @@ def evidence_marks(text: str, most: int) -> str:
     return outside_code(text, lambda part: _EVIDENCE.sub(marks, part))
 
 
+def numbered_marks(text: str, most: int) -> str:
+    """The text with `[3]` in the place of its mark of evidence 3, in whatever form that is written."""
+    return outside_code(evidence_marks(text, most), lambda part: re.sub(r"\[E(\d{1,4})\]", r"[\1]", part))
+
+
 def mark_name(written: str) -> str:
     """A mark in the one form by which it is looked up: `^2`, `E2` and `2` are one."""
     name = written.strip().lower().removeprefix("^")
@@ -186,6 +191,7 @@ __all__ = [
     "evidence_marks",
     "mark_name",
     "marks_in",
+    "numbered_marks",
     "outside_code",
     "without_list",
 ]
