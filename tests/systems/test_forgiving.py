@@ -208,7 +208,7 @@ async def test_a_reply_that_was_cut_is_asked_for_again_with_more_room(tmp_path: 
             return decide(calls=[call("add", a=2, b=3)])
         return answers_with_results(request)
 
-    result = await ran(tmp_path, ScriptedModel(long), settings=Settings(roles={"react": RoleSettings(max_tokens=4096)}))
+    result = await ran(tmp_path, ScriptedModel(long), settings=Settings(roles={"agent": RoleSettings(max_tokens=4096)}))
     assert (result.answer, rooms) == ("5", [(4096, 0), (8192, 8192), (16384, 16384), (4096, 0)])
 
 
