@@ -116,6 +116,7 @@ class ModelSettings(BaseModel):
     """Parameters of one request. `max_tokens` bounds the answer and is always sent.
 
     Attributes:
+        tool_choice: `auto`, `required`, `none`, or the name of the one tool that is to be called.
         output_schema: asks for JSON that fits this schema, in a request without tools: by the provider's own structured
             output where that leaves the schema's meaning alone, else by its prompt. Whoever asks checks the reply
             (`tea.structured.read_output`): no provider is relied on.
@@ -130,7 +131,7 @@ class ModelSettings(BaseModel):
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
-    tool_choice: Literal["auto", "required", "none"] = "auto"
+    tool_choice: str = "auto"
     timeout_s: float = 600.0
     output_schema: dict[str, Any] | None = None
     output_mode: Literal["auto", "prompted"] = "auto"

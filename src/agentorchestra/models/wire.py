@@ -331,6 +331,7 @@ class Wire:
     def __init__(self, resolved: Resolved) -> None:
         self._sent = partial(takes, provider=resolved.provider, profile=resolved.profile)
         self._name = resolved.profile.model
+        self._may_force = resolved.profile.may_force
         self._google = resolved.provider.startswith("google")
         self._anthropic = resolved.provider == "anthropic"
         self._resolved = resolved
@@ -359,7 +360,7 @@ class Wire:
         parameters = ModelRequestParameters(function_tools=[self._tools.definition(tool) for tool in request.tools])
         if request.settings.output_schema is not None and not request.tools:
             parameters = self._structured(parameters, request.settings.output_schema, request.settings.output_mode)
-        settings = _settings(request)
+        settings = _settings(request, may_force=self._may_force)
         if self._google:
             settings["timeout"] = request.settings.timeout_s + 5.0  # the only form its client takes
         if self._anthropic:
@@ -514,13 +515,18 @@ def _provider(name: str, resolved: Resolved) -> Provider[Any]:
     return infer_provider_class(name)(**given)
 
 
-def _settings(request: ModelRequest) -> TheirSettings:
+def _settings(request: ModelRequest, *, may_force: bool) -> TheirSettings:
     ours = request.settings
     # The time limit of the whole request is the client's; this one only must not come first.
     limit: Any = httpx2.Timeout(ours.timeout_s + 5.0, connect=min(CONNECT_TIMEOUT_S, ours.timeout_s))
     settings = TheirSettings(max_tokens=ours.max_tokens, timeout=limit)
-    if request.tools and ours.tool_choice != "auto":
-        settings["tool_choice"] = ours.tool_choice
+    choice = ours.tool_choice if request.tools else "auto"
+    if choice == "required":
+        settings["tool_choice"] = "required"
+    elif choice == "none":
+        settings["tool_choice"] = "none"
+    elif choice != "auto" and may_force:  # asked for in words too: a fallback may not take it
+        settings["tool_choice"] = [choice]
     if ours.temperature is not None:
         settings["temperature"] = ours.temperature
     if ours.top_p is not None:

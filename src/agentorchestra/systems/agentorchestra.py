@@ -11,6 +11,8 @@ the answer is put into the form that the task asks for.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +23,7 @@ from agentorchestra.agents.leading.checking import Check, plain
 from agentorchestra.agents.leading.revising import Hearing, Replacing, told_in
 from agentorchestra.agents.leading.verifying import Verifier
 from agentorchestra.agents.reporter import NAME as REPORTER
+from agentorchestra.agents.showing import short_files
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.messages import Message
@@ -32,6 +35,9 @@ from agentorchestra.tools.todo import Plans
 
 NAME = "agentorchestra"
 PLANNER_TOOLS = ("todo",)
+LOOKING_TOOLS = ("read_file", "python")
+"""What it has besides where short files stand in its prompt."""
+
 
 SHORT_WORDS = 12
 """Answers of at most so many words are not reformatted."""
@@ -59,9 +65,13 @@ class AgentOrchestra:
                 f"the settings name the agent {verifier!r} as verifier (team.verifier), which is not there; "
                 f"the agents: {', '.join(sorted(kit.agents))}"
             )
+        material = await short_files(session)
         tools = tuple(name for name in PLANNER_TOOLS if name in spec.tools)
-        planner = spec.model_copy(update={"role": "planner", "tools": tools})
-        offered = kit.delegates(session)
+        if material:  # where one look is enough, the planner looks and computes itself
+            tools += tuple(name for name in LOOKING_TOOLS if name in spec.tools)
+        context = (*spec.context, *material)
+        planner = spec.model_copy(update={"role": "planner", "tools": tools, "context": context})
+        offered = kit.delegates(session, task=spec.instruction)
         check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, offered, self.settings))
         early = EarlyFinish(spec, frozenset(one.agent.name for one in offered) - {REPORTER}, check)
         observe = (Replacing(kit, offered), check, early)
@@ -124,7 +134,8 @@ class EarlyFinish:
         calls = [call for call in last.tool_calls if call.name != "todo"] if last is not None else []
         if len(calls) != 1 or calls[0].name not in self.agents or not isinstance(calls[0].arguments, dict):
             return None
-        if plain(str(calls[0].arguments.get("task"))) != plain(self.spec.instruction):
+        told = str(calls[0].arguments.get("task") or "")
+        if told.strip() and not holds(told, self.spec.instruction):
             return None
         found = results_before(session, upto=session.asked + 1)
         if not found or state.messages[-1].role != "tool" or found[-1][0] != calls[0].name:
@@ -133,6 +144,17 @@ class EarlyFinish:
         refused = any(m.is_error for m in state.messages if m.tool_call_id == calls[0].id)
         whole = result.status is RunStatus.COMPLETED and result.answer and result.sources and not refused
         return result if whole else None
+
+
+def holds(told: str, task: str) -> bool:
+    """Whether somebody was told the whole task: every word of it, in whatever order and with whatever around it.
+
+    A condition that was left out is a word that is missing; words that were added take nothing away.
+    """
+    return not Counter(_WORD.findall(plain(task))) - Counter(_WORD.findall(plain(told)))
+
+
+_WORD = re.compile(r"\w+")
 
 
 def _nothing_open(session: Session[Any]) -> bool:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from agentorchestra.agents.kit import Kit, run_agent
+from agentorchestra.agents.showing import VIEW, short_files
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.session import Session
 
 
 async def react(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     """Run one agent linearly over the tools of its spec."""
-    tools = tuple(name for name in spec.tools if name not in _OF_TEAMS)
-    return await run_agent(spec.model_copy(update={"tools": tools}), session, kit, prompt="react")
+    tools = tuple(name for name in spec.tools if name not in _BEHIND)
+    context = (*spec.context, *await short_files(session))
+    return await run_agent(spec.model_copy(update={"tools": tools, "context": context}), session, kit, prompt="react")
 
 
-_OF_TEAMS = frozenset({"describe_files", "check_quotes"})
-"""Tools that the deep analyzer's own code calls, before and after its steps."""
+_BEHIND = frozenset({"describe_files", "check_quotes", VIEW})
+"""Tools that the code of agents calls, before and after their steps."""
