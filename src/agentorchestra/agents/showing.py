@@ -126,7 +126,9 @@ async def shown_first(
         shelf = Shelf(tools, waiting)
         session.own_tools = {**session.own_tools, **{one.name: one for one in shelf.own}}
         return Shown(shelf, (), ())
-    packaged = [name for name in packaged if name not in waiting]
+    others = {*tools.names} - {*packaged, *offered, "done"}
+    if others:  # they are found with those that have no room; a planner's few tools stay where all others are agents
+        packaged = [name for name in packaged if name not in waiting]
     agents = [name for name in builtin_agents() if name in offered and name not in waiting]
     actions = [name for name in tools.names if tools.path(name).startswith("environments/")]
     # What somebody chose for this agent comes before what every agent has, small environments before large ones.

@@ -35,9 +35,8 @@ from agentorchestra.tools.todo import Plans
 
 NAME = "agentorchestra"
 PLANNER_TOOLS = ("todo",)
-LOOKING_TOOLS = ("read_file", "python")
+PYTHON = "python"
 """What it has besides where short files stand in its prompt."""
-
 
 SHORT_WORDS = 12
 """Answers of at most so many words are not reformatted."""
@@ -67,12 +66,12 @@ class AgentOrchestra:
             )
         material = await short_files(session)
         tools = tuple(name for name in PLANNER_TOOLS if name in spec.tools)
-        if material:  # where one look is enough, the planner looks and computes itself
-            tools += tuple(name for name in LOOKING_TOOLS if name in spec.tools)
+        if material and PYTHON in spec.tools:  # where one look is enough, the planner looks and computes itself
+            tools += (PYTHON,)
         context = (*spec.context, *material)
         planner = spec.model_copy(update={"role": "planner", "tools": tools, "context": context})
         offered = kit.delegates(session, task=spec.instruction)
-        check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, offered, self.settings))
+        check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, offered, self.settings), material)
         early = EarlyFinish(spec, frozenset(one.agent.name for one in offered) - {REPORTER}, check)
         observe = (Replacing(kit, offered), check, early)
         hear = Hearing(kit)
@@ -135,7 +134,8 @@ class EarlyFinish:
         if len(calls) != 1 or calls[0].name not in self.agents or not isinstance(calls[0].arguments, dict):
             return None
         told = str(calls[0].arguments.get("task") or "")
-        if told.strip() and not holds(told, self.spec.instruction):
+        files = [ref.name for ref in session.manifest.files]
+        if told.strip() and not same_task(told, self.spec.instruction, files):
             return None
         found = results_before(session, upto=session.asked + 1)
         if not found or state.messages[-1].role != "tool" or found[-1][0] != calls[0].name:
@@ -146,12 +146,14 @@ class EarlyFinish:
         return result if whole else None
 
 
-def holds(told: str, task: str) -> bool:
-    """Whether somebody was told the whole task: every word of it, in whatever order and with whatever around it.
+def same_task(told: str, task: str, files: Sequence[str] = ()) -> bool:
+    """Whether somebody was told the whole task: its words in whatever order, and names of files beside them.
 
-    A condition that was left out is a word that is missing; words that were added take nothing away.
+    Any other word that was added or left out may be a condition.
     """
-    return not Counter(_WORD.findall(plain(task))) - Counter(_WORD.findall(plain(told)))
+    asked, given = Counter(_WORD.findall(plain(task))), Counter(_WORD.findall(plain(told)))
+    named = {word for name in files for word in _WORD.findall(plain(name))}
+    return not asked - given and not {*(given - asked)} - named
 
 
 _WORD = re.compile(r"\w+")
@@ -198,4 +200,4 @@ async def formatted(
     return result.model_copy(update={"answer": said, "report": report})
 
 
-__all__ = ["NAME", "AgentOrchestra", "EarlyFinish", "formatted"]
+__all__ = ["NAME", "AgentOrchestra", "EarlyFinish", "formatted", "same_task"]

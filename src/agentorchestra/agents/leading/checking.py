@@ -22,7 +22,8 @@ from agentorchestra.agents.evidence import (
 from agentorchestra.agents.kit import Kit, ask_model, window_of
 from agentorchestra.agents.leading.revising import told_in
 from agentorchestra.agents.leading.verifying import Doubt, Verifier
-from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.agents.showing import files_shown
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
 from agentorchestra.core.errors import OutputError
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.loop import State
@@ -52,6 +53,7 @@ class Check:
         task: the user's.
         kit: see Kit.
         verifier: asks another agent about what one agent alone found on the web; None where nobody is to be asked.
+        material: the files that stand in the planner's own prompt: it may answer from them itself.
         sent_back: how many answers were.
         doubt: what is still wrong with the answer that was taken.
         told: what the user added.
@@ -60,6 +62,7 @@ class Check:
     task: str
     kit: Kit
     verifier: Verifier | None = None
+    material: tuple[Block, ...] = ()
     sent_back: int = field(default=0, init=False)
     doubt: str = field(default="", init=False)
     told: tuple[str, ...] = field(default=(), init=False)
@@ -73,7 +76,9 @@ class Check:
         prompt = self.kit.prompts.get("verification")
         bad = await misquoted(result.sources, session)
         if found:
-            bad += [one for one in unfound(result.sources, citations(found)) if one not in bad]
+            looked_up = files_shown(self.material)  # by code, word for word
+            strangers = unfound([one for one in result.sources if one.source not in looked_up], citations(found))
+            bad += [one for one in strangers if one not in bad]
         strange, doubt = [], Doubt()
         # What an agent found for the task as it was is no proof that it answers the one that it has become.
         plain = bool(found) and evident(result, found) and not self.told
@@ -116,8 +121,9 @@ class Check:
         return Doubt.of(text, problem, "judge", Trust.UNTRUSTED)
 
     def _strange(self, result: AgentResult, state: State, session: Session[Any]) -> list[str]:
-        """Figures of the answer that neither the user nor an agent gave: a planner looks nothing up itself."""
-        given = [self.task, *self.told]
+        """Figures of the answer that neither the user nor an agent gave, nor the files that the planner was shown."""
+        given = [self.task, *self.told, text_of(self.material)]
+        given += [message.text for message in state.messages if message.role == "tool" and message.name == "python"]
         given += [f"{one.task}\n{one.answer}" for one in session.manifest.earlier]
         for _, one, _ in results_before(session, upto=session.asked + 1):
             given += [one.answer, one.report, *(f"{cited.place}\n{cited.quote}" for cited in one.sources)]
@@ -134,7 +140,7 @@ class Check:
             "answer": result.answer,
             "cited": render_block(_cited(result)),
             "sources": [one.model_dump(mode="json") for one in result.sources],
-            "evidence": render_block(evidence_block(found, most=room)),
+            "evidence": "\n".join(map(render_block, (evidence_block(found, most=room), *self.material))),
         }
         if "told" not in prompt.variables:
             values["task"] = "\n".join((self.task, *self.told))
