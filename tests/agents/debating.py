@@ -47,7 +47,7 @@ def speak(name: str, own: int, others: list[tuple[str, str]]) -> dict[str, Any]:
 
 def planned(system: str, material: str) -> dict[str, Any]:
     """One issue; of the agents that it may choose from those whose description has a word of the topic's."""
-    topic = re.search(r"<topic>\n(.*?)\n</topic>", system, re.DOTALL)
+    topic = re.search(r"<topic>\n(.*?)\n</topic>", material, re.DOTALL)
     words = {*re.findall(r"\w{5,}", topic[1].lower() if topic else "")} - {"question"}
     listed = re.findall(r"^- (\w+): (.*)$", material, re.MULTILINE)
     fitting = [name for name, said in listed if words & {*re.findall(r"\w{5,}", said.lower())}]

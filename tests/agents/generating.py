@@ -53,17 +53,20 @@ def specified(system: str, material: str) -> Any:
     """What the task in the prompt wants; nothing where it does not name a number."""
     number = re.search(r"\d+", section(system, "task"))
     if number is None:
-        return {"possible": False, "why_not": "no number is given"}
+        return {"reason": "no number is given", "possible": False}
     return {
+        "reason": "it can be counted",
         "possible": True,
         "name": "roman",
         "title": "Roman numerals",
         "description": "Writes a number as a Roman numeral.",
-        "parameters": {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]},
-        "returns": {"type": "string"},
+        "parameters": json.dumps(
+            {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
+        ),
+        "returns": '{"type": "string"}',
         "plan": ["Take the largest letters first."],
-        "examples": [{"arguments": {"number": one}, "expected": numeral(one)} for one in (1, 4)],
-        "case": {"arguments": {"number": int(number[0])}},
+        "examples": [{"arguments": json.dumps({"number": one}), "expected": numeral(one)} for one in (1, 4)],
+        "case": {"arguments": json.dumps({"number": int(number[0])}), "stated_as": "", "expected": ""},
     }
 
 
@@ -75,7 +78,7 @@ def fitting(system: str, material: str) -> Any:
     for name, parameter in re.findall(
         r"^(\w+): [^\n]*Roman[^\n]*\n\s*\{.*?\"properties\": \{\"(\w+)\"", material, re.M
     ):
-        fits.append({"tool": name, "calls": [{parameter: one} for one in numbers]})
+        fits.append({"tool": name, "calls": [json.dumps({parameter: one}) for one in numbers]})
     return {"fits": fits}
 
 
@@ -92,12 +95,16 @@ def judged(system: str, material: str) -> Any:
     assert "def " not in system + material  # the judge never sees the code
     (value,) = number.values()
     right = json.dumps(numeral(value)) in material
-    return {"right": right, "problem": "" if right else "the letters do not add up to the number"}
+    return {
+        "reason": f"it is {numeral(value)}",
+        "right": right,
+        "problem": "" if right else "the letters do not add up to the number",
+    }
 
 
 ASKED = {
     "You specify a tool": specified,
-    "You look for a tool": fitting,
+    "You look for an existing tool": fitting,
     "You write the code": written,
     "You check the result": judged,
 }
@@ -123,7 +130,9 @@ class Model:
             return decide(calls=[call("tool_generator", task=TASK)])
         name, reply = next((one.__name__, one) for start, one in ASKED.items() if start in system)
         self.asked.append(name)
-        return say(json.dumps(self.changed.get(name, reply)(system, render_message(request.messages[-1]))))
+        told = request.messages[-1]
+        asked = f"{system}\n{render_message(told.model_copy(update={'content': told.content[:1]}))}"
+        return say(json.dumps(self.changed.get(name, reply)(asked, render_message(told))))
 
 
 def writes(*codes: str) -> Any:
@@ -138,6 +147,8 @@ def writes(*codes: str) -> Any:
 
 
 def limited(**generator: Any) -> Settings:
+    """Settings of a workspace that keeps what is generated, unless another `keep` is given."""
+    generator = {"keep": "workspace", **generator}
     return Settings.model_validate({"generator": generator, "sandbox": {"backend": "bubblewrap", "memory_mib": 256}})
 
 

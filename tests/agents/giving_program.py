@@ -43,7 +43,7 @@ def asker(request: ModelRequest) -> ModelResponse:
 def by_hand(request: ModelRequest) -> ModelResponse:
     """The same by a model without native calls: what it may call stands in its prompt as text."""
     text = shown(request)
-    came = re.findall(r"Result of \w+ \(\w+\):\n(?:<content [^>]*>\n)?([A-Z]+)", text)
+    came = re.findall(r"Result of \w+ \(\w+\):\n(?:<content .*>\n)?([A-Z]+)", text)
     if not came:
         return decide(calls=[call(ASK, task=TASK)])
     if len(came) > 1:

@@ -74,7 +74,9 @@ def lines_with(*wanted: str) -> Answering:
 
     def taken(system: str, material: str) -> Any:
         found = []
-        for number, text in re.findall(r"\[(\d+)\] (.*?)(?=\n</content>|\n\[\d+\] |$)", material, re.DOTALL):
+        for number, text in re.findall(
+            r"\[(\d+)\] (.*?)(?=\n</content |\n\[\w{8}[:\]]|\n\[\d+\] |$)", material, re.DOTALL
+        ):
             for line in re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).splitlines():  # without addresses
                 if any(one in line for one in wanted):
                     relevance = 0.9 if "orn in" in line else 0.6

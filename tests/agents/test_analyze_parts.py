@@ -12,7 +12,7 @@ import pytest
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import AnalysisSettings, Settings
 from agentorchestra.core.spec import RunResult
-from agentorchestra.models.render import render_message
+from agentorchestra.models.render import render_message, without_contents
 from agentorchestra.testing import call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.agents.analysing import Reader, drawn, town_of
@@ -38,7 +38,7 @@ async def analysed(folder: Path, model: Reader, name: str, data: bytes, **analys
 def outside(request: ModelRequest) -> str:
     """What of a request stands outside the quotations of what comes from elsewhere."""
     said = "\n".join(render_message(one) for one in request.messages if one.role != "assistant")
-    return re.sub(r"<content [^>]*>\n.*?\n</content>", "", said, flags=re.DOTALL)
+    return without_contents(said)
 
 
 class Quoting(Reader):

@@ -9,6 +9,7 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ModelProfile, RoleSettings, Settings
+from agentorchestra.models.render import parse_contents
 from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.tool import tool
 from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide
@@ -66,7 +67,8 @@ async def test_the_roles_model_and_parameters_answer(tmp_path: Path) -> None:
         (asked,) = server.requests
         assert (asked["model"], asked["temperature"], asked["max_tokens"]) == ("strict", 0.25, 77)
         assert asked["messages"][0]["content"] == "Give a grade on the scale 1 to 5."
-        assert '<content source="task:" trust="untrusted">\nDogs bark.\n</content>' in asked["messages"][1]["content"]
+        (given,) = parse_contents(asked["messages"][1]["content"])
+        assert (given.kind, given.text) == ("task", "Dogs bark.")
         assert result.usage_by_model["openai:strict"].requests == 1
         assert (await ws.replay(result.run_id)).answer == result.answer and server.count == 1
 

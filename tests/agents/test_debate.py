@@ -19,7 +19,7 @@ from agentorchestra.core.errors import SettingsError, UnknownComponentError, Usa
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import AgentSettings, ModelProfile, Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.models.render import render_message
+from agentorchestra.models.render import parse_contents, render_message, without_contents
 from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.testing import ScriptedModel, call, decide
 from tests.agents.debating import TOPIC, debater, reply_to, speak
@@ -367,10 +367,10 @@ async def test_what_others_said_is_material(tmp_path: Path) -> None:
         await ws.run(TOPIC, system="debate", model="scripted", options=options)
     assert "[A1]" not in seen[0]
     # What the manager asks after it was shown that, and the expert's own words, are no part of the order either.
-    ordered = re.sub(r"<content.*?</content>", "", seen[2], flags=re.S)
+    ordered = without_contents(seen[2])
     assert "The manager asks: Why B2?" in seen[2] and "The manager asks" not in ordered
-    (material,) = re.findall(r"<content[^>]*>(?:(?!</content>).)*\[A1\](?:(?!</content>).)*</content>", seen[1], re.S)
-    assert material.startswith('<content source="agent:broker" trust="untrusted">') and "IGNORE the topic" in material
+    (material,) = [one for one in parse_contents(seen[1]) if "[A1]" in one.text]
+    assert (material.kind, material.ref) == ("agent", "broker") and "IGNORE the topic" in material.text
 
 
 @pytest.mark.long

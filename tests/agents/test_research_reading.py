@@ -227,4 +227,4 @@ async def test_a_calculation_that_fails_is_said_to_whoever_judges(site: Site, tm
     assert result.status is RunStatus.PARTIAL and "Not calculated: nothing: " in result.report
     assert told[0][0] == "" and told[1][0] == "- nothing"
     # The interpreter's words may hold anybody's: they are material.
-    assert re.search(r'<content source="tool:python" trust="untrusted">\n.*ZeroDivisionError', told[1][1])
+    assert re.search(r'<content id="\w+" source="tool:python" trust="untrusted">\n.*ZeroDivisionError', told[1][1])

@@ -142,7 +142,9 @@ async def test_a_tool_is_opened_at_the_end_of_the_list(lease: Path) -> None:
         assert (await ws.replay(result.run_id)).answer == "1284"
     first, second, third = ([one.name for one in request.tools] for request in model.requests)
     assert "todo" not in first and second == third == [*first, "todo"]
-    assert "\n- todo: Keep a plan" in next(one for one in model.requests[0].tools if one.name == "open_tools").description
+    assert (
+        "\n- todo: Keep a plan" in next(one for one in model.requests[0].tools if one.name == "open_tools").description
+    )
 
 
 async def test_a_tool_that_waits_is_executed_when_it_is_called(lease: Path) -> None:

@@ -316,14 +316,58 @@ def test_a_stopped_thread_leaves_no_run_and_nothing_half_written(docs: Path, tmp
     assert not list((tmp_path / "files").glob("new-*"))
 
 
-def test_what_a_dead_process_left_is_removed(docs: Path, kept: Keep, tmp_path: Path) -> None:
+def test_what_a_dead_process_left_is_removed(
+    docs: Path, kept: Keep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = tmp_path / "ws" / "files"
     store.mkdir(parents=True)
-    (store / "new-old").write_text("half")
-    os.utime(store / "new-old", (time.time() - 2 * 86_400,) * 2)
-    (store / "new-other").write_text("somebody is writing this")
+    (store / "new-left").write_text("half")
     kept(docs)
-    assert not (store / "new-old").exists() and (store / "new-other").exists()
+    assert (store / "new-left").exists()  # somebody may be writing this
+    clock = Clock()
+    monkeypatch.setattr(keep, "time", clock)
+    clock.ahead = 2 * 86_400
+    kept(docs)
+    assert not (store / "new-left").exists()
+
+
+class Clock:
+    """The time, and how far it is ahead (in seconds)."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return time.time() + self.ahead
+
+    def time_ns(self) -> int:
+        return time.time_ns() + int(self.ahead * 1e9)
+
+
+def test_two_that_begin_at_once_take_nothing_from_each_other(
+    docs: Path, kept: Keep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one begins, and sweeps, at each moment at which a file is on its way to its place."""
+    other = tmp_path / "other.txt"
+    other.write_text("Another task's file.\n")
+    busy = threading.Event()
+
+    def meanwhile(how: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*words: Any, **options: Any) -> Any:
+            done = how(*words, **options)
+            if not busy.is_set():
+                busy.set()
+                kept(other)
+                busy.clear()
+            return done
+
+        return wrapped
+
+    monkeypatch.setattr(keep, "THREADS", 1)
+    for name in ("utime", "fsync", "chmod"):
+        monkeypatch.setattr(os, name, meanwhile(getattr(os, name)))
+    found = kept(docs)
+    assert names(found) == ["docs/2023/june.csv", "docs/2023/may.md", "docs/note.txt"]
+    assert not list((tmp_path / "ws" / "files").glob("new-*"))
 
 
 # -- thousands of files in a few lines ---------------------------------------------------------------------------------

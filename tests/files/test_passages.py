@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.files.conftest import MakePdf
 
-from agentorchestra.tools.files.passages import passages, place_text, quote_stands, verify_quote
+from agentorchestra.tools.files.passages import passages
 from agentorchestra.tools.files.places import Place, column_name, column_number, parse_place
+from agentorchestra.tools.files.quotes import place_text, quote_stands, verify_quote
 from agentorchestra.tools.files.readers import TableDocument, TextDocument, parse_table
 
 
@@ -86,7 +87,7 @@ def test_every_passage_of_a_text_stands_at_its_place(text: str) -> None:
     for passage in passages(document):
         place = parse_place(passage.place)
         assert place is not None
-        assert passage.text in place_text(document, place)[0]
+        assert passage.text in next(place_text(document, place))
         assert quote_stands(document, passage.place, passage.text)
 
 

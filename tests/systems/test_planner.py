@@ -20,6 +20,7 @@ from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.models.render import parse_contents
 from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.testing import call, decide, say
 from agentorchestra.workspace import Workspace
@@ -146,8 +147,12 @@ def reader(request: ModelRequest) -> ModelResponse:
     """Answers with the line of the lease that holds the last word of its task, once it is shown the lease."""
     asked = re.search(r"<task>\n.*?(\w+)\W*\n</task>", request.messages[1].text, re.DOTALL)
     assert asked is not None
-    seen = re.findall(r'place="lines? (\d+)[^"]*"[^>]*>\n(.*?)\n</content', shown(request), re.DOTALL)
-    every = [(int(first) + at, line) for first, text in seen for at, line in enumerate(text.splitlines())]
+    seen = [one for one in parse_contents(shown(request)) if one.place.startswith("line")]
+    every = [
+        (int(one.place.split()[1].split("-")[0]) + at, line)
+        for one in seen
+        for at, line in enumerate(one.text.splitlines())
+    ]
     lines = [(number, line.partition("\t")[2] or line) for number, line in every if asked[1] in line]
     if not lines:
         return decide(calls=[call("search_files", query=asked[1])])

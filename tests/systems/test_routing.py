@@ -131,7 +131,7 @@ async def test_a_failing_agent_is_replaced_by_one_that_is_shown_only_then(how: s
         planners.append(request)
         if any("900 stone" in text for text in results(request)):
             return done("900 stone")
-        if "Others that fit the same sub-task" in shown(request) and (name := fitting(request, ("Weighs bells",))):
+        if "These agents could do it instead" in shown(request) and (name := fitting(request, ("Weighs bells",))):
             return decide(calls=[call(name, task=part)])
         if results(request):
             return done("It cannot be done.", status="blocked")
@@ -153,9 +153,10 @@ async def test_a_failing_agent_is_replaced_by_one_that_is_shown_only_then(how: s
         assert (await ws.replay(result.run_id)).answer == result.answer
     assert "agent_a" in [one.name for one in planners[0].tools] and "agent_b" not in shown(planners[0])
     note = shown(planners[1])
-    assert "agent_a did not do what it was asked for. Look at the task and the plan again" in note
-    assert "Others that fit the same sub-task: agent_b" in note
-    assert "agent_a" not in note.partition("Others that fit")[2].partition(".")[0]
+    assert "agent_a did not finish its part. Before the next call, look at the task again" in note
+    _, said, offered = note.partition("These agents could do it instead; you can call them now:\n")
+    offered = offered.partition("</content")[0] if "<content" in offered else offered.partition("<progress>")[0]
+    assert said and "agent_b: " in offered and "agent_a:" not in offered and '{"' not in offered
 
 
 async def test_what_the_user_forbids_is_no_failure_of_the_agent() -> None:
@@ -177,4 +178,4 @@ async def test_what_the_user_forbids_is_no_failure_of_the_agent() -> None:
 
     async with Workspace(store=MemoryStore(), tools=[depth_of], agents=[SURVEYOR], policy=Never()) as ws:
         await ws.run(TASK, model=by_prompt(planner=lead, agent=surveyor))
-    assert "not that one" in results(seen[1])[0] and "Others that fit" not in shown(seen[1])
+    assert "not that one" in results(seen[1])[0] and "could do it instead" not in shown(seen[1])

@@ -222,3 +222,16 @@ async def test_a_rewritten_part_is_a_version_that_agents_speak_with(tmp_path: Pa
             await ws.prompt_components.setvars("react", {"profile": "{{ budget }}"})
         with pytest.raises(VersionError, match="has no variable 'rules'; its variables: profile, task_rules"):
             await ws.prompt_components.setvars("react", {"rules": "x"})
+
+
+def test_what_stands_behind_the_line_user_goes_into_the_users_message(tmp_path: Path) -> None:
+    parted = "variables: [task]\n|Be brief.\n{# user #}\n<task>\n{{ task }}\n</task>\n"
+    one = library(tmp_path, asked=parted, plain="|Be brief.\n")
+    assert one.get("asked").messages(task="Go.\n{# user #}\nStay.") == (
+        "Be brief.",
+        "<task>\nGo.\n{# user #}\nStay.\n</task>",
+    )
+    assert one.get("asked").render(task="Go.") == "Be brief.\n<task>\nGo.\n</task>"
+    assert one.get("plain").messages() == ("Be brief.", "")
+    with pytest.raises(PromptError, match="'task' is missing"):
+        one.get("asked").messages()

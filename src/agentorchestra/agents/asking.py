@@ -19,12 +19,50 @@ from agentorchestra.tea.structured import read_output
 
 
 @dataclass(frozen=True)
+class Form:
+    """The JSON object that a reply is to be.
+
+    Providers that constrain their decoding take only schemas in which every property is required and no other is
+    allowed; those are asked for. A reply of another model is taken as soon as it has what cannot be done without.
+
+    Attributes:
+        asked: the schema that the model is given; its first field is the reason, where the reply holds a verdict.
+        read: the schema by which its reply is read.
+    """
+
+    asked: dict[str, Any]
+    read: dict[str, Any]
+
+
+def form(needed: Sequence[str], **properties: dict[str, Any] | Form) -> Form:
+    """A form with these properties, in this order.
+
+    Args:
+        needed: what a reply must have; the others may be missing, and are read as empty.
+        properties: their schemas, or forms.
+    """
+    asked, read = (
+        {name: getattr(one, which) if isinstance(one, Form) else one for name, one in properties.items()}
+        for which in ("asked", "read")
+    )
+    return Form(
+        {"type": "object", "properties": asked, "required": [*asked], "additionalProperties": False},
+        {"type": "object", "properties": read, "required": [*needed]},
+    )
+
+
+def list_of(one: Form) -> Form:
+    """A list of such objects."""
+    return Form({"type": "array", "items": one.asked}, {"type": "array", "items": one.read})
+
+
+@dataclass(frozen=True)
 class Question:
     """One question.
 
     Attributes:
         prompt: the name of the prompt that says what to do.
-        schema: of the reply.
+        schema: of the reply, or its form.
         values: the prompt's variables.
         content: the material.
         final: asked with what the budget keeps for an answer.
@@ -33,7 +71,7 @@ class Question:
     """
 
     prompt: str
-    schema: dict[str, Any]
+    schema: dict[str, Any] | Form
     values: Mapping[str, Any] = field(default_factory=dict)
     content: tuple[Block, ...] = ()
     final: bool = False
@@ -112,7 +150,8 @@ class Asking:
             values=question.values,
         )
         assert effect.request is not None
-        settings = effect.request.settings.model_copy(update={"output_schema": question.schema})
+        schema = question.schema.asked if isinstance(question.schema, Form) else question.schema
+        settings = effect.request.settings.model_copy(update={"output_schema": schema})
         request = effect.request.model_copy(update={"settings": settings})
         # A tool's questions are beside the work of the agent that called it.
         usual = "tool" if question.beside or self.kit is None else question.prompt
@@ -120,17 +159,17 @@ class Asking:
         begin_by = None if question.final else self.begin_by
         return effect.model_copy(update={"request": request, "purpose": purpose, "begin_by": begin_by})
 
-    def _read(self, outcome: Outcome, schema: dict[str, Any]) -> JsonValue:
+    def _read(self, outcome: Outcome, schema: dict[str, Any] | Form) -> JsonValue:
         """The reply; a sentence for one that does not fit, None where nobody could be asked."""
         if not outcome.ok:
             if outcome.status == "limited":
                 self.limited = outcome.error or "the budget has no room for more"
             return None
         try:
-            value = read_output(outcome.response.text, schema)
+            value = read_output(outcome.response.text, schema.read if isinstance(schema, Form) else schema)
         except OutputError as exc:
             return str(exc)
         return value if isinstance(value, dict) else None
 
 
-__all__ = ["Asking", "Question"]
+__all__ = ["Asking", "Form", "Question", "form", "list_of"]

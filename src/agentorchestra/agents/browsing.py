@@ -24,6 +24,7 @@ from agentorchestra.runtime.environments import STATE_ACTION
 from agentorchestra.runtime.ledger import Record, within
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.prompts import Prompt
+from agentorchestra.tools.files.quotes import alike
 from agentorchestra.tools.web.pages import is_address
 
 EXTRACTING = "extract_content"
@@ -143,13 +144,13 @@ def strangers(cited: Sequence[Citation], shown: Sequence[Look]) -> list[Citation
     """Citations of pages that were not seen, or whose words did not stand there as they were seen."""
     texts: dict[str, list[str]] = {}
     for look in shown:
-        texts.setdefault(normalised_address(look.address), []).append(_words(look.text))
+        texts.setdefault(normalised_address(look.address), []).append(look.text)
     bad = []
     for one in cited:
         if not is_address(one.source):
             continue  # files of the run's folder are looked up there
         seen = texts.get(normalised_address(one.source))
-        if seen is None or not any(_words(one.quote) in text for text in seen):
+        if seen is None or not any(_quotes(one.quote, text) for text in seen):
             bad.append(one)
     return bad
 
@@ -161,7 +162,7 @@ def with_sources(result: AgentResult, shown: Sequence[Look]) -> AgentResult:
     """
     if result.sources or not shown or not result.answer:
         return result
-    verbatim = [one for one in shown if _words(result.answer) in _words(one.text)]
+    verbatim = [one for one in shown if _quotes(result.answer, one.text)]
     quote = result.answer if verbatim and len(result.answer) <= QUOTED_CHARS else ""
     page = (verbatim or list(shown))[-1]
     return result.model_copy(update={"sources": (Citation(source=page.address, quote=quote),)})
@@ -171,10 +172,9 @@ _NOT_WORDS = re.compile(r'^\s*- (?:\[[^\]\n]*\] )?/?[a-z]+\b|(?<=") \([^()\n]*\)
 """What the view writes around a page's words: dash, reference and role, and what it knows of the element."""
 
 
-def _words(text: str) -> str:
-    """The words of a page one after the other: what the view writes between them is not the page's."""
-    words = re.findall(r"\w+", _NOT_WORDS.sub(" ", text).casefold())
-    return f" {' '.join(words)} "
+def _quotes(words: str, text: str) -> bool:
+    """Whether words stand on a page as it was shown: what the view writes between its words is not the page's."""
+    return alike(_NOT_WORDS.sub(" ", words), _NOT_WORDS.sub(" ", text))
 
 
 def page_check(prompt: Prompt) -> SourceCheck:

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from agentorchestra.agents.agent import Agent, Delegate
-from agentorchestra.agents.asking import Asking, Question
+from agentorchestra.agents.asking import Asking, Question, form
 from agentorchestra.agents.debating.conclusion import Check, Conclusion, conclusion_schema, report
 from agentorchestra.agents.debating.experts import DEBATE, GUEST
 from agentorchestra.agents.debating.inviting import (
@@ -50,16 +50,10 @@ FAILURES = 2
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
-PLAN: dict[str, Any] = {
-    "type": "object",
-    "properties": {"issues": _TEXTS, "experts": _TEXTS},
-    "required": ["issues"],
-}
-JUDGEMENT: dict[str, Any] = {
-    "type": "object",
-    "properties": {"summary": _TEXT, "agreed": {"type": "boolean"}, "new": {"type": "boolean"}, "focus": _TEXT},
-    "required": ["summary", "agreed", "new"],
-}
+PLAN = form(["issues"], issues=_TEXTS)
+INVITATION = form(["issues"], issues=_TEXTS, experts=_TEXTS)
+_FLAG: dict[str, Any] = {"type": "boolean"}
+JUDGEMENT = form(["summary", "agreed", "new"], summary=_TEXT, agreed=_FLAG, new=_FLAG, focus=_TEXT)
 _ENDED = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT)
 
 
@@ -111,12 +105,14 @@ class _Debate:
 
     async def _plan(self, invited: Sequence[Expert], offered: Mapping[str, Delegate]) -> None:
         """What is at issue, and who is invited where nobody was named."""
-        found: list[Delegate] = []
+        found = [offered[one.name] for one in invited if one.name in offered]
         if not invited:
             found = await candidates(self.topic, [*offered.values()], self.session, self.kit)
         values = {"topic": self.topic, "invited": [one.name for one in invited], "seats": self.limits.experts}
-        content = (*self.spec.context, *((candidates_block(found),) if found else ()))
-        (reply,) = await self.asking.all([Question("debate_plan", PLAN, values, content, decides=True)])
+        guests = [one for one in invited if one.guest]
+        content = (candidates_block(found, guests), *self.spec.context)
+        schema = PLAN if invited else INVITATION
+        (reply,) = await self.asking.all([Question("debate_plan", schema, values, content, decides=True)])
         self._hear_limit()
         issues = [" ".join(str(one).split())[:LONGEST] for one in (reply or {}).get("issues", ())]
         self.issues = [one for one in issues if one][:10]
@@ -397,6 +393,7 @@ PACKAGED_TOOLS = (
     "read_artifact",
     "ask_media",
     "describe_files",
+    "files_in_view",
     "analyze_file",
     "check_quotes",
 )

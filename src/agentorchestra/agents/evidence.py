@@ -21,8 +21,8 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.tea.actions import action_effect
 from agentorchestra.tea.programs import NAME as PROGRAM
 from agentorchestra.tea.prompts import Prompt
-from agentorchestra.tools.files.passages import normalised
 from agentorchestra.tools.files.places import parse_place
+from agentorchestra.tools.files.quotes import alike
 from agentorchestra.tools.web.pages import is_address
 
 MOST_CHECKS = 2
@@ -174,7 +174,7 @@ async def _misquoted_in_folder(quoted: Sequence[Citation], session: Session[Any]
     return [
         one
         for one, outcome in zip(asked, outcomes, strict=True)
-        if not outcome.ok or normalised(one.quote) not in normalised(text_of(outcome.blocks()))
+        if not outcome.ok or not alike(one.quote, text_of(outcome.blocks()))
     ]
 
 
@@ -189,16 +189,7 @@ def _same(one: Citation, other: Citation) -> bool:
     here, there = parse_place(one.place), parse_place(other.place)
     if (here or one.place) != (there or other.place) and one.place:
         return False
-    mine, theirs = _plain(one.quote), _plain(other.quote)
-    return not mine or mine in theirs or (bool(theirs) and theirs in mine)
-
-
-_ALIKE = str.maketrans({"“": '"', "”": '"', "„": '"', "’": "'", "‘": "'", "–": "-", "—": "-"})
-
-
-def _plain(text: str) -> str:
-    """For comparison: white space, dashes and quotation marks are often written otherwise."""
-    return normalised(text.translate(_ALIKE)).strip('" .').casefold()
+    return not one.quote.strip() or alike(one.quote, other.quote) or alike(other.quote, one.quote)
 
 
 _FIGURE = re.compile(r"(?<![\w.,])\d(?:[\d,.]|[ \u00a0\u202f](?=\d{3}\b))*")

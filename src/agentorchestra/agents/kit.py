@@ -43,6 +43,7 @@ from agentorchestra.loop import (
 )
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import CHARS_PER_TOKEN
+from agentorchestra.runtime.calls import SYSTEM as CALLS
 from agentorchestra.runtime.session import OF_EVERY_AGENT, Session
 from agentorchestra.tea.discovery import Discovery, Finder
 from agentorchestra.tea.functions import Functions, python_name
@@ -116,9 +117,15 @@ class Kit:
             task: the caller's own, which is handed over where a call names none.
         """
         found = []
-        choices = self.choices if session.manifest.choices is None else session.manifest.choices
+        manifest = session.manifest
+        choices = self.choices if manifest.choices is None else manifest.choices
+        # What was registered since the run was created is not in it, or no resume would ask as it did.
+        pinned = manifest.system != CALLS
+        given = tuple(one for one in self.given if one in manifest.tools or not pinned)
         for name, agent in sorted(self.agents.items()):
-            wanted = agent.reach(self.given)
+            if pinned and manifest.agents and name not in manifest.agents:
+                continue
+            wanted = agent.reach(given)
             if name in but or name in self.behind or (agent.tools is None and not wanted):
                 continue
             if agent.within and leader not in agent.within:
@@ -487,13 +494,16 @@ def request_effect(
     _, settings, profile_hash = request_settings(name, chosen, session, kit, beside=True)
     if media == "required":
         settings = settings.model_copy(update={"media": media})
-    asked = system_message(kit.prompts.get(prompt).render(**values))
+    rules, told = kit.prompts.get(prompt).messages(**values)
+    asked = (TextBlock(text=told, trust=Trust.SYSTEM),) if told else ()
     return Effect(
         kind=EffectKind.REQUEST_MODEL,
         component=f"{name}@1.0.0",
         content_hash=profile_hash,
         request=ModelRequest(
-            model=name, messages=(asked, Message(role="user", content=tuple(content))), settings=settings
+            model=name,
+            messages=(system_message(rules), Message(role="user", content=(*asked, *content))),
+            settings=settings,
         ),
         mode=Mode.REPEATABLE,
         role=role,

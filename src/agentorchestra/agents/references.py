@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentorchestra.core.spec import Citation, FileRef
 from agentorchestra.environments.report.addresses import address_of_file, escaped, normalised_address, usable_address
-from agentorchestra.environments.report.marks import closed_up
+from agentorchestra.environments.report.collecting import NO_ADDRESS, plain
+from agentorchestra.environments.report.marks import closed_up, evidence_marks, outside_code
 
-_MARK = re.compile(r"\[E(\d+)\]")
-_ANY_MARK = re.compile(r"\[E[^\]\n]{0,20}\]")
+MARK = re.compile(r"\[E(\d{1,4})\]")
+"""A mark as `evidence_marks` writes it."""
+
+_ANY_MARK = re.compile(r"\[E(?:\d[^\]\n]{0,20}|[nxNX?#]|[^\w\]\n]{0,3})\]")
 _LINK = re.compile(r"!?\[(?P<text>[^\]\n]*)\]\((?P<address>[^()\s]+)[^()\n]*\)")
 
 
@@ -36,76 +39,101 @@ def address_of(source: str, files: Mapping[str, FileRef]) -> str:
     return address_of_file(ref) if ref is not None else usable_address(source) or normalised_address(source)
 
 
-def make_report(text: str, evidence: Sequence[Citation], files: Sequence[FileRef]) -> Report:
+def make_report(
+    text: str, evidence: Sequence[Citation], files: Sequence[FileRef], titles: Mapping[str, str] | None = None
+) -> Report:
     """Number the marks `[E1]` of a text by first use, and add the references.
 
     Args:
         text: what the model wrote; E1 is the first piece of evidence.
         evidence: what the team found, in the order in which it was listed.
         files: of the task.
+        titles: of sources, by their names.
     """
-    by_name = {ref.name: ref for ref in files}
-    numbers: dict[str, int] = {}
-    used: dict[str, list[Citation]] = {}
-    unknown: list[str] = []
-
-    def number(match: re.Match[str]) -> str:
-        index = int(match[1]) - 1
-        if not 0 <= index < len(evidence):
-            unknown.append(match[0])
-            return ""
-        one = evidence[index]
-        address = address_of(one.source, by_name)
-        n = numbers.setdefault(address, len(numbers) + 1)
-        places = used.setdefault(address, [])
-        if one not in places:
-            places.append(one)
-        return f"[{n}]({escaped(address)})"
-
-    body = _MARK.sub(number, _LINK.sub(lambda match: _unlinked(match, evidence, unknown), text))
-    for odd in _ANY_MARK.findall(body):
-        unknown.append(odd)
-        body = body.replace(odd, "")
-    body = closed_up(body) if unknown else body
+    numbering = _Numbering(evidence, {ref.name: ref for ref in files})
+    body = outside_code(evidence_marks(text, len(evidence)), numbering.numbered)
+    body = closed_up(body) if numbering.unknown else body
     # Two pieces of evidence from one source behind a claim are one reference.
     body = re.sub(r"(\[\d+\]\([^()\s]*\))(?:\s*\1)+", r"\1", body)
-    lines = []
-    for address, n in numbers.items():
-        quotes = "; ".join(_quoted(one) for one in used[address])
-        name = used[address][0].source
-        lines.append(f"{n}. [{_plain(name)}]({escaped(address)}){': ' + quotes if quotes else ''}")
+    lines = [numbering.line(address, titles or {}) for address in numbering.used]
     references = "\n\n## References\n\n" + "\n".join(lines) if lines else ""
     notes = []
-    if unknown:
-        notes.append(f"Struck out, no such evidence: {', '.join(dict.fromkeys(unknown))}.")
-    cited = {id(one) for places in used.values() for one in places}
-    spare = [_plain(one.source) + (f", {one.place}" if one.place else "") for one in evidence if id(one) not in cited]
-    spare = list(dict.fromkeys(spare))
+    if numbering.unknown:
+        notes.append(f"Struck out, no such evidence: {', '.join(dict.fromkeys(numbering.unknown))}.")
+    sources = tuple(one for places in numbering.used.values() for one in places)
+    spare = [plain(one.source) + (f", {one.place}" if one.place else "") for one in evidence if one not in sources]
     if spare:
-        notes.append(f"Not used: {'; '.join(spare)}.")
-    sources = tuple(one for places in used.values() for one in places)
+        notes.append(f"Not used: {'; '.join(dict.fromkeys(spare))}.")
     return Report(re.sub(r"[ \t]+\n", "\n", body).strip() + references, sources, tuple(notes))
 
 
-def _unlinked(match: re.Match[str], evidence: Sequence[Citation], unknown: list[str]) -> str:
-    """A link of the model's own: its text alone, and the mark of the evidence where there is some from that address."""
-    address = normalised_address(match["address"])
-    for index, one in enumerate(evidence, start=1):
-        if normalised_address(one.source) == address:
-            return f"{match['text']} [E{index}]"
-    unknown.append(match["address"])
-    return match["text"]
+def unknown_marks(text: str, evidence: Sequence[Citation]) -> tuple[str, ...]:
+    """The marks and links of a text that no evidence stands behind, each once."""
+    numbering = _Numbering(evidence, {})
+    outside_code(evidence_marks(text, len(evidence)), numbering.numbered)
+    return tuple(dict.fromkeys(numbering.unknown))
+
+
+@dataclass
+class _Numbering:
+    """Numbers of sources by first use.
+
+    Attributes:
+        used: by the address of a source, or its name where it has none, what is cited of it.
+        unknown: marks and links without evidence.
+    """
+
+    evidence: Sequence[Citation]
+    files: Mapping[str, FileRef]
+    used: dict[str, list[Citation]] = field(default_factory=dict)
+    unknown: list[str] = field(default_factory=list)
+
+    def numbered(self, text: str) -> str:
+        """A text with links in the place of its marks."""
+        return _ANY_MARK.sub(self._struck, MARK.sub(self._number, _LINK.sub(self._unlinked, text)))
+
+    def line(self, address: str, titles: Mapping[str, str]) -> str:
+        """A line of the list of references: title, link, places and quotes."""
+        cited = self.used[address]
+        name = next((titles[one.source] for one in cited if titles.get(one.source)), cited[0].source)
+        quotes = "; ".join(_quoted(one) for one in cited)
+        linked = self._linked(address)
+        shown = plain(name) if linked == NO_ADDRESS else f"[{plain(name)}]({linked})"
+        return f"{[*self.used].index(address) + 1}. {shown}{': ' + quotes if quotes else ''}"
+
+    def _number(self, match: re.Match[str]) -> str:
+        index = int(match[1]) - 1
+        if not 0 <= index < len(self.evidence):
+            return self._struck(match)
+        one = self.evidence[index]
+        address = address_of(one.source, self.files)
+        places = self.used.setdefault(address, [])
+        if one not in places:
+            places.append(one)
+        return f"[{[*self.used].index(address) + 1}]({self._linked(address)})"
+
+    def _linked(self, address: str) -> str:
+        """What a mark leads to: a source without an address, such as a calculation, stands in the list."""
+        return escaped(address) if re.match(r"[a-z][a-z0-9+.-]*:", address) else NO_ADDRESS
+
+    def _struck(self, match: re.Match[str]) -> str:
+        self.unknown.append(match[0])
+        return ""
+
+    def _unlinked(self, match: re.Match[str]) -> str:
+        """A link of the model's own: its text alone, and the mark of the evidence where there is some from there."""
+        address = normalised_address(match["address"])
+        for index, one in enumerate(self.evidence, start=1):
+            if normalised_address(one.source) == address:
+                return f"{match['text']} [E{index}]"
+        self.unknown.append(match["address"])
+        return match["text"]
 
 
 def _quoted(one: Citation) -> str:
     words = " ".join(one.quote.split())
-    words = f"“{_plain(words[:200])}{'…' if len(words) > 200 else ''}”" if words else ""
+    words = f"“{plain(words[:200])}{'…' if len(words) > 200 else ''}”" if words else ""
     return " ".join(part for part in (one.place, words) if part)
 
 
-def _plain(text: str) -> str:
-    """Text inside Markdown that makes no link of its own."""
-    return re.sub(r"([\[\]<>`])", r"\\\1", text)
-
-
-__all__ = ["Report", "address_of", "make_report", "normalised_address"]
+__all__ = ["MARK", "Report", "address_of", "make_report", "normalised_address", "unknown_marks"]

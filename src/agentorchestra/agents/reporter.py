@@ -24,7 +24,7 @@ from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, 
 from agentorchestra.environments.report.addresses import key_of
 from agentorchestra.environments.report.collecting import Collected, Listed, Piece
 from agentorchestra.runtime.session import Session
-from agentorchestra.tools.files.passages import normalised
+from agentorchestra.tools.files.quotes import normalised
 
 NAME = "reporter"
 

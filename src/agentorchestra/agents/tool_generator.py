@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.asking import Asking, Question
+from agentorchestra.agents.asking import Asking, Form, Question, form, list_of
 from agentorchestra.agents.generation.giving import give
 from agentorchestra.agents.generation.specification import (
     LONGEST_NAME,
@@ -25,6 +25,7 @@ from agentorchestra.agents.generation.specification import (
     Specification,
     SpecificationError,
     calls_of,
+    json_value,
     read_specification,
     short,
 )
@@ -48,26 +49,10 @@ from agentorchestra.tea.tool import Tool
 NAME = "tool_generator"
 
 _TEXT: dict[str, Any] = {"type": "string"}
-CODE: dict[str, Any] = {"type": "object", "properties": {"code": _TEXT}, "required": ["code"]}
-FITS: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "fits": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"tool": _TEXT, "calls": {"type": "array", "items": {"type": "object"}}},
-                "required": ["tool", "calls"],
-            },
-        }
-    },
-    "required": ["fits"],
-}
-VERDICT: dict[str, Any] = {
-    "type": "object",
-    "properties": {"right": {"type": "boolean"}, "problem": _TEXT},
-    "required": ["right"],
-}
+_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
+CODE = form(["code"], code=_TEXT)
+FITS = form(["fits"], fits=list_of(form(["tool", "calls"], tool=_TEXT, calls=Form(_TEXTS, {"type": "array"}))))
+VERDICT = form(["right"], reason=_TEXT, right={"type": "boolean"}, problem=_TEXT)
 _ANALYSES = 2
 """Times that a specification is asked for, where the first one is none."""
 
@@ -136,7 +121,7 @@ class _Generation:
                 self.reasons = [self.asking.limited or "the model gave no specification"]
                 break
             if not reply["possible"]:
-                self.reasons = [str(reply.get("why_not") or "the task is no matter of a tool")]
+                self.reasons = [str(reply.get("reason") or "the model says that no function can do it")]
                 break
             try:
                 wanted = read_specification(reply, self.spec.instruction, self.limits.examples)
@@ -212,8 +197,9 @@ class _Generation:
         (reply,) = await self.asking.all([Question("tool_fit", FITS, values, (_listed(others),))])
         for said in (reply or {}).get("fits", ()):
             named = [one for one in others if one["name"] == said["tool"]]
-            if named and len(said["calls"]) == len(wanted.cases):
-                found.append((named[0], [dict(call) for call in said["calls"]]))
+            given = [call for call in map(json_value, said["calls"]) if isinstance(call, dict)]
+            if named and len(given) == len(wanted.cases):
+                found.append((named[0], given))
         return found
 
     def _known(self, candidate: Mapping[str, Any]) -> Tool[..., Any] | None:
@@ -293,7 +279,14 @@ class _Generation:
             "examples": [*calls_of(wanted.examples), *calls_of([Case(wanted.case.arguments, trials.value)])],
             "performance": performance(trials.seconds, self.attempt),
         }
-        asked = {"name": wanted.name, "source": code, "reason": self.spec.instruction, "manifest": manifest}
+        asked: dict[str, Any] = {
+            "name": wanted.name,
+            "source": code,
+            "reason": self.spec.instruction,
+            "manifest": manifest,
+        }
+        if not await self._keeps(wanted, code):
+            asked["keep"] = False
         outcome = await self._own("register_tool", asked)
         if not outcome.ok or not isinstance(outcome.value, dict):
             self.reasons = [outcome.error or "it could not be registered"]
@@ -310,6 +303,20 @@ class _Generation:
         if result.status is RunStatus.COMPLETED:
             give(self.session, wanted.name, version, code)
         return result
+
+    async def _keeps(self, wanted: Specification, code: str) -> bool:
+        """Return True if the workspace keeps the tool for later runs, as the run was set or the user says."""
+        keep = self.session.manifest.keep_tools
+        if keep != "ask":
+            return keep == "workspace"
+        question = (
+            f"Keep the generated tool {wanted.name!r} for later tasks of this workspace? "
+            "Answer yes or no; with no, only this run can use it."
+        )
+        said = await self.session.ask(
+            question, tool=wanted.name, description=wanted.description, source=code, otherwise="no"
+        )
+        return said.strip().strip(".!").casefold() in ("y", "yes")
 
     async def _execute(
         self, one: Tool[..., Any], arguments: Mapping[str, JsonValue], how: str, wanted: Specification
@@ -386,7 +393,7 @@ class ToolGenerator:
     @property
     def content_hash(self) -> str:
         """Of what it is set to."""
-        return sha256_json(self.limits.model_dump(mode="json"))
+        return sha256_json(self.limits.model_dump(mode="json", exclude={"keep"}))  # `keep` is the run's
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         """The result of the task's case, by a tool that was found or made."""

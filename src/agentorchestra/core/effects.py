@@ -207,6 +207,7 @@ class Outcome(BaseModel):
         usage: what it cost.
         artifacts: files it produced.
         trust: the trust of the value.
+        own_words: the error is the framework's own sentence about the call: it holds nothing from outside.
         ended_at: when it ended; `ctx.now` is the greatest one a branch has seen.
         writes: run-scoped state to apply on every hit (None removes the key).
     """
@@ -220,6 +221,7 @@ class Outcome(BaseModel):
     usage: Usage = NO_USAGE
     artifacts: tuple[ArtifactRef, ...] = ()
     trust: Trust = Trust.UNTRUSTED
+    own_words: bool = False
     ended_at: datetime | None = None
     writes: dict[str, JsonValue] = Field(default_factory=dict)  # a default would be copied for each
 
@@ -227,7 +229,7 @@ class Outcome(BaseModel):
     def of(cls, value: str | int | bool | None, *, usage: Usage, trust: Trust) -> Outcome:
         """One that is ok, with a value that needs no check."""
         values = {"status": "ok", "value": value, "error": None, "error_type": None, "usage": usage, "artifacts": ()}
-        return constructed(cls, {**values, "trust": trust, "ended_at": None, "writes": {}})
+        return constructed(cls, {**values, "trust": trust, "own_words": False, "ended_at": None, "writes": {}})
 
     @property
     def ok(self) -> bool:
@@ -264,6 +266,8 @@ class Outcome(BaseModel):
             body["artifacts"] = [one.model_dump(mode="json", exclude_defaults=True) for one in self.artifacts]
         if self.trust is not Trust.UNTRUSTED:
             body["trust"] = self.trust.value
+        if self.own_words:
+            body["own_words"] = True
         if self.ended_at is not None:
             body["ended_at"] = _json_time(self.ended_at)
         if self.writes:
@@ -282,7 +286,7 @@ class Outcome(BaseModel):
     def blocks(self, source: Source | None = None) -> tuple[Block, ...]:
         """What the agent reads: the value as content blocks, or the error's sentence."""
         if self.error is not None:
-            head = TextBlock(text=self.error, source=source, trust=self.trust)
+            head = TextBlock(text=self.error, source=source, trust=Trust.SYSTEM if self.own_words else self.trust)
             return (head, *self._value_blocks(source)) if self.value is not None else (head,)
         return self._value_blocks(source)
 
@@ -290,9 +294,8 @@ class Outcome(BaseModel):
         if isinstance(self.value, dict) and _BLOCKS_KEY in self.value:
             return _BLOCKS.validate_python(self.value[_BLOCKS_KEY])
         if self.value is None:
-            text = "(no result)"
-        else:
-            text = self.value if isinstance(self.value, str) else canonical_json(self.value)
+            return (TextBlock(text="(no result)", source=source, trust=Trust.SYSTEM),)
+        text = self.value if isinstance(self.value, str) else canonical_json(self.value)
         return (TextBlock(text=text, source=source, trust=self.trust),)
 
 
@@ -304,9 +307,15 @@ def _json_time(time: datetime) -> str:
     return f"{stamp_utc(time)[:-6]}Z"
 
 
+_OWN_WORDS: frozenset[OutcomeStatus] = frozenset({"mistake", "denied", "skipped", "timeout", "uncertain", "limited"})
+
+
 def failed(status: OutcomeStatus, sentence: str, **rest: Any) -> Outcome:
-    """An outcome that is not ok, with its sentence."""
-    return Outcome(status=status, error=sentence, **rest)
+    """Return an outcome that is not ok, with its sentence.
+
+    Where the call was refused or stopped, the sentence is our own; a component that failed may have said anything.
+    """
+    return Outcome(status=status, error=sentence, **{"own_words": status in _OWN_WORDS, **rest})
 
 
 __all__ = [

@@ -16,7 +16,7 @@ from agentorchestra.core.ids import canonical_json, sha256_json, sha256_text
 
 MessageRole = Literal["system", "user", "assistant", "tool"]
 
-_TAG_CHARS = 80  # the <content ...> element around a block from outside
+_MARK_CHARS = 100  # the marks around a block from outside (models/render.py)
 
 
 class ToolCall(BaseModel):
@@ -55,14 +55,14 @@ class Message(Frozen):
 
     @cached_property
     def chars(self) -> int:
-        """What token estimates are made from: characters of text, names, arguments and the tags around content.
+        """What token estimates are made from: characters of text, names, arguments and the marks around content.
 
         Scripts outside ASCII have up to a token per character: their UTF-8 bytes keep the estimate an upper bound.
         """
         chars = len(self.text) + sum(len(call.name) + len(str(call.arguments)) for call in self.tool_calls)
         for block in self.content:
             if block.source is not None:
-                chars += _TAG_CHARS + len(block.source.ref)
+                chars += _MARK_CHARS + len(block.source.ref)
             if isinstance(block, TextBlock) and not block.text.isascii():
                 chars += len(block.text.encode("utf-8", "surrogatepass")) - len(block.text)
         return chars

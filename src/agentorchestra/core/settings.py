@@ -493,10 +493,15 @@ class AnalysisSettings(BaseModel):
     members: int = Field(default=10, ge=1, le=200)
 
 
+Keep = Literal["run", "ask", "workspace"]
+"""Where a generated tool stays: in its run, or also for later runs of the workspace; `ask` asks the user."""
+
+
 class GeneratorSettings(BaseModel):
     """How the tool generator makes tools (000, app. D.6).
 
     Attributes:
+        keep: where a tool stays when it has passed its trials; `ask` means `run` where nobody answers at a terminal.
         attempts: at writing the code of one tool; 10 steps in 000.
         examples: of what the tool is to give, written before its code; more are tried too.
         candidates: tools that are there already and are tried in its place.
@@ -508,6 +513,7 @@ class GeneratorSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    keep: Keep = "ask"
     attempts: int = Field(default=5, ge=1, le=50)
     examples: int = Field(default=2, ge=1, le=10)
     candidates: int = Field(default=3, ge=0, le=20)

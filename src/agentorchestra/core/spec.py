@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import Block
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.core.settings import NO_PRESET, Action, Finish, FirstTools, Reasoning, RoleSettings
+from agentorchestra.core.settings import NO_PRESET, Action, Finish, FirstTools, Keep, Reasoning, RoleSettings
 
 
 class RunStatus(StrEnum):
@@ -200,6 +200,8 @@ class RunManifest(BaseModel):
         environments: names of the packaged environments that its top agent works in.
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
         preset: what lay under the settings that it was started with; it goes on with no other.
+        keep_tools: where tools stay that are generated in it (`generator.keep`); runs made before there was a choice
+            kept them in the workspace.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -250,6 +252,7 @@ class RunManifest(BaseModel):
     environments: tuple[str, ...] = ()
     options: dict[str, JsonValue] = {}
     preset: str = NO_PRESET
+    keep_tools: Keep = "workspace"
 
 
 class Question(BaseModel):

@@ -26,7 +26,13 @@ from agentorchestra.models import offline_code as code
 from agentorchestra.models import offline_rules as rules
 from agentorchestra.models import offline_team as team
 from agentorchestra.models.offline_calls import agent_result, spelled_calls, unknown_calls
-from agentorchestra.models.render import RenderedContent, parse_contents, render_message
+from agentorchestra.models.render import (
+    RenderedContent,
+    content_spans,
+    parse_contents,
+    render_message,
+    without_contents,
+)
 
 NOTE = "(offline model: rules, no language model)"
 
@@ -154,7 +160,7 @@ class _View:
                         contents.setdefault((content.ref, content.place, content.text), content)
                 for call in code.told(text):
                     contents.update({(one.ref, one.place, one.text): one for one in call.contents})
-        tail = _without_contents(rendered[-1][1]) if rendered and rendered[-1][0].role in ("user", "system") else ""
+        tail = without_contents(rendered[-1][1]) if rendered and rendered[-1][0].role in ("user", "system") else ""
         return cls(
             task=_inside(first, "task") if "<task>" in first else first,
             files=_listed_files(first),
@@ -194,10 +200,9 @@ class _View:
 
 
 _EVIDENCE = re.compile(r"^\w+ \((?:completed|partial|blocked)\): |^\[E1\] ", re.MULTILINE)
-_FILE_LINE = re.compile(r"^- (?P<name>.+) \([^()]*, [^()]*\)$", re.MULTILINE)
+_FILE_LINE = re.compile(r"^- (?P<name>.+) \([^()]*, [^()]*\)(?:, whole below)?$", re.MULTILINE)
 _TOOL_TAG = re.compile(r'<tool name="(?P<name>[^"]+)">(?P<body>.*?)</tool>', re.DOTALL)
 _WAITING = re.compile(r"^- (\w+): ", re.MULTILINE)
-_CONTENT = re.compile(r"<content [^>]*>\n.*?\n</content>", re.DOTALL)
 _RESULT_LINE = re.compile(r"^Result of (?P<name>\S+) \((?P<id>[^()\s]+)\):$", re.MULTILINE)
 _LAST_STEP = re.compile(
     r"<last_step>|(?<!if )(?<!when )\bthis is (?:your|the) (?:last|final)(?: allowed)? step\b"
@@ -235,10 +240,6 @@ def _listed_tools(system: str) -> dict[str, Mapping[str, Any]]:
     return found
 
 
-def _without_contents(text: str) -> str:
-    return _CONTENT.sub("", text)
-
-
 def _must_answer(tail: str) -> bool:
     if _LAST_STEP.search(tail):
         return True
@@ -261,7 +262,9 @@ def _calls(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
             results[message.tool_call_id or ""] = (text, message.is_error)
         elif message.role == "user" and made:
             # The JSON text format: results stand one below the other in a message, each behind its own line.
-            blank = _CONTENT.sub(lambda match: " " * len(match[0]), text)
+            blank = text
+            for start, end in content_spans(text):
+                blank = f"{blank[:start]}{' ' * (end - start)}{blank[end:]}"
             marks = list(_RESULT_LINE.finditer(blank))
             waiting = [i for i, (ident, _, _) in enumerate(made) if not ident]
             for index, mark in zip(waiting, marks, strict=False):
@@ -271,7 +274,7 @@ def _calls(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
     calls = []
     for ident, name, arguments in made:
         text, is_error = results.get(ident, ("", False))
-        calls.append(_Call(name, arguments, _without_contents(text).strip(), is_error, tuple(parse_contents(text))))
+        calls.append(_Call(name, arguments, without_contents(text).strip(), is_error, tuple(parse_contents(text))))
     return tuple(calls)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.models import offline_rules as rules
-from agentorchestra.models.render import RenderedContent, parse_contents
+from agentorchestra.models.render import RenderedContent, parse_contents, without_contents
 
 ANALYZER, WORKER, REPORTER = "deep_analyzer", "worker", "reporter"
 
@@ -294,7 +294,7 @@ def analysed(asked: str, *, judging: bool) -> str:
     """Whether an analysis goes on: never, the rules have tried what they can; or one answer of several, the first."""
     if judging:
         return json.dumps({"go_on": False})
-    shown = asked.replace("</content>", "")
+    shown = "\n".join([*(one.text for one in parse_contents(asked)), without_contents(asked)])
     answers = [" ".join(match["text"].split()) for match in _RESULT.finditer(shown)]
     said = [re.sub(r"(?:\s*\[E\d+\])+$", "", one) for one in answers]
     agreed = len(set(said)) < 2

@@ -1,46 +1,110 @@
-"""How content blocks become text for a model: the one place where origin and trust are written out."""
+"""How content blocks become text for a model: the one place where origin and trust are written out.
+
+Content from outside stands between two marks that share an id; nothing inside is changed:
+
+    <content id="3fa9c1d2" source="file:notes.txt" place="lines 1-40" trust="untrusted">
+    ...
+    </content id="3fa9c1d2">
+
+Several blocks of one source that follow each other stand between one pair of marks, each behind a line with its place:
+`[3fa9c1d2: lines 4-9]`. The id does not occur in the content, so content can neither end its quotation nor begin a
+block of its own.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from html import escape, unescape
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 from pydantic import BaseModel, ConfigDict
 
-from agentorchestra.core.content import Block, MediaBlock, Trust
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, text_of
+from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.messages import Message
 
-_CLOSE = re.compile(r"<(/?)content\b", re.IGNORECASE)
-_TAG = re.compile(r"<content (?P<attrs>[^>]*)>\n(?P<text>.*?)\n</content>", re.DOTALL)
-_ATTR = re.compile(r'(\w+)="([^"]*)"')
+_ID_CHARS = 8
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_HEAD = re.compile(
+    rf'<content id="(?P<id>[0-9a-f]{{{_ID_CHARS}}})" source=(?P<source>{_STRING})(?: place=(?P<place>{_STRING}))?'
+    r' trust="untrusted">\n'
+)
 
 
 def render_block(block: Block) -> str:
-    """A block's text; content from outside stands in a tag that names its source and that it is untrusted.
+    """Return a block's text; content from outside stands between marks that name its source."""
+    return render_blocks((block,))
 
-    A closing tag inside the content is made harmless, so that content cannot end its own quotation.
-    """
-    if isinstance(block, MediaBlock):
-        return f"[{block.media_type} {block.name or block.sha256[:12]}, {block.size} bytes]"
-    source = block.source
-    if block.trust is not Trust.UNTRUSTED or source is None:
-        return block.text
-    attrs = f'source="{escape(source.kind)}:{escape(source.ref, quote=True)}"'
-    if source.place:
-        attrs += f' place="{escape(source.place, quote=True)}"'
-    inner = _CLOSE.sub(r"&lt;\1content", block.text)
-    return f'<content {attrs} trust="untrusted">\n{inner}\n</content>'
+
+def render_blocks(blocks: Sequence[Block]) -> str:
+    """Return the text of blocks, one below the other; those from one outside source that follow each other in one."""
+    return "\n".join(_lines(blocks))
 
 
 def render_message(message: Message) -> str:
-    """The text of a message as every model sees it. A model's own words stand without a tag."""
-    if message.role == "assistant":
-        return message.text
-    return "\n".join(render_block(block) for block in message.content)
+    """Return the text of a message as every model sees it. A model's own words stand without marks."""
+    return message.text if message.role == "assistant" else render_blocks(message.content)
+
+
+def _lines(blocks: Sequence[Block]) -> Iterator[str]:
+    for origin, group in groupby(blocks, key=_origin):
+        if origin is None:
+            yield from (text_of((block,)) for block in group)
+        else:
+            yield _marked(origin, [(_place(block), block.text) for block in group if isinstance(block, TextBlock)])
+
+
+def _origin(block: Block) -> Source | None:
+    """The source, without a place, of what has to stand between marks; None for all else."""
+    if isinstance(block, MediaBlock) or block.source is None or block.trust is not Trust.UNTRUSTED:
+        return None
+    return Source(kind=block.source.kind, ref=block.source.ref)
+
+
+def _place(block: Block) -> str:
+    return (block.source.place or "") if block.source is not None else ""
+
+
+def _marked(origin: Source, pieces: list[tuple[str, str]]) -> str:
+    """The pieces, as place and text, between one pair of marks."""
+    source = f"{origin.kind}:{origin.ref}"
+    id_ = _free_id(source, pieces)
+    attrs = f'id="{id_}" source={_string(source)}'
+    if len(pieces) == 1:
+        place, inner = pieces[0]
+        attrs += f" place={_string(place)}" if place else ""
+    else:
+        inner = "\n".join(f"{_piece_line(id_, place)}\n{text}" for place, text in pieces)
+    return f'<content {attrs} trust="untrusted">\n{inner}\n{_close(id_)}'
+
+
+def _free_id(source: str, pieces: list[tuple[str, str]]) -> str:
+    """A hash of source and text that stands nowhere in them."""
+    words = [source, *(word for piece in pieces for word in piece)]
+    id_ = ""
+    while True:
+        id_ = sha256_text("\0".join([id_, *words]))[:_ID_CHARS]
+        if not any(id_ in word for word in words):
+            return id_
+
+
+def _string(text: str) -> str:
+    """The text in quotation marks, as it is; only what would end the mark (a quotation mark, a new line) is escaped."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _piece_line(id_: str, place: str) -> str:
+    return f"[{id_}: {_string(place)[1:-1]}]" if place else f"[{id_}]"
+
+
+def _close(id_: str) -> str:
+    return f'</content id="{id_}">'
 
 
 class RenderedContent(BaseModel):
-    """A `<content>` element read back from rendered text."""
+    """A block of content from outside, read back from rendered text."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -50,12 +114,79 @@ class RenderedContent(BaseModel):
     text: str
 
 
+@dataclass(frozen=True)
+class _Mark:
+    """A pair of marks in a text: where it begins and ends, its attributes, and what stands between."""
+
+    start: int
+    end: int
+    id_: str
+    source: str
+    place: str
+    inner: str
+
+
+def _marks(text: str) -> Iterator[_Mark]:
+    at = 0
+    while (head := _HEAD.search(text, at)) is not None:
+        close = f"\n{_close(head['id'])}"
+        end = text.find(close, head.end())
+        if end < 0:  # somebody's words that look like a mark
+            at = head.end()
+            continue
+        at = end + len(close)
+        source, place = _said(head["source"]), _said(head["place"] or '""')
+        yield _Mark(head.start(), at, head["id"], source, place, text[head.end() : end])
+
+
+def _said(string: str) -> str:
+    try:
+        return str(json.loads(string))
+    except ValueError:
+        return string[1:-1]
+
+
 def parse_contents(text: str) -> list[RenderedContent]:
-    """The `<content>` elements of rendered text, in order."""
+    """Return the outside blocks of rendered text, in order."""
     found = []
-    for match in _TAG.finditer(text):
-        attrs = {name: unescape(value) for name, value in _ATTR.findall(match["attrs"])}
-        kind, _, ref = attrs.get("source", "").partition(":")
-        inner = match["text"].replace("&lt;/content", "</content").replace("&lt;content", "<content")
-        found.append(RenderedContent(kind=kind, ref=ref, place=attrs.get("place", ""), text=inner))
+    for mark in _marks(text):
+        kind, _, ref = mark.source.partition(":")
+        for place, piece in _pieces(mark):
+            found.append(RenderedContent(kind=kind, ref=ref, place=place, text=piece))
     return found
+
+
+def _pieces(mark: _Mark) -> list[tuple[str, str]]:
+    line = re.compile(rf"(?:^|\n)\[{mark.id_}(?:: (?P<place>[^\n]+))?\]\n")
+    heads = list(line.finditer(mark.inner))
+    if not heads:
+        return [(mark.place, mark.inner)]
+    ends = [*(head.start() for head in heads[1:]), len(mark.inner)]
+    return [
+        (_said(f'"{head["place"] or ""}"'), mark.inner[head.end() : end]) for head, end in zip(heads, ends, strict=True)
+    ]
+
+
+def content_spans(text: str) -> list[tuple[int, int]]:
+    """Return where outside blocks with their marks begin and end in rendered text."""
+    return [(mark.start, mark.end) for mark in _marks(text)]
+
+
+def without_contents(text: str) -> str:
+    """Return rendered text without its outside blocks and their marks."""
+    kept, at = [], 0
+    for start, end in content_spans(text):
+        kept.append(text[at:start])
+        at = end
+    return "".join([*kept, text[at:]])
+
+
+__all__ = [
+    "RenderedContent",
+    "content_spans",
+    "parse_contents",
+    "render_block",
+    "render_blocks",
+    "render_message",
+    "without_contents",
+]

@@ -33,7 +33,7 @@ from pydantic_ai.settings import ModelSettings as TheirSettings
 from pydantic_ai.tools import ToolDefinition
 
 from agentorchestra.core.budget import Usage
-from agentorchestra.core.content import MediaBlock, Source, TextBlock
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock
 from agentorchestra.core.errors import ModelRequestError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import FinishReason, Message, ModelRequest, ModelResponse, ToolCall, ToolSchema
@@ -42,7 +42,7 @@ from agentorchestra.models.failures import OPENAI_ADDRESS, Unreadable
 from agentorchestra.models.media import kind_of, plain_type, takes
 from agentorchestra.models.prices import estimate_input_tokens, estimate_text_tokens, is_loopback
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
-from agentorchestra.models.render import render_block, render_message
+from agentorchestra.models.render import render_block, render_blocks, render_message
 
 if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
@@ -334,6 +334,8 @@ class Wire:
         self._may_force = resolved.profile.may_force
         self._google = resolved.provider.startswith("google")
         self._anthropic = resolved.provider == "anthropic"
+        # These say beside a result that it is an error; of others the library would make JSON of it.
+        self._says_errors = self._google or resolved.provider in ("anthropic", "bedrock")
         self._resolved = resolved
         self._client: PlainOpenAI | None = None
         self._embedder: EmbeddingModel | None = None
@@ -356,7 +358,13 @@ class Wire:
 
     async def ask(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None) -> ModelResponse:
         """One answer; raises whatever the library raises."""
-        messages = await to_theirs(request.messages, media=media, sent=self._sent, translated=self._translated)
+        messages = await to_theirs(
+            request.messages,
+            media=media,
+            sent=self._sent,
+            translated=self._translated,
+            says_errors=self._says_errors,
+        )
         parameters = ModelRequestParameters(function_tools=[self._tools.definition(tool) for tool in request.tools])
         if request.settings.output_schema is not None and not request.tools:
             parameters = self._structured(parameters, request.settings.output_schema, request.settings.output_mode)
@@ -548,7 +556,12 @@ def _piece(event: Any) -> str:
 
 
 async def to_theirs(
-    messages: Sequence[Message], *, media: Media, sent: Callable[[str], bool], translated: Translated
+    messages: Sequence[Message],
+    *,
+    media: Media,
+    sent: Callable[[str], bool],
+    translated: Translated,
+    says_errors: bool,
 ) -> list[theirs.ModelMessage]:
     """Our messages as pydantic-ai's. Text is written by render.py, as for every model.
 
@@ -557,6 +570,7 @@ async def to_theirs(
         media: reads the bytes of a medium.
         sent: whether a medium of a type goes along.
         translated: what was translated before.
+        says_errors: whether the provider's format says of a result that it is an error; else its text does.
     """
     result: list[theirs.ModelMessage] = []
     parts: list[theirs.ModelRequestPart] = []
@@ -585,15 +599,16 @@ async def to_theirs(
             call_id = message.tool_call_id or ""
             name = message.name or names.get(call_id, "tool")
             known = f"{message.digest} {name}"
+            in_words = message.is_error and not says_errors
             parts.append(
                 translated.get(known)
                 or translated.keep(
                     known,
                     theirs.ToolReturnPart(
                         tool_name=name,
-                        content=render_message(message),
+                        content=f"Error: {render_message(message)}" if in_words else render_message(message),
                         tool_call_id=call_id,
-                        outcome="failed" if message.is_error else "success",
+                        outcome="failed" if message.is_error and says_errors else "success",
                     ),
                 )
             )
@@ -634,21 +649,21 @@ async def _user_content(message: Message, media: Media, sent: Callable[[str], bo
     if not any(sent(block.media_type) for block in message.media):
         return render_message(message)
     content: list[theirs.UserContent] = []
-    lines: list[str] = []
+    before: list[Block] = []
     for block in message.content:
-        lines.append(render_block(block))
+        before.append(block)
         if isinstance(block, MediaBlock) and sent(block.media_type):
-            content.extend(["\n".join(lines), await _binary(block, media)])
-            lines = []
-    if lines:
-        content.append("\n".join(lines))
+            content.extend([render_blocks(before), await _binary(block, media)])
+            before = []
+    if before:
+        content.append(render_blocks(before))
     return content
 
 
 async def _binary(block: MediaBlock, media: Media) -> theirs.UserContent:
     data = await media(block.sha256)
     if kind_of(block.media_type) == "text":
-        # Like all text: from outside, it stands in its tag.
+        # Like all text: from outside, it stands between its marks.
         text = data.decode("utf-8", "replace")
         return render_block(TextBlock(text=text, source=block.source or _UNNAMED, trust=block.trust))
     return theirs.BinaryContent(data=data, media_type=plain_type(block.media_type))

@@ -38,6 +38,7 @@ from agentorchestra.core.ids import EffectKey, sha256_text
 from agentorchestra.runtime.budget import BudgetShort, Hold, exhausted
 from agentorchestra.runtime.judging import judge, refused
 from agentorchestra.runtime.ledger import Record, within
+from agentorchestra.runtime.live import mistaken
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
 from agentorchestra.runtime.run import observe, wait_for
 from agentorchestra.runtime.store.landing import Landing
@@ -102,9 +103,13 @@ async def through(
     attempt = run.ledger.attempts.get(key, 0) + 1
     if effect.invalid is not None:
         status: OutcomeStatus = "skipped" if skipped else "mistake"
-        said = failed(status, effect.invalid, trust=lowest(Trust.AGENT, effect.lowest_trust))
+        # The sentence may name what a schema allows: that is somebody else's where the schema is.
+        own = effect.declared is None or effect.declared.trust is not Trust.UNTRUSTED
+        said = failed(status, effect.invalid, trust=lowest(Trust.AGENT, effect.lowest_trust), own_words=own)
         return await record_outcome(session, key, effect, Mode.PURE, said, attempt)
     refusal = refused(session, effect)
+    if refusal is None and record is None and (mistake := mistaken(session, effect)) is not None:
+        return await record_outcome(session, key, effect, Mode.PURE, failed("mistake", mistake), attempt)
     if refusal is None and (record is None or not record.started):
         refusal = await judge(session, key, effect, base)
     if refusal is not None:

@@ -31,7 +31,10 @@ class AskHumanHandler(BaseHandler):
         return Mode.REPEATABLE
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
-        """The answer; raises SuspendedError where nobody can give one now."""
+        """Return the answer; raise SuspendedError where nobody can give one now.
+
+        A question whose arguments have `otherwise` takes that as its answer where nobody answers in place.
+        """
         run, key = ctx.run, str(ctx.key)
         answered = run.ledger.answers.get(key)
         if answered is not None:
@@ -50,6 +53,8 @@ class AskHumanHandler(BaseHandler):
                 answer = await self._asked(run, question)
             if answer is not None:
                 return Outcome(value=await self._settled(run, question, answer), trust=Trust.USER)
+        elif "otherwise" in effect.arguments:
+            return Outcome(value=effect.arguments["otherwise"], trust=Trust.SYSTEM)
         if run.manifest.on_ask == "deny" and not run.pausing:
             return failed("denied", "nobody can be asked in this run (--on-ask deny)")
         raise SuspendedError(f"waits for an answer: {question.question}", waiting_for=(key,))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import JsonValue
 
-from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.effects import Effect, EffectKind
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.protocols import Environment, Ground, Grounded
 
@@ -138,6 +138,26 @@ def made(name: str, run: Run) -> Environment:
         known = ", ".join(sorted(run.services.environments)) or "none"
         raise UnknownComponentError(f"no environment {name!r} is registered; registered: {known}")
     return factory()
+
+
+def stops_at_failure(run: Run, effect: Effect) -> bool:
+    """Return True if an action is on an environment whose later actions of one decision depend on the earlier ones."""
+    if effect.kind is not EffectKind.INVOKE_ACTION or effect.name not in run.services.environments:
+        return False
+    return bool(getattr(made(effect.name, run), "stops_at_failure", False))
+
+
+def mistaken(session: Session[Any], effect: Effect) -> str | None:
+    """Return what an open environment finds wrong with an action by a mere look, before policy judges it; else None."""
+    if effect.kind is not EffectKind.INVOKE_ACTION:
+        return None
+    live = session.run.environments.get((effect.world, effect.instance or effect.name))
+    check = getattr(live.members.get(effect.name), "mistaken", None) if live is not None else None
+    given = effect.arguments.get("arguments")
+    if check is None or not isinstance(given, dict):
+        return None
+    problem: str | None = check(str(effect.arguments.get("action", "")), given, session)
+    return problem
 
 
 async def opened(environment: Environment, ref: str | None, ctx: Session[Any]) -> LiveEnvironment:

@@ -42,7 +42,7 @@ from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.door import through
 from agentorchestra.runtime.judging import granted
 from agentorchestra.runtime.ledger import Record
-from agentorchestra.runtime.live import standing_now, take_over
+from agentorchestra.runtime.live import standing_now, stops_at_failure, take_over
 from agentorchestra.runtime.mail import Mail, in_utc
 from agentorchestra.runtime.parallel import CONTROL, in_parallel
 from agentorchestra.runtime.run import Run, observe, wait_for
@@ -485,8 +485,9 @@ class Session(Generic[Deps]):
     async def perform_all(self, effects: Sequence[Effect]) -> list[Outcome]:
         """Several effects at once; results in listed order.
 
-        Effects on one environment instance run as a chain in listed order, the chains in parallel. Siblings of one
-        that waits or fails for good are let finish: their work is recorded, then one error goes up.
+        Effects on one environment instance run as a chain in listed order, the chains in parallel. Where an
+        environment says `stops_at_failure`, its actions behind one that failed are not started. Siblings of one that
+        waits or fails for good are let finish: their work is recorded, then one error goes up.
         """
         if not effects:
             return []
@@ -500,15 +501,22 @@ class Session(Generic[Deps]):
         async def chain(indices: list[int]) -> None:
             local = dict(base)
             behind: str | None = None
+            stopped: dict[str, str] = {}
             for index in indices:
                 key, effect = EffectKey(self.branch, numbers[index]), effects[index]
-                if behind is not None:
-                    effect = effect.model_copy(update={"invalid": behind})
-                outcome = await through(self, key, effect, local, skipped=behind is not None)
+                why = behind or stopped.get(effect.name)
+                if why is not None:
+                    effect = effect.model_copy(update={"invalid": why})
+                outcome = await through(self, key, effect, local, skipped=why is not None)
                 results[index] = outcome
                 local.update(outcome.writes)
                 if outcome.status == "uncertain":
                     behind = f"not started: {effect.name} at {key} before it may or may not have happened"
+                elif why is None and not outcome.ok and stops_at_failure(self.run, effect):
+                    stopped[effect.name] = (
+                        f"not done, because {effect.arguments.get('action')} before it in the same decision failed; "
+                        f"look at the state of {effect.name} and decide anew"
+                    )
 
         try:
             _, error = await in_parallel([partial(chain, indices) for indices in chains.values()], self.run.mail)

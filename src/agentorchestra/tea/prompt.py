@@ -20,6 +20,8 @@ _FENCE = "---"
 _FIELDS = ("name", "version", "description", "variables", "trainable", "modules")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+_USER = re.compile(r"^[ \t]{0,99}\{# user #\}[ \t]{0,99}\n?", re.MULTILINE)
+"""Behind this line stands what goes into the user's message: the task, and what changes from request to request."""
 _SHORT = 4_000
 """Characters of front matter that no nesting makes dangerous."""
 
@@ -91,6 +93,22 @@ class Prompt:
         Raises:
             PromptError: for a missing or unknown variable, or a template that fails.
         """
+        self._check(values)
+        return self._rendered(self.template, values)
+
+    def messages(self, **values: Any) -> tuple[str, str]:
+        """The texts of the system message and of the user's message, "" where it has none.
+
+        The line `{# user #}` parts the two; neither half may end inside a block of the other.
+
+        Raises:
+            PromptError: as `render`.
+        """
+        self._check(values)
+        rules, *told = _USER.split(self.template, maxsplit=1)
+        return self._rendered(rules, values), self._rendered(told[0], values) if told else ""
+
+    def _check(self, values: Mapping[str, Any]) -> None:
         missing = sorted(set(self.variables) - set(values))
         unknown = sorted(set(values) - set(self.variables))
         if missing or unknown:
@@ -98,10 +116,12 @@ class Prompt:
             raise PromptError(
                 f"prompt {self.name!r}: {', '.join(wrong)}; its variables: {', '.join(self.variables) or 'none'}"
             )
+
+    def _rendered(self, template: str, values: Mapping[str, Any]) -> str:
         import jinja2
 
         try:
-            return _compiled(self.template).render(**values).strip()
+            return _compiled(template).render(**values).strip()
         except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as exc:
             raise PromptError(f"prompt {self.name!r} cannot be rendered: {exc}; correct its file") from None
 

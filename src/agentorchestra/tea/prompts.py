@@ -10,8 +10,9 @@
     {{ task }}
     </task>
 
-The body is a Jinja2 template. Equal values render to equal text: there is no clock, no chance and no file in it. Values
-are inserted as they are and never read as templates themselves. `composing.py` has modules and trainable parts.
+The body is a Jinja2 template. Of a prompt for one question, what stands behind the line `{# user #}` goes into the
+user's message. Equal values render to equal text: there is no clock, no chance and no file in it. Values are inserted
+as they are and never read as templates themselves. `composing.py` has modules and trainable parts.
 """
 
 from __future__ import annotations

@@ -208,6 +208,7 @@ class Creating:
             environments=equipment.environments,
             options=place.redact_json(told),
             preset=settings.preset,
+            keep_tools=settings.generator.keep,
         )
         await self._write(run_id, manifest)
         self._equipping.hold(run_id, equipment)
@@ -249,6 +250,7 @@ class Creating:
             media_models=self._choices.media_models(models, settings.model, settings.roles),
             sandbox=stock.sandbox,
             environments=tuple(sorted(stock.packaged)),
+            keep_tools=settings.generator.keep,
         )
         await self._write(run_id, manifest)
         return run_id, manifest

@@ -21,6 +21,7 @@ async def test_looking_and_pointing_is_not_asked_about_and_new_addresses_are(tmp
     """The address of the page stands in the task; what the page says is in view, and nobody can be asked."""
     allowed: dict[str, str] = {}
     refused: dict[str, str] = {}
+    wrong: list[str] = []  # another site is named than the page's: that is said before anybody is asked
     async with browser_site() as site, browser_site() as other:
 
         def reply(request: ModelRequest) -> Any:
@@ -52,32 +53,38 @@ async def test_looking_and_pointing_is_not_asked_about_and_new_addresses_are(tmp
                 call("browser_download", url=f"{other.address}/files/oysters.csv"),
                 call("browser_pdf_viewer", url=f"{other.address}/files/paper.pdf"),
                 call("browser_find_archive_url", url=f"{other.address}/", date="2020-01-01"),
+            ]
+            mistaken = [
                 call("browser_input_text", ref=name, text="Order oysters", site=other.host),
                 call("browser_type_text", text="Order oysters", site=other.host),
                 call("browser_answer_prompt", text="Order oysters", site=other.host),
                 call("browser_upload", ref=name, paths=["a.txt"], site=other.host),
             ]
-            if len(done) == 1:
-                return decide(calls=free)
-            if len(done) == 1 + len(free):
-                allowed.update(
-                    {f"{at} {one.name}": said for at, (one, said) in enumerate(zip(free, done[1:], strict=True))}
-                )
-                return decide(calls=asked)
-            after = done[1 + len(free) :]
-            refused.update({f"{at} {one.name}": said for at, (one, said) in enumerate(zip(asked, after, strict=True))})
+            # One in each decision, behind one that goes well: a batch ends with its first failure.
+            every = [*free, *asked, *mistaken]
+            came = done[2::2]
+            if len(came) < len(every):
+                return decide(calls=[call("browser_hover", ref=f"{5 + len(came)},5"), every[len(came)]])
+            told = {f"{at} {one.name}": said for at, (one, said) in enumerate(zip(every, came, strict=True))}
+            allowed.update([*told.items()][: len(free)])
+            refused.update([*told.items()][len(free) : -len(mistaken)])
+            wrong.extend(came[-len(mistaken) :])
             return decide(calls=[call("done", answer="done")])
 
         model = {"scripted": ScriptedModel(reply)}
         async with Workspace(tmp_path, models=model, settings=settings_for(site.host)) as ws:
             result = await ws.run(
-                f"Look at {site.address}/form and fill in: Order oysters", environments=["browser"], on_ask="deny"
+                f"Look at {site.address}/form and fill in: Order oysters",
+                environments=["browser"],
+                on_ask="deny",
+                max_steps=60,
             )
         assert result.answer == "done", result.error
         asked_about = "nobody can be asked"
         assert not {name: said for name, said in allowed.items() if asked_about in said}
         assert not {name: said for name, said in refused.items() if asked_about not in said}
-        assert len(allowed) > 10 and len(refused) > 5
+        assert len(allowed) > 10 and len(refused) == 5
+        assert len(wrong) == 4 and all(f"this is at {site.host}; look at the state" in one for one in wrong), wrong
         assert not other.requests and not any("stolen" in str(one.query) for one in site.requests)
 
 

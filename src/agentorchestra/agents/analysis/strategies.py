@@ -19,8 +19,8 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.errors import OutputError, ToolError
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.tea.structured import read_output
-from agentorchestra.tools.files.passages import normalised
 from agentorchestra.tools.files.places import pages_named
+from agentorchestra.tools.files.quotes import alike
 from agentorchestra.tools.media import MOST_BYTES, MOST_PAGES, look
 from agentorchestra.tools.media_forms import media_as
 from agentorchestra.tools.sources import Piece, SourceContent, read_source
@@ -198,9 +198,8 @@ class Analysis:
         found: list[Finding] = []
         for one in reply["findings"][: self.limits.findings]:
             quote, number = str(one["quote"]), int(one["piece"])
-            wanted = normalised(quote)
             named = [chunk[number - 1]] if 0 < number <= len(chunk) else []
-            piece = next((each for each in (*named, *chunk) if wanted and wanted in normalised(each.text)), None)
+            piece = next((each for each in (*named, *chunk) if alike(quote, each.text)), None)
             if piece is None:
                 self.notes.append(f"left out, since its words do not stand there: {one['fact']}")
                 continue

@@ -6,39 +6,30 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentorchestra.agents.asking import Form, form, list_of
 from agentorchestra.agents.debating.statements import Expert, Turn, argument_text, marks_in, quoted, struck
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
-_POINT: dict[str, Any] = {
-    "type": "object",
-    "properties": {"statement": _TEXT, "experts": _TEXTS, "arguments": _TEXTS},
-    "required": ["statement", "experts", "arguments"],
-}
-_SPLIT: dict[str, Any] = {
-    "type": "object",
-    "properties": {"about": _TEXT, "sides": {"type": "array", "items": _POINT}, "why": _TEXT},
-    "required": ["about", "sides"],
-}
+_POINT = form(["statement", "experts", "arguments"], statement=_TEXT, experts=_TEXTS, arguments=_TEXTS)
+_SPLIT = form(["about", "sides"], about=_TEXT, sides=list_of(_POINT), why=_TEXT)
 
 
-def conclusion_schema(answer: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Of the manager's conclusion.
+def conclusion_schema(answer: dict[str, Any] | None = None) -> Form:
+    """Return the form of the manager's conclusion.
 
     Args:
         answer: schema of the answer that the caller wants besides; None for text.
     """
-    properties: dict[str, Any] = {
-        "conclusion": {"type": "string", "minLength": 1},
-        "agreements": {"type": "array", "items": _POINT},
-        "disagreements": {"type": "array", "items": _SPLIT},
-        "open_questions": _TEXTS,
-    }
-    required = ["conclusion", "agreements", "disagreements"]
-    if answer is not None:
-        properties["answer"] = answer
-        required.append("answer")
-    return {"type": "object", "properties": properties, "required": required}
+    wanted = {} if answer is None else {"answer": answer}
+    return form(
+        ["conclusion", "agreements", "disagreements", *wanted],
+        conclusion=Form(_TEXT, {"type": "string", "minLength": 1}),
+        agreements=list_of(_POINT),
+        disagreements=list_of(_SPLIT),
+        open_questions=_TEXTS,
+        **wanted,
+    )
 
 
 @dataclass(frozen=True)

@@ -130,9 +130,10 @@ async def candidates(topic: str, offered: Sequence[Delegate], session: Session[A
     return [able[name] for name in names[:CANDIDATES]]
 
 
-def candidates_block(found: Sequence[Delegate]) -> Block:
-    """The agents that a manager may invite, a line each."""
+def candidates_block(found: Sequence[Delegate], guests: Sequence[Expert] = ()) -> Block:
+    """Return the experts that a manager may invite or has, with their descriptions, a line each."""
     lines = [f"- {entry_of(one.schema)}" for one in found]
+    lines += [f"- {one.name}: {one.description}" for one in guests]
     trust = lowest(Trust.AGENT, *(one.trust for one in found))
     return TextBlock(text="\n".join(lines), source=Source(kind="agent", ref="registered"), trust=trust)
 

@@ -10,41 +10,29 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from agentorchestra.agents.asking import Form, form, list_of
 from agentorchestra.core.errors import ComponentNameError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.tea.history import checked_component_name
 from agentorchestra.tea.signatures import schema_problems
 
 _TEXT: dict[str, Any] = {"type": "string"}
-_OBJECT: dict[str, Any] = {"type": "object"}
-SPECIFICATION: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "possible": {"type": "boolean"},
-        "why_not": _TEXT,
-        "name": _TEXT,
-        "title": _TEXT,
-        "description": _TEXT,
-        "parameters": _OBJECT,
-        "returns": _OBJECT,
-        "plan": {"type": "array", "items": _TEXT},
-        "examples": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"arguments": _OBJECT, "expected": {}},
-                "required": ["arguments", "expected"],
-            },
-        },
-        "case": {
-            "type": "object",
-            "properties": {"arguments": _OBJECT, "expected": {}, "stated_as": _TEXT},
-            "required": ["arguments"],
-        },
-    },
-    "required": ["possible"],
-}
-"""What the model is asked to reply."""
+_JSON = Form({"type": "string", "description": "JSON, written as text"}, {})
+_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
+SPECIFICATION = form(
+    ["possible"],
+    reason=_TEXT,
+    possible={"type": "boolean"},
+    name=_TEXT,
+    title=_TEXT,
+    description=_TEXT,
+    parameters=_JSON,
+    returns=_JSON,
+    plan=_TEXTS,
+    examples=list_of(form(["arguments", "expected"], arguments=_JSON, expected=_JSON)),
+    case=form(["arguments"], arguments=_JSON, stated_as=_TEXT, expected=_JSON),
+)
+"""The reply to prompt `tool_spec`. Schemas and values of any shape are texts, since decoders want closed objects."""
 
 TOLERANCE = 1e-9
 """By which two numbers may differ, as a part of the larger one."""
@@ -139,12 +127,16 @@ def read_specification(reply: Mapping[str, Any], task: str, least: int) -> Speci
     # Where nothing is said of it, whatever has no default is needed.
     needed = [name for name, one in properties.items() if not (isinstance(one, dict) and "default" in one)]
     parameters = {"additionalProperties": False, "required": needed, **parameters}
-    examples = [Case(dict(one["arguments"]), one["expected"]) for one in reply.get("examples", ())]
+    examples = [
+        Case(_arguments(one, f"example {number}"), json_value(one["expected"], returns))
+        for number, one in enumerate(reply.get("examples", ()), 1)
+    ]
     given = reply.get("case")
     if not isinstance(given, Mapping):
         raise SpecificationError("`case` is missing: the call that the task needs")
-    stated = _stated(given, task)
-    case = Case(dict(given["arguments"]), given.get("expected") if stated else None, stated)
+    result = json_value(given.get("expected"), returns)
+    stated = _stated(given, result, task)
+    case = Case(_arguments(given, "the case"), result if stated else None, stated)
     for number, one in enumerate((*examples, case), 1):
         what = f"example {number}" if number <= len(examples) else "the case"
         if problems := schema_problems(one.arguments, parameters):
@@ -159,8 +151,33 @@ def read_specification(reply: Mapping[str, Any], task: str, least: int) -> Speci
     return Specification(name, title, description[:1000], parameters, returns, plan, tuple(examples), case)
 
 
+def json_value(given: Any, schema: dict[str, Any] | None = None) -> JsonValue:
+    """Return the JSON value of a reply, which may be written as text.
+
+    Args:
+        given: the text, or the value itself.
+        schema: of the value; a text that fits it as it stands is the value.
+    """
+    if not isinstance(given, str):
+        value: JsonValue = given
+        return value
+    try:
+        value = json.loads(given, strict=False)
+    except ValueError:
+        return given
+    meant = schema is not None and schema_problems(value, schema) and not schema_problems(given, schema)
+    return given if meant else value
+
+
+def _arguments(given: Mapping[str, Any], what: str) -> dict[str, JsonValue]:
+    value = json_value(given["arguments"])
+    if not isinstance(value, dict):
+        raise SpecificationError(f"the arguments of {what} are {short(value)}; give a JSON object of arguments by name")
+    return value
+
+
 def _schema(reply: Mapping[str, Any], name: str) -> dict[str, Any]:
-    schema = reply.get(name)
+    schema = json_value(reply.get(name))
     if not isinstance(schema, dict) or not schema:
         raise SpecificationError(f"`{name}` is missing: a JSON schema")
     problems = [one for one in schema_problems(None, schema) if one.startswith("the schema")]
@@ -169,12 +186,11 @@ def _schema(reply: Mapping[str, Any], name: str) -> dict[str, Any]:
     return dict(schema)
 
 
-def _stated(case: Mapping[str, Any], task: str) -> bool:
-    """Whether the task itself says what its case is to give: the words stand there, and the result stands in them."""
+def _stated(case: Mapping[str, Any], expected: JsonValue, task: str) -> bool:
+    """Return True if the task itself states its case's result: the words stand there, and the result stands in them."""
     words = _plain(str(case.get("stated_as") or ""))
     if "expected" not in case or not words or words not in _plain(task):
         return False
-    expected = case["expected"]
     said = expected if isinstance(expected, str) else json.dumps(expected, ensure_ascii=False)
     return _plain(said).strip("\"'") in words
 
@@ -214,6 +230,7 @@ __all__ = [
     "Specification",
     "SpecificationError",
     "calls_of",
+    "json_value",
     "read_specification",
     "same",
     "short",

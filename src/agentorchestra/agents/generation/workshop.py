@@ -6,7 +6,7 @@ registers nothing again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,12 +102,20 @@ def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
         found = await server.retrieve(query, limit=limit + _FURTHER) if limit else ()
         tried = [one.config for one in found if not one.config.builtin]
         fitting = [one for one in tried if _may_be_tried(one, server, actor)][:limit]
-        listed: list[JsonValue] = [await _candidate(one, server) for one in fitting]
-        return ToolResult(content={"candidates": listed, "free_name": _free(name, server)}, trust=Trust.UNTRUSTED)
+        kept = await server.list()
+        own: list[JsonValue] = [one for one in await _made_here(ctx, shop) if one["name"] not in kept] if limit else []
+        listed = [*own, *[await _candidate(one, server) for one in fitting]][:limit]
+        free = _free(name, server, {key.removeprefix(MADE) for key in ctx.vars if key.startswith(MADE)})
+        return ToolResult(content={"candidates": listed, "free_name": free}, trust=Trust.UNTRUSTED)
 
     @tool(effect="execute", idempotent=True, thread=False)
     async def register_tool(
-        ctx: RunContext[Any], name: str, source: str, reason: str, manifest: dict[str, JsonValue]
+        ctx: RunContext[Any],
+        name: str,
+        source: str,
+        reason: str,
+        manifest: dict[str, JsonValue],
+        keep: bool = True,
     ) -> ToolResult:
         """Register a tool that has passed its trials. It runs in the sandbox only, whoever calls it.
 
@@ -116,7 +124,16 @@ def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
             source: Its code.
             reason: What it was made for.
             manifest: What else is known of it.
+            keep: Whether the workspace keeps it for later runs; else only this run has it.
         """
+        version = await _registered(ctx, name, source, reason, manifest) if keep else _FIRST
+        ctx.vars[MADE + name] = {"version": version, "source": sha256_text(source)}
+        script = await ctx.artifact(f"{name}.py", source.encode(), "text/x-python")
+        return ToolResult(content={"name": name, "version": version}, artifacts=(script,))
+
+    async def _registered(
+        ctx: RunContext[Any], name: str, source: str, reason: str, manifest: dict[str, JsonValue]
+    ) -> str:
         server = shop.tcp()
         if name in await server.list() and await server.source(name) != source:
             raise ToolError(f"there is another tool {name!r} by now")
@@ -130,9 +147,7 @@ def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
             run=ctx.run_id,
             metadata=manifest,
         )
-        ctx.vars[MADE + name] = {"version": config.version, "source": sha256_text(source)}
-        kept = await ctx.artifact(f"{name}.py", source.encode(), "text/x-python")
-        return ToolResult(content={"name": name, "version": config.version}, artifacts=(kept,))
+        return config.version
 
     @tool(effect="pure", thread=False)
     def tool_phase(phase: str, outcome: str, reasons: Sequence[str] = (), tool: str = "", attempt: int = 0) -> str:
@@ -187,10 +202,28 @@ async def _candidate(config: ComponentConfig, server: TCPServer) -> JsonValue:
     return found
 
 
-def _free(name: str, server: TCPServer) -> str:
-    """The name, with a number where a tool has or had it."""
+async def _made_here(ctx: Any, shop: Workshop) -> list[dict[str, JsonValue]]:
+    """Return the tools that were made in this run, as candidates."""
+    return [
+        {
+            "name": one.name,
+            "version": one.version,
+            "description": one.description[:600],
+            "parameters": one.schema.parameters,
+            "for_all": True,
+            "source": (await ctx.blob(str(ctx.vars[MADE + one.name]["source"]))).decode(),
+            "symbol": one.name,
+        }
+        for one in await shop.made(ctx)
+    ]
+
+
+def _free(name: str, server: TCPServer, made: Collection[str] = ()) -> str:
+    """Return the name, with a number where a tool of the workspace or of the run has or had it."""
 
     def taken(one: str) -> bool:
+        if one in made:
+            return True
         try:
             server.manager.versions(one)
         except UnknownComponentError:

@@ -91,7 +91,9 @@ class Replacing:
             value: Any = found.value if found.ok else {}
             names = [str(name) for name in value.get("agents", ())]
             note = self.kit.prompts.get("replanning").render(agent=one.name, others=names)
-            shown = found.blocks(Source(kind="tool", ref=FITTING)) if names else ()
+            lines = "\n".join(str(line) for line in value.get("lines", ()))
+            source = Source(kind="agent", ref="registered")
+            shown = (TextBlock(text=lines, source=source, trust=found.trust),) if names else ()
             messages.append(Message(role="user", content=(TextBlock(text=note, trust=Trust.SYSTEM), *shown)))
             opened += [name for name in names if name not in opened]
         return state.model_copy(update={"messages": tuple(messages), "opened": tuple(opened)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,7 +10,7 @@ from typing import Any, Literal
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import Citation
-from agentorchestra.tools.files.passages import normalised
+from agentorchestra.tools.files.quotes import alike, normalised
 from agentorchestra.tools.web.search.merge import page_key
 from agentorchestra.tools.web.search.types import INVENTIVE
 
@@ -27,7 +26,6 @@ PICTURE = "picture"
 LONGEST = 600
 """Characters of a fact and of its quote. A reader's words go into every further prompt, and a page may speak by it."""
 
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^()\s]+[^()\n]*\)")
 
 _RANK = 60
 """Of reciprocal rank fusion, as `search` merges its engines."""
@@ -201,7 +199,9 @@ def insights_in(reply: Mapping[str, Any], pieces: Sequence[Piece], query: int, m
     strange = 0
     for one in reply["insights"][:most]:
         fact = brief(str(one["fact"]), LONGEST)
-        quote = " ".join(str(one["quote"]).split())[:LONGEST].rstrip()  # its beginning stands there, too
+        quote = normalised(str(one["quote"]))
+        if len(quote) > LONGEST:  # its beginning stands there, too, up to a whole word
+            quote = quote[:LONGEST].rpartition(" ")[0] or quote[:LONGEST]
         number = int(one["piece"])
         named = [pieces[number - 1]] if 0 < number <= len(pieces) else []
         relevance = min(1.0, max(0.0, float(one["relevance"])))
@@ -209,18 +209,12 @@ def insights_in(reply: Mapping[str, Any], pieces: Sequence[Piece], query: int, m
             seen = named[0]
             found.append(Insight(fact, "", seen.source, seen.place, relevance, query, "picture"))
             continue
-        wanted = normalised(quote)
-        piece = next((p for p in (*named, *pieces) if wanted and p.picture is None and _states(p.text, wanted)), None)
+        piece = next((p for p in (*named, *pieces) if p.picture is None and alike(quote, p.text)), None)
         if piece is None:
             strange += 1
             continue
         found.append(Insight(fact, quote, piece.source, piece.place, relevance, query))
     return found, strange
-
-
-def _states(text: str, wanted: str) -> bool:
-    """Whether words stand in a text; those of a link may be quoted without its address."""
-    return wanted in normalised(text) or wanted in normalised(_LINK.sub(r"\1", text))
 
 
 def brief(text: str, most: int) -> str:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import JsonValue
 
-from agentorchestra.core.content import Source, TextBlock, Trust
+from agentorchestra.core.content import Source, TextBlock, Trust, text_of
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.settings import BrowserSettings, WebSettings
 from agentorchestra.environments.browser.chromium import playwright_api, within
 from agentorchestra.environments.browser.recording import pointed_at, take_frame
-from agentorchestra.environments.browser.references import locate
+from agentorchestra.environments.browser.references import locate, numbers_of
 from agentorchestra.environments.browser.session import BrowserSession, DialogOpened
+from agentorchestra.environments.browser.shapes import host_of, wrong_site
 from agentorchestra.environments.browser.tabs import BLANK, Tab
+from agentorchestra.environments.browser.view import look
 from agentorchestra.environments.folder import FolderEnvironment
+from agentorchestra.runtime.environments import STATE_ACTION
 from agentorchestra.runtime.results import ToolResult
 
 if TYPE_CHECKING:
@@ -67,6 +71,38 @@ def has_ended(ctx: Any, agent: str) -> bool:
     return record is not None and record.outcome is not None
 
 
+_SHOWN = re.compile(r"^\s*- (?:\w+ > )*\[((?:f\d+)?[ex]\d+)\] (\w+(?: \"[^\"]*\")?)")
+"""A line of a view: the reference, the role, and the name where there is one."""
+
+
+def reference_in(line: str) -> tuple[str, str] | None:
+    """Return the reference that a line of a view gives, and the role and name of its element; None for no reference."""
+    match = _SHOWN.match(line)
+    return (match[1], match[2]) if match else None
+
+
+def shown_as(ctx: Any, agent: str, ref: str, url: str) -> str:
+    """Return the role and name under which an agent was last shown a reference on this page, by the log; "" for none.
+
+    Args:
+        ctx: the context of an effect of the run.
+        agent: see `agent_of`.
+        ref: the reference.
+        url: the page's address as it is now.
+    """
+    ledger = getattr(getattr(ctx, "run", None), "ledger", None)
+    states = [
+        (record.seq, record.outcome)
+        for key, record in (ledger.records.items() if ledger is not None else ())
+        if key.branch == agent and record.effect.get("arguments", {}).get("action") == STATE_ACTION and record.outcome
+    ]
+    outcome = max(states, key=lambda one: one[0], default=(0, None))[1]
+    if outcome is None or not outcome.ok or url not in {one.source.ref for one in outcome.blocks() if one.source}:
+        return ""
+    lines = map(reference_in, text_of(outcome.blocks()).splitlines())
+    return next((said for found, said in filter(None, lines) if found == ref.strip().strip("[]")), "")
+
+
 class Acting(FolderEnvironment):
     """The tabs of a run, for the classes that hold the actions.
 
@@ -76,6 +112,7 @@ class Acting(FolderEnvironment):
     """
 
     name = "browser"
+    stops_at_failure = True
 
     def __init__(self, settings: BrowserSettings | None = None, web: WebSettings | None = None) -> None:
         self.settings = settings or BrowserSettings()
@@ -121,6 +158,38 @@ class Acting(FolderEnvironment):
                 f"there is no element {ref!r} on the page now; look at the state again and take a reference from it"
             )
         return found
+
+    async def field(self, ctx: Any, ref: str) -> Locator:
+        """Return the element to fill in.
+
+        Between the question about a text and its answer the process may have ended: the page is then opened anew, and
+        the element is the one with the role and name that the agent was shown under the reference.
+
+        Raises:
+            ToolError: there is none any more.
+        """
+        page = await self.tab(ctx)
+        line = shown_as(ctx, agent_of(ctx), ref, page.url) if numbers_of(page).views == 0 else ""
+        if not line:
+            return await self.element(ctx, ref)
+        view = await self.within("looking at the page", lambda: look(page, whole=True))
+        same = [found for found in map(reference_in, view.lines) if found is not None and found[1] == line]
+        if len(same) != 1:
+            raise ToolError(
+                f"the page was opened anew since {ref!r} was shown, and {line} stands there {len(same)} times; look at "
+                "the state again"
+            )
+        return await self.element(ctx, same[0][0])
+
+    def mistaken(self, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> str | None:
+        """Return what is wrong with the site that an action names, so that nobody is asked about it."""
+        session, given = self._session, arguments.get("site")
+        tab = session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
+        if not isinstance(given, str) or tab is None or tab.page is None:
+            return None
+        here = host_of(tab.page.url)
+        hosts = {here, *(host_of(frame.url) for frame in tab.page.frames)}
+        return None if given.strip().lower() in hosts else wrong_site(given, here)
 
     async def within(self, what: str, make: Callable[[], Awaitable[T]], *, seconds: float | None = None) -> T:
         """The result of a call on this agent's page (`tab`, `element`), which may take so long.

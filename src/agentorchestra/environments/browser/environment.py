@@ -14,6 +14,7 @@ from agentorchestra.environments.browser.differences import difference
 from agentorchestra.environments.browser.installed import check_installed
 from agentorchestra.environments.browser.marks import marked_screenshot, wants_picture
 from agentorchestra.environments.browser.session import DialogOpened
+from agentorchestra.environments.browser.shapes import host_of
 from agentorchestra.environments.browser.tabs import BLANK, Tab
 from agentorchestra.environments.browser.view import View, look
 from agentorchestra.environments.folder import rules_text
@@ -111,7 +112,8 @@ class Browser(Actions):
         for tab in self.session.tabs.values():
             address = tab.page.url if tab.page is not None else tab.url
             whose = " (current)" if tab.number == mine else " (of another agent)" if tab.number in taken else ""
-            lines.append(f"tab {tab.number}{whose}: {address[:_MOST_ADDRESS]}")
+            site = f", site={host_of(address)!r}" if tab.number == mine and host_of(address) else ""
+            lines.append(f"tab {tab.number}{whose}: {address[:_MOST_ADDRESS]}{site}")
         return lines
 
     async def _shown(self, ctx: Any, tab: Tab) -> tuple[list[str], tuple[Block, ...]]:

@@ -24,7 +24,7 @@ class Logins(Typing, Walls):
             name: of the secret, as the task or the state gives it.
             site: the host of the page or frame, as the state shows it.
         """
-        found = await self.element(ctx, ref)
+        found = await self.field(ctx, ref)
         element = await self.handle(ref, found)
         address = await self.address_of(element)
         same_site(site, address)

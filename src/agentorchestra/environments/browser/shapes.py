@@ -61,10 +61,25 @@ def same_site(given: str, url: str) -> None:
     """
     here = host_of(url)
     if given.strip().lower() != here:
-        where = f"at {here}" if here else "at no host"
-        raise ToolError(
-            f"site is {given!r}, and this is {where}; look at the state and say site={here!r} if it may go there"
-        )
+        raise ToolError(wrong_site(given, here))
 
 
-__all__ = ["Count", "Inside", "Number", "Point", "Ref", "Site", "Switch", "host_of", "point_of", "same_site"]
+def wrong_site(given: str, here: str) -> str:
+    """Return the sentence for an action that names another site than the one it acts on."""
+    where = f"at {here}" if here else "at no host"
+    return f"site is {given!r}, and this is {where}; look at the state and say site={here!r} if it may go there"
+
+
+__all__ = [
+    "Count",
+    "Inside",
+    "Number",
+    "Point",
+    "Ref",
+    "Site",
+    "Switch",
+    "host_of",
+    "point_of",
+    "same_site",
+    "wrong_site",
+]

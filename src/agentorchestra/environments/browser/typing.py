@@ -59,7 +59,7 @@ class Typing(Hands):
             keys: press key by key, for fields that suggest while one types.
             enter: press Enter at the end.
         """
-        found = await self.element(ctx, ref)
+        found = await self.field(ctx, ref)
         element = await self.handle(ref, found)
         same_site(site, await self.address_of(element))
         field = as_told(Field, await self.ask(f"looking at {ref}", element, "field"))

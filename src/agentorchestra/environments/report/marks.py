@@ -23,6 +23,16 @@ CITATION = re.compile(
 )
 """A link, a mark such as `[2]`, `[1, 3]`, `[E4]`, `[^5]`, `[^note]`, an address, a DOI."""
 
+_BETWEEN = r"(?:\s?(?:[,;/&+–—-]|to|bis)|,?\s?(?:and|und))"
+_MARKS = rf"\^?E\s?\d{{1,4}}(?:{_BETWEEN}\s?\^?(?:E\s?)?\d{{1,4}}|\s?\^?E\d{{1,4}}){{0,20}}"
+_EVIDENCE = re.compile(
+    rf"\\?[\[【]{{1,2}}\s?(?:see |cf\. )?(?P<square>{_MARKS})(?:\s?[,:;]\s[^\[\]【】\n]{{0,200}})?\s?\\?[\]】]{{1,2}}"
+    r"(?:\([^()\s]{1,2000}\))?"
+    rf"|\((?:see |cf\. )?(?P<round>{_MARKS})\)",
+    re.IGNORECASE,
+)
+_NUMBERS = re.compile(r"(\d{1,4})(?:\s?(?:[–—-]|to|bis)\s?\^?(?:E\s?)?(\d{1,4}))?", re.IGNORECASE)
+
 _CODE = re.compile(r"^(?:```|~~~)[^\n]*$|`[^`\n]{1,2000}`", re.MULTILINE)
 _HEADING = re.compile(
     r"^(?:#{1,6}\s{1,4}|\*\*|__)?(?:references|sources|bibliography|works cited|citations|footnotes|notes|"
@@ -94,6 +104,29 @@ def marks_in(written: str) -> list[str]:
     return found
 
 
+def evidence_marks(text: str, most: int) -> str:
+    """The text with its marks of evidence in one form, as `[E1][E3]`.
+
+    Models write `[E1, E3]`, `[E1-E3]`, `[[E1]]`, `[E1, p. 3]`, `[E1](address)`, `(E2)`, `(E1; E2)`. In parentheses,
+    where cells and roads have such names too, only marks that there are count.
+
+    Args:
+        text: Markdown; its code stays as it is.
+        most: how many pieces of evidence there are.
+    """
+
+    def marks(found: re.Match[str]) -> str:
+        numbers: dict[int, None] = {}
+        for one in _NUMBERS.finditer(found["square"] or found["round"]):
+            first, last = int(one[1]), int(one[2] or one[1])
+            numbers |= dict.fromkeys(range(first, last + 1) if 0 <= last - first < 100 else (first, last))
+        if found["round"] and not all(0 < number <= most for number in numbers):
+            return found[0]
+        return "".join(f"[E{number}]" for number in numbers)
+
+    return outside_code(text, lambda part: _EVIDENCE.sub(marks, part))
+
+
 def mark_name(written: str) -> str:
     """A mark in the one form by which it is looked up: `^2`, `E2` and `2` are one."""
     name = written.strip().lower().removeprefix("^")
@@ -146,4 +179,13 @@ def _described(mark: str, rest: str) -> Entry:
     return Entry(mark_name(mark), without_address(words.replace("\\", "")), trimmed(address))
 
 
-__all__ = ["CITATION", "Entry", "closed_up", "mark_name", "marks_in", "outside_code", "without_list"]
+__all__ = [
+    "CITATION",
+    "Entry",
+    "closed_up",
+    "evidence_marks",
+    "mark_name",
+    "marks_in",
+    "outside_code",
+    "without_list",
+]

@@ -24,7 +24,7 @@ class _Line(BaseModel):
     run: str
     seq: int = Field(ge=1, le=_LARGEST)
     branch: str
-    n: int = Field(ge=0, le=_LARGEST)
+    n: int = Field(ge=-_LARGEST, le=_LARGEST)
     attempt: int = Field(ge=1, le=_LARGEST_SMALL)
     type: str
     v: int = Field(ge=1, le=_LARGEST_SMALL)
@@ -81,6 +81,10 @@ def from_line(line: bytes, where: str) -> Event:
         event = Event.model_validate(checked.model_dump())
     except (ValidationError, RecursionError) as exc:
         raise BundleError(f"{where} is no event ({_short(exc)}); nothing was imported") from None
+    if checked.n < 0 and event.type != "answered":
+        raise BundleError(
+            f"{where} is no event (n is {checked.n}, and only answers have numbers below 0); nothing was imported"
+        )
     for text in (event.branch, event.span, event.parent_span, event.actor):
         if text is not None and ("\0" in text or not rows.encodable(text)):
             raise BundleError(f"{where} is no event (a name with characters no name has); nothing was imported")

@@ -138,7 +138,6 @@ class _Shapes:
             value = outcome.value
             if (outcome.ok or value is not None) and self._kinds[key] is EffectKind.REQUEST_MODEL:
                 ModelResponse.model_validate(value)
-                canonical_json(value)
             elif value is not None and self._kinds[key] is EffectKind.INVOKE_AGENT:
                 AgentResult.model_validate(value)
         elif event.type == "run_ended" and body.get("result"):

@@ -10,7 +10,7 @@ from agentorchestra.tea.tool import Tool, ToolResult, tool
 from agentorchestra.tools.files.common import with_index
 from agentorchestra.tools.files.describe import Quote, check, describe
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.passages import verify_quote
+from agentorchestra.tools.files.quotes import verify_quote
 from agentorchestra.tools.files.read import read_part
 from agentorchestra.tools.files.readers import LIMITS, check_input, read_document
 from agentorchestra.tools.files.search import search_passages

@@ -16,7 +16,7 @@ from agentorchestra.tools.files.common import document_of, file_named, how_to_lo
 from agentorchestra.tools.files.documents import pictures_of
 from agentorchestra.tools.files.folders import LISTED, by_folder
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.passages import quote_stands
+from agentorchestra.tools.files.quotes import quote_stands
 from agentorchestra.tools.files.read import extent_of, listing
 from agentorchestra.tools.files.readers import PartsDocument, describe_media
 from agentorchestra.tools.files.search import chosen_files

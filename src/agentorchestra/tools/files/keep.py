@@ -216,10 +216,13 @@ class _Keeper:
         return self._linked(jobs, results, target, left_out, temporary=temporary)
 
     def _sweep(self) -> None:
-        """Remove what a process that died left half-written."""
+        """Remove what a process that died left half-written.
+
+        By the time of the inode's last change: `seal` sets the other time back before a file is in its place.
+        """
         for path in self._store.glob("new-*"):
             with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_mtime > _STALE_S:
+                if time.time() - path.stat().st_ctime > _STALE_S:
                     path.unlink()
 
     # -- one file --------------------------------------------------------------------------------------------------

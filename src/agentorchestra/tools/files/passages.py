@@ -10,22 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from agentorchestra.tools.files.documents import (
     Document,
     Leaf,
-    PartsDocument,
     PdfDocument,
     TableDocument,
     TextDocument,
     joined,
     leaves,
-    locate,
-    only_part,
 )
-from agentorchestra.tools.files.places import Place, column_name, parse_place
-from agentorchestra.tools.files.readers import LIMITS, Limits, read_document_sync
+from agentorchestra.tools.files.places import Place, column_name
 
 MAX_PASSAGE = 1_200
 """Characters after which a passage is cut even inside a sentence (huge lines, text without full stops)."""
@@ -261,87 +256,10 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
             yield begin, stop, heading
 
 
-# --- quotes ---------------------------------------------------------------------------------------------------------
-
-
-def normalised(text: str) -> str:
-    """Text with every run of white space as one space."""
-    return " ".join(text.split())
-
-
-def place_text(document: Document, place: Place) -> list[str]:
-    """The texts that stand at a place, in the forms in which they may be quoted; empty where there is no such place."""
-    if place.part:
-        _, document, rest = locate(document, place.part)
-        if rest:
-            return []
-    document = only_part(document)
-    if isinstance(document, TextDocument):
-        if place.unit != "line" or not 1 <= place.first <= document.line_count:
-            return []
-        return [document.lines(place.first, min(place.last, document.line_count))]
-    if isinstance(document, PdfDocument):
-        if place.unit != "page" or not 1 <= place.first <= len(document.pages):
-            return []
-        return ["\n".join(document.pages[place.first - 1 : place.last])]
-    if (
-        isinstance(document, PartsDocument)
-        or place.unit not in ("row", "cell")
-        or not 1 <= place.first <= document.last_row
-    ):
-        return []
-    rows = range(place.first, min(place.last, document.last_row) + 1)
-    if place.unit == "row":
-        shown = "\n".join(row_text(document, row) for row in rows)
-        raw = "\n".join(document.delimiter.join(document.record(row)) for row in rows)
-        named = "\n".join(re.sub(r"(^|; )[A-Z]{1,3}\d+ ", r"\1", row_text(document, row)) for row in rows)
-        return [shown, raw, named]
-    columns = range(place.first_column, place.last_column + 1)
-    raw = "\n".join(document.delimiter.join(document.cell(row, column) for column in columns) for row in rows)
-    shown = "\n".join(row_text(document, row, place.first_column, place.last_column) for row in rows)
-    return [raw, shown]
-
-
-def verify_quote(path: Path, place: str, quote: str, limits: Limits = LIMITS) -> bool:
-    """Whether a quote stands at a place of a file, word for word; runs of white space count as equal.
-
-    Blocks. A quote of a row may be its raw cells or the row as the tools write it out.
-
-    Raises:
-        FileInputError: if the file cannot be read.
-    """
-    return quote_stands(read_document_sync(path, limits), place, quote)
-
-
-def quote_stands(document: Document, place: str, quote: str) -> bool:
-    """`verify_quote` for a document that was read already."""
-    wanted = normalised(quote)
-    names, part, inside = locate(document, place)
-    if not wanted:
-        return False
-    if names and not inside:  # a part without a place in it: "slide 3"
-        return any(wanted in normalised(text) for _, leaf in leaves(part) for text in _whole(leaf))
-    where = parse_place(inside)
-    return where is not None and any(wanted in normalised(text) for text in place_text(part, where))
-
-
-def _whole(document: Document) -> list[str]:
-    if isinstance(document, TextDocument):
-        return [document.text]
-    if isinstance(document, PdfDocument):
-        return ["\n".join(document.pages)]
-    if isinstance(document, TableDocument):
-        return [document.delimiter.join(document.header), *place_text(document, Place("row", 1, document.last_row))]
-    return []
-
-
 __all__ = [
     "Passage",
     "paragraphs",
     "passages",
-    "place_text",
-    "quote_stands",
     "row_text",
     "sentence_spans",
-    "verify_quote",
 ]

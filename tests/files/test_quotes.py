@@ -1,0 +1,156 @@
+"""Quotes are compared as a person would: past marks and kinds of dashes, never past a figure, a sign or a "not"."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentorchestra.tools.files.documents import TableDocument, TextDocument
+from agentorchestra.tools.files.quotes import alike, quote_stands
+
+FAR = "far " * 500
+
+
+@pytest.mark.parametrize(
+    ("quote", "text"),
+    [
+        ("Total of 5", "The **Total** of `5` was"),
+        ("**Total** of 5", "The Total of 5 was"),
+        ("see the docs page", "see the [docs](http://x.y/z) page"),
+        ("http://x.y/z", "see the [docs](http://x.y/z) page"),
+        ("Title one two", "# Title\n- one\n* two"),
+        ("population | 336", "city,Bonn;population,336"),
+        ("Kenya\t1952", "Kenya, 1952"),
+        ("country: Kenya; year: 1952", "A7 country: Kenya; B7 year: 1952"),
+        ("A7 Kenya; B7 1952", "Kenya,1952"),
+        ("12\tfoo bar\n13\tbaz", "foo bar\nbaz"),
+        ("foo bar baz", "12\tfoo bar\n13\tbaz"),
+        ("a b", "a\u00a0\n b"),
+        ('"Don\u2019t" \u2013 he said', "\u201cDon't\u201d \u2014 he said"),
+        ("from 2010\u20132015", "from 2010-2015."),
+        ("it was -5", "It was \u22125 \u00b0C"),
+        ("fine paper", "\ufb01ne pa\u00adper"),
+        ("international trade", "inter-\nnational trade"),
+        ("well-known fact", "a well-\nknown fact"),
+        ("10^2", "about 10\u00b2"),
+        ("1,000 people", "some 1,000 people"),
+        ("it cost 3,14", "it cost 3,14."),
+        ("\u65e5\u672c\u8a9e", "\u3053\u308c\u306f\u65e5\u672c\u8a9e\u3067\u3059"),
+        ("the harv\u2026", "the harvest of 1990"),
+        ("...the harvest of 1990...", "of the harvest of 1990 in all"),
+        (
+            "The first part of it \u2026 and the last part",
+            "The first part of it, then more, and the last part.",
+        ),
+        ("The first part of it [...] and the last part", "The first part of it, then more, and the last part."),
+        ("=======", "a\n=======\nb"),
+    ],
+)
+def test_what_a_person_reads_past_makes_no_difference(quote: str, text: str) -> None:
+    assert alike(quote, text)
+
+
+@pytest.mark.parametrize(
+    ("quote", "text"),
+    [
+        ("336 people", "1336 people"),
+        ("33", "336"),
+        ("33\u2026", "336"),
+        ("314", "3.14"),
+        ("3", "3.14"),
+        ("1.5", "1,5"),
+        ("1", "1,000 people"),
+        ("1000", "1 000"),
+        ("12", "1 2"),
+        ("102", "10\u00b2"),
+        ("11/2", "1\u00bd"),
+        ("12:30", "12.30"),
+        ("it was 5", "it was -5"),
+        ("it was \u22125", "it was 5"),
+        ("x > 5", "x < 5"),
+        ("x + y", "x - y"),
+        ("it was effective", "it was not effective"),
+        ("possible", "impossible"),
+        ("toxic", "non-toxic"),
+        ("were", "we're"),
+        ("A3 paper", "A4 paper"),
+        ("Q3 revenue rose", "revenue rose"),
+        ("99\tfoo", "12\tfoo"),
+        ("The drug was ... effective in all patients", "The drug was not effective in all patients"),
+        ("The first ... the last", "The first part, then more, and the last part."),
+        ("and the last part \u2026 The first part of", "The first part of it, and the last part"),
+        (
+            "the words at its beginning ... the words at its end",
+            f"the words at its beginning {'far ' * 500}the words at its end",
+        ),
+        ("", "a"),
+        ("  ", "a  b"),
+        ("***", "a"),
+    ],
+)
+def test_what_a_quote_says_must_stand_there(quote: str, text: str) -> None:
+    assert not alike(quote, text)
+
+
+_WORDS = st.lists(
+    st.sampled_from(
+        ["one", "Two,", "3.5", "-4", "1,000", "not", "x-y", "`code`", "(see)", "#5", "\u65e5\u672c", "a_b", "**c**"]
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_WORDS, st.sampled_from([" ", "\n", "  ", " | ", "\t"]), st.data())
+def test_any_words_of_a_text_stand_in_it_however_they_are_set(
+    words: list[str], between: str, data: st.DataObject
+) -> None:
+    first = data.draw(st.integers(0, len(words) - 1))
+    last = data.draw(st.integers(first, len(words) - 1))
+    quote = words[first : last + 1]
+    assert alike(" ".join(quote), between.join(words))
+
+
+@settings(max_examples=200, deadline=None)
+@given(_WORDS, st.data())
+def test_a_changed_number_never_stands(words: list[str], data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(words)))
+    quote = [*words[:at], "7316", *words[at:]]
+    assert not alike(" ".join(quote), " ".join([*words[:at], "7361", *words[at:]]))
+    assert not alike(" ".join(quote), " ".join([*words[:at], "not", "7316", *words[at:]])) or at in (0, len(words))
+
+
+def test_rows_stand_in_every_form_in_which_they_are_shown() -> None:
+    table = TableDocument(("country", "cost, EUR"), (("Kenya", "1,952"), ("Chad", "-7")), 2, delimiter=";")
+    for quote in (
+        "A2 country: Kenya; B2 cost, EUR: 1,952",
+        "country: Kenya; cost, EUR: 1,952",
+        "Kenya;1,952",
+        '2,Kenya,"1,952"',
+        "| Kenya | 1,952 |",
+        "A2 Kenya",
+        "Kenya",
+    ):
+        assert quote_stands(table, "row 2", quote), quote
+    assert quote_stands(table, "rows 2-3", '2,Kenya,"1,952"\n3,Chad,-7')
+    assert quote_stands(table, "B2", "B2: 1,952")
+    assert not quote_stands(table, "row 2", "B3 1,952")
+    assert not quote_stands(table, "row 2", "3,Kenya,1,952")
+    assert not quote_stands(table, "row 3", "7")
+
+
+def test_lines_stand_with_the_numbers_that_are_shown_beside_them() -> None:
+    document = TextDocument("alpha\n  beta: 2\ngamma\n")
+    assert quote_stands(document, "lines 2-3", "2\t  beta: 2\n3\tgamma")
+    assert not quote_stands(document, "lines 2-3", "2\t  beta: 3\n3\tgamma")
+
+
+@pytest.mark.parametrize("text", ["](" + "x" * 200_000, "[" * 200_000, "\t" * 200_000, "1," * 100_000, ">" * 200_000])
+def test_no_text_makes_the_comparison_slow(text: str) -> None:
+    began = time.process_time()
+    assert not alike("words that stand \u2026 nowhere in it at all", text)
+    assert time.process_time() - began < 5
