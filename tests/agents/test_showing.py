@@ -44,8 +44,9 @@ def looking(request: ModelRequest) -> ModelResponse:
 
 def calls_of(events: list[Event]) -> list[str]:
     """The components of the calls of tools, in order."""
-    effects = [event.body["effect"] for event in events if event.type == "started" and event.body.get("effect")]
-    return [one["component"].partition("@")[0] for one in effects if one["kind"] == "InvokeTool"]
+    effects = [event.body.get("effect") for event in events if event.type in ("started", "completed")]
+    called = [one["component"].partition("@")[0] for one in effects if one and one["kind"] == "InvokeTool"]
+    return [*dict.fromkeys(called)]
 
 
 # -- short files -------------------------------------------------------------------------------------------------------
@@ -142,9 +143,8 @@ async def test_a_tool_is_opened_at_the_end_of_the_list(lease: Path) -> None:
         assert (await ws.replay(result.run_id)).answer == "1284"
     first, second, third = ([one.name for one in request.tools] for request in model.requests)
     assert "todo" not in first and second == third == [*first, "todo"]
-    assert (
-        "\n- todo: Keep a plan" in next(one for one in model.requests[0].tools if one.name == "open_tools").description
-    )
+    opening = next(one for one in model.requests[0].tools if one.name == "open_tools")
+    assert "\n- todo: Keep a plan" in opening.description
 
 
 async def test_a_tool_that_waits_is_executed_when_it_is_called(lease: Path) -> None:

@@ -74,7 +74,7 @@ for one in found:
 
 async def test_a_planner_delegates_from_a_program_and_its_sources_hold(tmp_path: Path) -> None:
     def planner(request: ModelRequest) -> ModelResponse:
-        assert "def deep_analyzer(task: str, context: str = None)" in seen(request)
+        assert "def deep_analyzer(task: str | None = None, context: str | None = None)" in seen(request)
         assert "def search_files" not in seen(request)
         if not request.messages[-2].text.startswith("Result of program"):
             return program(ASK_BOTH)
