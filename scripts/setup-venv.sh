@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv and installs the package into it, editable, with the versions of constraints.txt.
 #
-#   scripts/setup-venv.sh runtime   what a user of the package has
+#   scripts/setup-venv.sh runtime   what a user of the package has, and pytest: components of one's own have tests
 #   scripts/setup-venv.sh dev       that, the developer's tools and the system packages of the tests
 #
 # PYTHON chooses the interpreter; by default the first of python3, python3.13, python3.12, python3.11 that is new enough.
@@ -10,8 +10,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 what=${1:?"Say which set-up: runtime or dev."}
 case $what in
-runtime) target="." ;;
-dev) target=".[dev]" ;;
+runtime) targets=(--editable . pytest) ;;
+dev) targets=(--editable ".[dev]") ;;
 *)
     echo "Unknown set-up '$what': use runtime or dev." >&2
     exit 2
@@ -55,6 +55,6 @@ fi
 
 if [[ $what == dev ]]; then scripts/setup-system.sh; fi
 
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable "$target"
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "${targets[@]}"
 touch .venv/.stamp-runtime
 if [[ $what == dev ]]; then touch .venv/.stamp-dev; fi

@@ -8,9 +8,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+import venv
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from agentorchestra.core.settings import (
     AnalysisSettings,
@@ -26,6 +29,7 @@ from agentorchestra.workspace import load_settings
 from tests.warm import run
 
 ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -54,6 +58,7 @@ SLOW_EXAMPLES = {"search.md", "models.md", "mcp.md"}
     [
         pytest.param(page, code, marks=[pytest.mark.long] if page in SLOW_EXAMPLES else [])
         for page, code in _blocks("python")
+        if page != "README.md"  # has a test of its own
     ],
 )
 def test_python_examples_run(place: Path, page: str, code: str) -> None:
@@ -66,13 +71,17 @@ OF_THE_SHELL = re.compile(r"[|<>&;$*?`#]")
 """What makes more of a line than a command and its words."""
 
 
-SLOW = {"README.md", "bundles.md", "components.md", "fork.md", "search.md"}
+SLOW = {"bundles.md", "components.md", "fork.md", "search.md"}
 """Pages whose commands take seconds."""
 
 
 @pytest.mark.parametrize(
     ("page", "text"),
-    [pytest.param(page, text, marks=[pytest.mark.long] if page in SLOW else []) for page, text in _blocks("console")],
+    [
+        pytest.param(page, text, marks=[pytest.mark.long] if page in SLOW else [])
+        for page, text in _blocks("console")
+        if page != "README.md"  # has a test of its own
+    ],
 )
 def test_console_examples_run(place: Path, page: str, text: str) -> None:
     commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
@@ -87,19 +96,102 @@ def test_console_examples_run(place: Path, page: str, text: str) -> None:
         assert done.returncode == 0, f"{page}: {command}: {done.stderr}"
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(one, marks=pytest.mark.long) for one in TUTORIALS],
-    ids=lambda page: page.stem,
-)
-def test_tutorials_run(place: Path, page: Path) -> None:
-    """A tutorial is one walk: its files are written, its commands run and say what stands below them."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENTORCHESTRA_")}
-    environment |= {
-        "PATH": f"{Path(sys.executable).parent}:{environment['PATH']}",
-        "PYTHONDONTWRITEBYTECODE": "1",
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that has what `make demo` installs and nothing else of this one.
+
+    The distributions are links to those here: which ones is what their metadata and `scripts/setup-venv.sh` say.
+    """
+    folder = tmp_path_factory.mktemp("demo") / ".venv"
+    venv.EnvBuilder(symlinks=True).create(folder)
+    (site,) = folder.glob("lib/python*/site-packages")
+    script = (ROOT / "scripts" / "setup-venv.sh").read_text()
+    (also,) = re.findall(r"^runtime\) targets=\(--editable \.(.*)\) ;;$", script, re.MULTILINE)
+    for one in _with_what_they_need(["agentorchestra", *also.split()]):
+        for file in one.files or ():
+            top, found = file.parts[0], Path(str(one.locate_file(file)))
+            if found.parent.name == "bin" and top == ".." and not found.read_bytes().startswith(b"#!"):
+                (folder / "bin" / found.name).symlink_to(found.resolve())
+            elif top not in ("..", "__pycache__") and not (site / top).exists():
+                (site / top).symlink_to(str(one.locate_file(top)))
+    (site / "agentorchestra.pth").write_text(f"{ROOT / 'src'}\n")
+    program = folder / "bin" / "agentorchestra"
+    program.write_text(
+        f"#!{folder / 'bin' / 'python'}\nimport sys\n\nfrom agentorchestra.cli import main\n\nsys.exit(main())\n"
+    )
+    program.chmod(0o755)
+    return folder / "bin"
+
+
+def _with_what_they_need(names: list[str]) -> list[metadata.Distribution]:
+    """The distributions with these names and all that they require, with the extras that are asked for."""
+    found: dict[str, metadata.Distribution] = {}
+    seen: set[tuple[str, str]] = set()
+    open_ = [(name, "") for name in names]
+    while open_:
+        name, extra = asked = open_.pop()
+        if asked in seen:
+            continue
+        seen.add(asked)
+        one = found[name] = metadata.distribution(name)
+        for line in one.requires or ():
+            wanted = Requirement(line)
+            if wanted.marker is None or wanted.marker.evaluate({"extra": extra}):
+                open_ += [(wanted.name.lower(), each) for each in ("", *wanted.extras)]
+    return list(found.values())
+
+
+def _as_printed(command: str, expected: str, where: str, *, place: Path, demo: Path) -> None:
+    """Run a command of a page and compare what it prints; `...` stands for anything."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AGENTORCHESTRA_", "PYTHON"))}
+    environment = {
+        **kept,
+        "PATH": f"{demo}:{kept['PATH']}",
         "PYTEST_ADDOPTS": "-p no:cacheprovider",
     }
+    environment.pop("VIRTUAL_ENV", None)
+    done = subprocess.run(command, cwd=place, env=environment, shell=True, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, f"{where}: {command}: {done.stdout + done.stderr}"
+    if expected and "..." not in expected:
+        assert done.stdout == expected, f"{where}: {command}"
+        return
+    rest = done.stdout
+    for wanted in expected.splitlines():
+        parts = (re.escape(part.strip()) for part in wanted.split("..."))
+        match = re.search(".*".join(parts), rest)
+        assert match, f"{where}: {command}: {wanted!r} is not in {rest}"
+        rest = rest[match.end() :]
+
+
+def _commands(text: str) -> list[tuple[str, str]]:
+    """The commands of a console block, each with what stands below it."""
+    steps = (step.partition("\n") for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:])
+    return [(command, expected) for command, _, expected in steps]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_the_commands_of_the_first_page_print_what_stands_there(place: Path, demo: Path) -> None:
+    (text,) = [one for page, one in _blocks("console") if page == "README.md"]
+    commands = _commands(text)
+    assert all(expected for _, expected in commands)
+    for command, expected in commands:
+        _as_printed(command, expected, "README.md", place=place, demo=demo)
+
+
+def test_the_library_example_of_the_first_page_prints_what_stands_there(place: Path, demo: Path) -> None:
+    ((code, expected),) = re.findall(r"^```python\n(.*?)^```\n+It prints\n+```text\n(.*?)^```", README, re.S | re.M)
+    (place / "example.py").write_text(code)
+    _as_printed("python example.py", expected, "README.md", place=place, demo=demo)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(one, marks=[pytest.mark.long, pytest.mark.timeout(600)]) for one in TUTORIALS],
+    ids=lambda page: page.stem,
+)
+def test_tutorials_run(place: Path, page: Path, demo: Path) -> None:
+    """A tutorial is one walk: its files are written, its commands run and say what stands below them."""
     steps = list(STEP.finditer(page.read_text()))
     assert len(steps) > 3
     for step in steps:
@@ -107,16 +199,8 @@ def test_tutorials_run(place: Path, page: Path) -> None:
             (place / step["file"]).parent.mkdir(exist_ok=True)
             (place / step["file"]).write_text(step["text"])
             continue
-        for command in re.split(r"^\$ ", step["text"], flags=re.MULTILINE)[1:]:
-            line, _, expected = command.partition("\n")
-            done = subprocess.run(
-                line, cwd=place, env=environment, shell=True, capture_output=True, text=True, timeout=100
-            )
-            assert done.returncode == 0, f"{page.name}: {line}: {done.stdout + done.stderr}"
-            for wanted in expected.splitlines():
-                parts = [part.strip() for part in wanted.split("...")]
-                pattern = ".*".join(re.escape(part) for part in parts)
-                assert re.search(pattern, done.stdout), f"{page.name}: {line}: {wanted!r} is not in {done.stdout}"
+        for command, expected in _commands(step["text"]):
+            _as_printed(command, expected, page.name, place=place, demo=demo)
     rules = [
         "--no-cache",
         "--config",

@@ -188,14 +188,16 @@ class Mind(ScriptedModel):
         held = [(address, words) for address, words in quotes if _plain(words) in _plain(read)]
         verdict = "confirmed" if stands else "undecided"
         sources: list[JsonValue] = [{"source": address, "quote": words} for address, words in held]
-        return call("done", answer=verdict, output={"verdict": verdict}, sources=sources)
+        output: JsonValue = {"reason": f"{len(held)} of {len(quotes)} quotes stand there", "verdict": verdict}
+        return call("done", answer=verdict, output=output, sources=sources)
 
     def judge(self, shown: Shown) -> dict[str, Any]:
         """Whether the figures of an answer stand in what the team found."""
         answer = shown.find(r"<answer>\n(.*?)\n</answer>", shown.text)
         found = shown.find(r"<found_by_the_team>\n(.*?)\n</found_by_the_team>", shown.text)
         missing = [one for one in re.findall(r"\d+", answer) if one not in re.findall(r"\d+", found)]
-        return {"supported": not missing, "problem": f"nobody found {', '.join(missing)}" if missing else ""}
+        reason = f"nobody found {', '.join(missing)}" if missing else "every figure was found"
+        return {"reason": reason, "settle": "look it up" if missing else "", "supported": not missing}
 
 
 def _decision(calls: Calls) -> ModelResponse:

@@ -22,12 +22,19 @@ from agentorchestra.core.spec import AgentResult, Citation, RunStatus
 from agentorchestra.models.prices import estimate_input_tokens
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.discovery import OPENING
+from agentorchestra.tea.mending import calls_in, harmless, mended, program_in, unknown
 
 REPEATS_NOTED = 2
 REPEATS_ENDED = 4
 STALLS_NOTED = 2
 STALLS_ENDED = 4
 """Identical calls with the same result, steps without a successful call: noticed, then the answer is asked for."""
+
+TROUBLES_ENDED = 4
+"""Replies in a row that were withheld, empty or cut, or prompts that were too long: then the answer is asked for."""
+
+MORE_ROOM = 2
+"""A reply that was cut has room for so many times as many tokens when it is asked for again, where there are any."""
 
 OVERFLOW_SHARE = 0.7
 """What is left of a prompt that a provider found too long."""
@@ -58,6 +65,9 @@ class Decision(BaseModel):
         final: this was the last allowed decision.
         words: a plain reply without a call, where that may be meant as the answer.
         ends: those words are the answer the first time they are said.
+        troubled: the reply was withheld, empty or cut: no lack of progress.
+        cut: tokens at which the reply was cut; else 0.
+        dropped: names of arguments that were left out of a call because its tool has none such, by the call's id.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -78,6 +88,9 @@ class Decision(BaseModel):
     native: bool = True
     words: str = ""
     ends: bool = False
+    troubled: bool = False
+    cut: int = 0
+    dropped: dict[str, tuple[str, ...]] = {}
 
 
 class State(BaseModel):
@@ -90,6 +103,8 @@ class State(BaseModel):
         sources: where what was seen so far came from, for policy.
         memory, next_goal: of the last decision.
         repeated: the call that was repeated and how often; stalls: steps in a row without a successful call.
+        troubles: replies in a row that held no decision, for another reason than the model's choice.
+        cut: tokens at which the last reply was cut; else 0.
         problem: what was wrong with the last decision.
         limited: why the budget ends the work.
         result: the answer, once there is one.
@@ -119,6 +134,8 @@ class State(BaseModel):
     repeated: str = ""
     repeats: int = 0
     stalls: int = 0
+    troubles: int = 0
+    cut: int = 0
     problem: str | None = None
     limited: str | None = None
     result: AgentResult | None = None
@@ -139,13 +156,16 @@ class State(BaseModel):
             return "steps"
         if self.repeats >= REPEATS_ENDED or self.stalls >= STALLS_ENDED:
             return "no_progress"
+        if self.troubles >= TROUBLES_ENDED:
+            return "troubles"
         return ""
 
     def add(self, decision: Decision, results: Sequence[Outcome]) -> State:
         """The state after a decision and its results."""
         if decision.overflow and not decision.final:
             # Counted as a step: a prompt that cannot be made to fit must not be tried for ever.
-            update = {"messages": self.messages + decision.heard, "step": self.step + 1, "stalls": self.stalls + 1}
+            update = {"messages": self.messages + decision.heard, "step": self.step + 1}
+            update |= {"troubles": self.troubles + 1}
             return self.model_copy(update={**update, "ceiling": int(decision.overflow * OVERFLOW_SHARE)})
         if decision.limited:
             return self.model_copy(update={"limited": decision.limited, "messages": self.messages + decision.heard})
@@ -156,6 +176,7 @@ class State(BaseModel):
         repeated, repeats = "", 0
         blocks: list[Block] = [block for message in messages for block in message.content]
         result: AgentResult | None = None
+        failed = [call.name for call, one in zip(decision.tool_calls, results, strict=True) if not one.ok]
         text_blocks: list[Block] = []
         opened = list(self.opened)
         if decision.words and (decision.ends or self.words):
@@ -163,11 +184,21 @@ class State(BaseModel):
             result = AgentResult(answer=decision.words, steps=self.step + 1, memory=decision.memory or self.memory)
         for call, effect, outcome in zip(decision.tool_calls, decision.calls, results, strict=True):
             source = Source(kind=_SOURCE_KINDS.get(effect.kind, "tool"), ref=call.name)
-            shown = outcome.blocks(source)
+            finished = _finishing(effect, outcome)
+            taken = finished is None or not failed
+            shown = outcome.blocks(source) if taken else (_not_taken(failed, source),)
+            if call.id in decision.dropped:
+                shown = (*shown, _left_out(decision.dropped[call.id], source))
             blocks.extend(shown)
             if decision.native:
                 messages.append(
-                    Message(role="tool", content=shown, tool_call_id=call.id, name=call.name, is_error=not outcome.ok)
+                    Message(
+                        role="tool",
+                        content=shown,
+                        tool_call_id=call.id,
+                        name=call.name,
+                        is_error=not (outcome.ok and taken),
+                    )
                 )
             else:
                 text_blocks += [block_from(f"Result of {call.name} ({call.id}):", trust=Trust.SYSTEM), *shown]
@@ -176,8 +207,7 @@ class State(BaseModel):
             if seen[mark] > repeats:
                 repeats, repeated = seen[mark], call.name
             opened += [name for name in opened_by(effect, outcome) if name not in opened]
-            finished = _finishing(effect, outcome)
-            if finished is not None:
+            if finished is not None and taken:
                 result = _finished(finished, self.step + 1, decision.memory)
         if text_blocks:
             messages.append(Message(role="user", content=tuple(text_blocks)))
@@ -192,7 +222,9 @@ class State(BaseModel):
                 "seen_calls": seen,
                 "repeated": repeated if repeats >= REPEATS_NOTED else "",
                 "repeats": repeats,
-                "stalls": 0 if useful else self.stalls + 1,
+                "stalls": 0 if useful else self.stalls + (not decision.troubled),
+                "troubles": self.troubles + 1 if decision.troubled and not useful else 0,
+                "cut": decision.cut,
                 "problem": decision.problem,
                 "overhead": decision.overhead,
                 "words": bool(decision.words),
@@ -236,6 +268,18 @@ def _finishing(effect: Effect, outcome: Outcome) -> JsonValue:
     if effect.kind is EffectKind.RUN_CODE:
         return outcome.value.get("done") if isinstance(outcome.value, dict) else None
     return outcome.value if effect.name == "done" else None
+
+
+def _not_taken(failed: Sequence[str], source: Source) -> TextBlock:
+    """Why `done` is no end, where it stands beside a call that failed."""
+    said = f"done was not taken, because {', '.join(dict.fromkeys(failed))} failed in the same step"
+    return TextBlock(text=f"{said}: see what it says, then call done again", source=source, trust=Trust.SYSTEM)
+
+
+def _left_out(names: Sequence[str], source: Source) -> TextBlock:
+    """What was left out of a call."""
+    said = f"Note: left out of this call, because it has no such argument: {', '.join(names)}."
+    return TextBlock(text=said, source=source, trust=Trust.SYSTEM)
 
 
 def _finished(value: JsonValue, steps: int, memory: str) -> AgentResult:
@@ -444,6 +488,8 @@ class ModelDecider:
         request = ModelRequest(
             model=self.model, messages=messages, tools=schemas if self.native else (), settings=settings
         ).after(self.asked)
+        if state.cut and not final:  # the last reply has the room that is kept for it
+            request = self._roomier(request, state.cut)
         self.asked = request
         outcome = await session.perform(
             Effect(
@@ -477,10 +523,19 @@ class ModelDecider:
         final: bool,
     ) -> Decision:
         response = outcome.response
+        if self.native and not response.tool_calls:
+            response = self._with_calls(response, state)
         fields, calls, problem = self.read(response, state, final=final)
         effects = []
+        dropped: dict[str, tuple[str, ...]] = {}
+        cut = self.cut_at(response) if not calls or isinstance(calls[-1].arguments, str) else 0
         for index, call in enumerate(calls):
             effect = self.effect(call, session, provenance, final=final, opened=state.opened)
+            if effect.invalid is not None:
+                effect, missing = self._mended(call, effect, session, provenance, state, final=final)
+                dropped |= {call.id: missing} if missing else {}
+            if effect.invalid is not None and cut and call is calls[-1]:
+                effect = effect.model_copy(update={"invalid": f"your reply was cut at {cut} tokens within this call"})
             if index >= self.max_calls:
                 effect = effect.model_copy(
                     update={"invalid": f"too many calls in one step: at most {self.max_calls} are executed"}
@@ -490,7 +545,10 @@ class ModelDecider:
         plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(response, fields)
         text = TextBlock(text=response.text, source=Source(kind="agent", ref=session.actor), trust=outcome.trust)
         message = Message(
-            role="assistant", content=(text,) if response.text else (), tool_calls=calls if self.native else ()
+            role="assistant",
+            content=(text,) if response.text else (),
+            tool_calls=calls if self.native else (),
+            thoughts=response.thoughts,
         )
         return Decision(
             thinking=_thought(response, fields),
@@ -506,7 +564,53 @@ class ModelDecider:
             native=self.native,
             words=response.text.strip() if plain else "",
             ends=self.text_ends,
+            troubled=bool(cut) or (not calls and _withheld(response)),
+            cut=cut,
+            dropped=dropped,
         )
+
+    def cut_at(self, response: ModelResponse) -> int:
+        """The tokens at which a reply was cut; 0 for one that was not."""
+        if response.finish_reason != "length":
+            return 0
+        asked = self.asked.settings.max_tokens if self.asked is not None else None
+        return max(response.usage.output_tokens, asked or 1)
+
+    def _roomier(self, request: ModelRequest, cut: int) -> ModelRequest:
+        """The request with more room for its reply than the one before had, whose reply was cut."""
+        room, most = cut * MORE_ROOM, request.settings.max_tokens
+        changes = {"least_tokens": room, "max_tokens": None if most is None else max(most, room)}
+        return request.model_copy(update={"settings": request.settings.model_copy(update=changes)})
+
+    def _with_calls(self, response: ModelResponse, state: State) -> ModelResponse:
+        """The response with calls that the model wrote into its text: some servers do not take them out."""
+        words, written = calls_in(response.text, {schema.name for schema in self.tools.schemas(state.opened)})
+        calls = tuple(ToolCall(id="", name=name, arguments=given) for name, given in written)
+        return response.model_copy(update={"text": words, "tool_calls": calls}) if calls else response
+
+    def _mended(
+        self,
+        call: ToolCall,
+        effect: Effect,
+        session: Session[Any],
+        provenance: tuple[Provenance, ...],
+        state: State,
+        *,
+        final: bool,
+    ) -> tuple[Effect, tuple[str, ...]]:
+        """The effect of a call whose arguments do not fit, if it is plain what was meant; and what it leaves out."""
+        schema = next((one for one in self.tools.schemas(state.opened) if one.name == call.name), None)
+        arguments = mended(call.arguments, schema.parameters) if schema is not None else None
+        if schema is None or arguments is None:
+            return effect, ()
+        extra = tuple(unknown(arguments, schema.parameters))
+        for names in ((), extra) if extra else ((),):
+            kept = {name: value for name, value in arguments.items() if name not in names}
+            again = call.model_copy(update={"arguments": kept})
+            tried = self.effect(again, session, provenance, final=final, opened=state.opened)
+            if tried.invalid is None and (not names or harmless(tried)):
+                return tried, names
+        return effect, ()
 
     def read(
         self, response: ModelResponse, state: State, *, final: bool
@@ -541,7 +645,8 @@ class ModelDecider:
         # A model without native calls gives none; in a fork a recorded reply may be another model's.
         if response.tool_calls:
             return _unique(response.tool_calls, state.step), None
-        names = ", ".join(schema.name for schema in self.tools.schemas(state.opened))
+        known = [schema.name for schema in self.tools.schemas(state.opened)]
+        names = ", ".join(known)
         listed = fields.get("tool") if fields else None
         if isinstance(listed, dict):
             listed = [listed]
@@ -558,10 +663,18 @@ class ModelDecider:
                     )
                 )
             return tuple(calls), None
+        if not self.native and (written := _written_out(response.text, known)):
+            return tuple(
+                ToolCall(id=f"call_{state.step}_{index}", name=name, arguments=given)
+                for index, (name, given) in enumerate(written)
+            ), None
         if response.finish_reason == "length":
-            return (), f"your reply was cut at {self.settings.max_tokens} tokens before a call; be shorter"
+            at = self.cut_at(response)
+            return (), f"your reply was cut at {at} tokens before a call; this one may be longer, but be brief"
         if response.finish_reason == "content_filter":
-            return (), "the provider withheld the reply; put the next step differently"
+            return (), "the reply was withheld or refused; put the next step differently"
+        if not response.text.strip():
+            return (), f"your reply was empty; call at least one of: {names}. To finish, call done with the answer"
         if not self.native and fields is None:
             form = '"thinking", "evaluation_previous_goal", "memory", "next_goal"' if self.fields else '"thought"'
             return (), (
@@ -575,6 +688,19 @@ def _thought(response: ModelResponse, fields: dict[str, Any] | None) -> str:
     """Its reasoning: the field for it, else what the provider gives of it, else its words."""
     said = fields or {}
     return str(said.get("thinking") or said.get("thought") or response.thinking or ("" if fields else response.text))
+
+
+def _withheld(response: ModelResponse) -> bool:
+    """Whether there is nothing to read in a reply."""
+    return response.finish_reason == "content_filter" or not response.text.strip()
+
+
+def _written_out(text: str, names: Sequence[str]) -> list[tuple[str, dict[str, JsonValue] | str]]:
+    """The calls of a reply in another form than the JSON that was asked for: by their marks, or as a program."""
+    _, calls = calls_in(text, names)
+    if not calls and "python" in names and (code := program_in(text)):
+        return [("python", {"code": code})]
+    return calls
 
 
 def _unique(calls: tuple[ToolCall, ...], step_number: int) -> tuple[ToolCall, ...]:
@@ -606,7 +732,7 @@ def decision_fields(text: str) -> dict[str, Any] | None:
 
     Of several the one that looks like a decision is taken.
     """
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(strict=False)
     found: list[dict[str, Any]] = []
     at = text.find("{")
     while at >= 0:

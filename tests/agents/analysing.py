@@ -63,15 +63,17 @@ class Reader(ScriptedModel):
         if request.tools:
             return self.act(request)
         asked = {
-            "You say what kind": self.kind,
+            "Say whether a file holds a table": self.kind,
             "You read one part": self.chunk,
+            "You read a file": self.chunk,
             "You answer a question about tables": self.program,
             "You look at pictures": self.look,
-            "You draw together": self.conclusion,
+            "You say what follows": self.conclusion,
             "You judge for an analyst": self.round,
         }
         name = next(one for start, one in asked.items() if start in system)
-        return say(json.dumps(name(system, material)))
+        # The question stands in the user's message, before the material.
+        return say(json.dumps(name(f"{system}\n{material}", material)))
 
     # -- the agent ---------------------------------------------------------------------------------------------------
 

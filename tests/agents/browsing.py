@@ -53,7 +53,7 @@ def team(planner: Script, browser: Script, **others: Script) -> ScriptedModel:
         said = request.messages[0].text
         if "You lead a team" in said:
             return planner(request)
-        if "You work pages of the web" in said:
+        if "You work web pages" in said:
             return browser(request)
         if "You analyse files" in said:
             return others.get("analyzer", agrees)(request)
@@ -67,7 +67,9 @@ def team(planner: Script, browser: Script, **others: Script) -> ScriptedModel:
 def agrees(request: ModelRequest) -> ModelResponse:
     """An analyzer that is asked only to verify what the browser agent found, and finds it right."""
     assert "Verify a claim" in request.messages[1].text
-    return decide(calls=[call("done", answer="It is right.", output={"verdict": "confirmed"})])
+    return decide(
+        calls=[call("done", answer="It is right.", output={"reason": "It stands there.", "verdict": "confirmed"})]
+    )
 
 
 def opened(

@@ -109,14 +109,22 @@ def written(system: str, material: str) -> Any:
     return {"answer": " or ".join(dict.fromkeys(town for _, town in towns)), "report": "\n\n".join(lines) or "Nothing."}
 
 
+def marked(system: str, material: str) -> Any:
+    """Knows no finding behind a paragraph."""
+    return {"paragraphs": []}
+
+
 ASKED: dict[str, Answering] = {
-    "You prepare a search": planned,
-    "You improve what": looked_at,
+    "You prepare a web search": planned,
+    "You improve search queries": looked_at,
     "You read one page": taken,
     "You judge for a researcher": judged,
-    "You write down": written,
+    "You write the report of a researcher": written,
+    "Some paragraphs of your report": marked,
 }
-NAMES = dict(zip(("planned", "looked_at", "taken", "judged", "written"), ASKED, strict=True))
+NAMES = dict(zip(("planned", "looked_at", "taken", "judged", "written", "marked"), ASKED, strict=True))
+NO_MORE = "There will be no further search"
+"""What the last check is told."""
 
 
 def model(
@@ -144,12 +152,22 @@ def model(
         if "<found_by_the_team>" in system:
             return say(json.dumps({"supported": TOWN in section(system, "found_by_the_team"), "problem": "no town"}))
         material = request.messages[-1].text
-        function: Any = next(one for start, one in functions.items() if start in system)
-        arguments = (system, material, request) if function.__code__.co_argcount == 3 else (system, material)
-        return say(json.dumps(function(*arguments)))
+        name = next(start for start in functions if start in system)
+        # The task stands in the user's message, before the material.
+        seen = f"{system}\n{material}"
+        reply = _said(functions[name], seen, material, request)
+        if name == NAMES["judged"] and isinstance(reply, dict):
+            searching = reply.get("calculations") or (reply.get("follow_ups") and NO_MORE not in system)
+            reply = reply if searching else {**reply, **_said(functions[NAMES["written"]], seen, material, request)}
+        return say(json.dumps(reply))
 
     profile = ModelProfile(model="scripted", tools=True, price=FREE, vision=sees, concurrency=concurrency)
     return ScriptedModel(answer, profile=profile)
+
+
+def _said(function: Any, seen: str, material: str, request: ModelRequest) -> Any:
+    """What a function gives, which may want the whole request too."""
+    return function(seen, material, request) if function.__code__.co_argcount == 3 else function(seen, material)
 
 
 def chosen(site: Site, *engines: str, engine: dict[str, dict[str, Any]] | None = None, **more: Any) -> Settings:

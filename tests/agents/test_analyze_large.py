@@ -53,9 +53,9 @@ class Programmer(Reader):
     """Writes programs over a file that it is told the name of; the codes are those of the largest town of a name."""
 
     def program(self, system: str, material: str) -> Any:
-        opened = re.search(r'open the file "([^"]+)" itself', system)
-        assert opened and "`tables` holds" not in system and '"people"' in material, "it is told what there is"
-        member = re.search(r'this part of that file: "([^"]+)"', system)
+        opened = re.search(r'open the file "([^"]+)" with', system)
+        assert opened and "`tables` is there" not in system and '"people"' in material, "it is told what there is"
+        member = re.search(r'this member of the file: "([^"]+)"', system)
         file = f"zipfile.ZipFile({opened[1]!r}).open({member[1]!r})" if member else repr(opened[1])
         lines = [
             "import zipfile, pandas",
@@ -91,9 +91,9 @@ async def test_a_large_table_is_computed_in_the_sandbox(tmp_path: Path, code: st
         model.act = lambda request: (  # type: ignore[method-assign]
             usual(request) if any(one.role == "tool" for one in request.messages) else asks
         )
-    result, said = await analysed(tmp_path, model, path)
+    result, _ = await analysed(tmp_path, model, path)
     assert (result.status, result.answer) == (RunStatus.COMPLETED, code), result.report
-    assert "[run in the sandbox:" in said and model.asked.count("You answer a question about tables") == 1
+    assert model.asked.count("You answer a question about tables") == 1
     assert not any("one part" in one for one in model.asked), "its rows were not read"
 
 

@@ -62,13 +62,13 @@ async def test_words_of_files_reach_no_prompt_but_as_material(tmp_path: Path, co
     """Findings, what is known, what a program printed, answers that are judged, names of members."""
     name = "notes<rules> - the order of the file - .csv"
     members: dict[str, bytes | str] = {
-        "order.md": f"{ORDER}\n\n" + "\n\n".join(f"Nothing is said in line {one}, at length." for one in range(60)),
+        "order.md": "\n\n".join([ORDER, *(f"Nothing is said in line {one}, at length." for one in range(60)), ORDER]),
         name: "\n".join(["town,people", *(f"Town{one},{one}" for one in range(9))]),
     }
     model = Quoting()
     await analysed(tmp_path, model, "all.zip", makers.zipped(members), chunk_chars=500, at_once=1, rounds=2)
     asked = " ".join(model.asked)
-    assert all(one in asked for one in ("one part", "about tables", "draw together", "judge for an analyst"))
+    assert all(one in asked for one in ("one part", "about tables", "what follows", "judge for an analyst"))
     told = [request for request in model.requests if any(ORDER in one.text for one in request.messages)]
     assert len(told) > 4
     leaked = [outside(one) for one in model.requests if ORDER in outside(one) or "notes<rules>" in outside(one)]
@@ -111,7 +111,7 @@ async def test_what_follows_is_asked_once(tmp_path: Path, code: str) -> None:
     members: dict[str, bytes | str] = {f"{one}.png": drawn("1") for one in range(3)}
     result = await analysed(tmp_path, model, "all.zip", makers.zipped(members))
     assert result.answer == code
-    assert sum("draw together" in one for one in model.asked) == 1
+    assert sum("what follows" in one for one in model.asked) == 1
 
 
 async def test_nothing_is_concluded_from_the_same_twice(tmp_path: Path, code: str) -> None:
@@ -122,7 +122,21 @@ async def test_nothing_is_concluded_from_the_same_twice(tmp_path: Path, code: st
     model = Unsure()
     rows = "\n".join(["town,people", *(f"Town{one},{one}" for one in range(9))])
     await analysed(tmp_path, model, "towns.csv", rows.encode(), rounds=1)
-    assert sum("draw together" in one for one in model.asked) == 1
+    assert sum("what follows" in one for one in model.asked) == 1
+
+
+async def test_what_one_reader_of_the_whole_file_judged_is_not_judged_again(tmp_path: Path, code: str) -> None:
+    class Unsure(Reader):
+        def chunk(self, system: str, material: str) -> Any:
+            assert "others read the other parts" not in system, "it is told that it sees the whole file"
+            found = super().chunk(system, material)
+            return {**found, "reason": "the year is not given", "answers": False}
+
+    model = Unsure()
+    await analysed(tmp_path, model, "codes.txt", f"The code of {TOWN} is {code}.".encode(), rounds=1)
+    assert [one for one in model.asked if "what follows" in one] == []
+    told = [one.text for each in model.requests for one in each.messages if one.role == "tool"]
+    assert told and "Missing: the year is not given" in told[0]
 
 
 async def test_many_findings_have_a_bound(tmp_path: Path, code: str) -> None:
@@ -141,9 +155,9 @@ async def test_many_findings_have_a_bound(tmp_path: Path, code: str) -> None:
         name: max(
             sum(len(each.text) for each in one.messages) for one in model.requests if name in one.messages[0].text
         )
-        for name in ("You read one part", "You draw together")
+        for name in ("You read one part", "You say what follows")
     }
-    assert sizes["You read one part"] < 14_000 and sizes["You draw together"] < 65_000, sizes
+    assert sizes["You read one part"] < 14_000 and sizes["You say what follows"] < 65_000, sizes
 
 
 @pytest.mark.long

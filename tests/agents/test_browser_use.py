@@ -332,3 +332,34 @@ async def test_a_process_that_dies_leaves_a_run_that_goes_on_signed_in(tmp_path:
         assert len(site.sessions) == 1  # it was not signed in a second time
         (gif,) = tmp_path.rglob("steps.gif")
         assert gif.parent == pictures[0].parent.parent  # the record goes on where it was
+
+
+async def test_what_a_form_answered_is_never_asked_for_again(tmp_path: Path) -> None:
+    """The answer of a form has the form's address: whoever opened it again to verify would see an empty form."""
+
+    def planner(request: ModelRequest) -> Any:
+        said = results_of(request)
+        if not said:
+            return decide(calls=[call("browser_use", task=task_of(request))])
+        sources = json.loads(said[-1])["sources"]
+        return decide(calls=[call("done", answer="The order was received.", sources=sources)])
+
+    def clerk(request: ModelRequest) -> Any:
+        page, address = page_of(request), task_of(request).rpartition(" ")[2]
+        if not results_of(request):
+            return decide(calls=[call("browser_go_to_url", url=address)])
+        if "Order 1 received" in page:
+            cited: Any = {"source": address, "quote": "Order 1 received"}
+            return decide(calls=[call("done", answer="Order 1 received", sources=[cited])])
+        name = ref_of(page, "textbox", "Name")
+        typed = call("browser_input_text", ref=name, text="Ada", site=host_of(page))
+        return decide(calls=[typed, call("browser_click", ref=ref_of(page, "button", "Send order"))])
+
+    def verifier(request: ModelRequest) -> Any:
+        raise AssertionError("nobody has to look again")
+
+    async with browser_site() as site, opened(tmp_path, team(planner, clerk, analyzer=verifier), site.host) as ws:
+        result = await ws.run(f"Order oysters for Ada at {site.address}/form", environments=["browser"])
+        assert (result.status, len(site.forms)) == (RunStatus.COMPLETED, 1), result.report
+        assert [one.quote for one in result.sources] == ["Order 1 received"]
+        assert [one.method for one in site.requests if one.path == "/form"] == ["GET", "POST"]

@@ -188,13 +188,13 @@ def varying(system: str, material: str) -> Any:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("second_look", "off"), [(reflecting, {"reflect": False, "variants": 0}), (varying, {"variants": 0})]
+    ("second_look", "off"), [(reflecting, {"variants": 0}), (varying, {"reflect": True, "variants": 0})]
 )
 async def test_a_second_look_at_the_queries_finds_what_the_first_words_miss(
     site: Site, tmp_path: Path, wickie: None, second_look: Any, off: dict[str, Any]
 ) -> None:
     scripted = model(looked_at=second_look)
-    result = await researched(site, tmp_path / "on", scripted, rounds=1)
+    result = await researched(site, tmp_path / "on", scripted, rounds=1, reflect=True)
     assert (result.status, result.answer) == (RunStatus.COMPLETED, TOWN), result.report
     assert f"{FIRST_QUERY.replace('keeper', 'wickie')}" in searched(site)
     if second_look is reflecting:
@@ -202,6 +202,89 @@ async def test_a_second_look_at_the_queries_finds_what_the_first_words_miss(
         assert f"(in place of: {FIRST_QUERY}; keepers keep bees, too)" in piece["content"]
     result = await researched(site, tmp_path / "off", scripted, rounds=1, **off)
     assert result.answer == "" and searched(site)[-1] == FIRST_QUERY
+
+
+async def test_a_variant_of_the_plan_is_searched_without_a_second_look(
+    site: Site, tmp_path: Path, wickie: None
+) -> None:
+    def varied(system: str, material: str) -> Any:
+        plan = planned(system, material)
+        return {**plan, "queries": [{**one, "variants": ["wickie Skerrow"]} for one in plan["queries"]]}
+
+    scripted = model(planned=varied)
+    result = await researched(site, tmp_path, scripted, rounds=1)
+    assert (result.status, result.answer) == (RunStatus.COMPLETED, TOWN), result.report
+    assert searched(site) == [FIRST_QUERY, "wickie Skerrow"]
+    readers = sum("You read one page" in one.messages[0].text for one in scripted.requests)
+    assert len(scripted.requests) == 2 + readers, "the plan, the readers, one judgement that is the report too"
+
+
+async def test_what_two_pages_say_takes_four_requests(site: Site, tmp_path: Path) -> None:
+    """The plan, a reader of each page, and one judgement, which names the contradiction and writes the report."""
+    for path in [*PAGES]:
+        del PAGES[path]
+    for path, town in (("/library", TOWN), ("/parish", OTHER)):
+        PAGES[path] = page(f"Keeper of Skerrow: {path}", f"{KEEPER}, keeper of the lighthouse, was born in {town}.")
+    scripted = model()
+    result = await researched(site, tmp_path, scripted)
+    assert result.status is RunStatus.COMPLETED and set(result.answer.split(" or ")) == {TOWN, OTHER}
+    assert paths(result, site) == {"/library", "/parish"} and "1. [Keeper of Skerrow: /" in result.report
+    assert len(scripted.requests) == 4
+    for request in scripted.requests:
+        told = request.messages[-1].text
+        assert "<task>\nIn which town" in told and "In which town" not in request.messages[0].text
+        texts = [one.strip() for one in told.splitlines() if KEEPER in one]
+        assert len(texts) == len({*texts}), "nothing is shown twice"
+
+
+async def test_a_quote_that_is_not_exact_is_asked_for_once_more(site: Site, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def careless(system: str, material: str) -> Any:
+        """Puts the quote into its own words until it is told that these do not stand there."""
+        found = taken(system, material)
+        if "Quotes that were given before" in system:
+            asked.append(material)
+            return found
+        return {**found, "insights": [{**one, "quote": f"{one['quote']} indeed"} for one in found["insights"]]}
+
+    result = await researched(site, tmp_path, model(taken=careless))
+    assert (result.status, result.answer) == (RunStatus.COMPLETED, TOWN), result.report
+    assert len(asked) == 2 and " indeed”" in asked[0], "once for each page with such a quote"
+    assert "were left out" not in result.report
+
+
+@pytest.mark.parametrize("form", ["(E1)", "[[E1]]", "[E1, p. 1]", "[E1-E1]", "【E1】"])
+async def test_marks_as_models_write_them_keep_their_paragraphs(site: Site, tmp_path: Path, form: str) -> None:
+    def writing(system: str, material: str) -> Any:
+        said = written(system, material)
+        return {"answer": f"{said['answer']} {form}", "report": re.sub(r"\[E1\]", lambda _: form, said["report"])}
+
+    scripted = model(written=writing)
+    result = await researched(site, tmp_path, scripted)
+    assert result.answer == TOWN and f"She was born in {TOWN} [1](" in result.report, result.report
+    assert "Left out" not in result.report and "Struck out" not in result.report
+    assert not any("Some paragraphs" in one.messages[0].text for one in scripted.requests)
+
+
+async def test_the_author_is_told_once_which_paragraphs_name_no_finding(site: Site, tmp_path: Path) -> None:
+    def bare(system: str, material: str) -> Any:
+        said = written(system, material)
+        return {**said, "report": re.sub(r" \[E\d+\]", "", said["report"]) + "\n\nHer aunt was a duke [E40]."}
+
+    def mending(system: str, material: str) -> Any:
+        """Knows the finding behind one of the paragraphs."""
+        town = re.search(r"(\d+)\. She was born in (\w+)\.", material)
+        assert town is not None and "Her aunt was a duke [E40]." in material
+        (mark,) = re.findall(rf"\[(E\d+)\][^\n]*[Bb]orn in {town[2]}", material)
+        return {"paragraphs": [{"number": int(town[1]), "text": f"She was born in {town[2]} ({mark})."}]}
+
+    scripted = model(written=bare, marked=mending)
+    result = await researched(site, tmp_path, scripted)
+    text, _, notes = result.report.partition("## References")
+    assert f"She was born in {TOWN} [1](" in text and "duke" not in text
+    assert "no finding is named for it: “Her aunt was a duke [E40].”" in notes
+    assert sum("Some paragraphs" in one.messages[0].text for one in scripted.requests) == 1
 
 
 @pytest.mark.long

@@ -46,7 +46,7 @@ def finder(site: Site, *, spelling: str = "") -> ScriptedModel:
     def answer(request: ModelRequest) -> ModelResponse:
         system = request.messages[0].text
         assert "Search the web for the query" in system
-        query = re.findall(r"<query>\n(.*)\n</query>", system)[0]
+        query = re.findall(r"<query>\n(.*)\n</query>", request.messages[1].text)[0]
         path = f"/people/{LAST.lower()}" if KEEPER in query else "/places/lighthouse"
         found = [{"title": "?", "address": f"{site.address}{path}{spelling}", "snippet": ""}] if spelling else []
         found += [{"title": query, "address": f"{site.address}{INVENTED}?q={len(query)}", "snippet": query}]

@@ -103,7 +103,7 @@ def asked_of(scripted: Any, start: str) -> int:
     return sum(start in one.messages[0].text for one in scripted.requests)
 
 
-PLANS, LOOKS, READS, JUDGES, WRITES = ASKED
+PLANS, LOOKS, READS, JUDGES, WRITES, _ = ASKED
 
 
 @pytest.mark.parametrize(
@@ -141,12 +141,13 @@ async def test_nothing_is_begun_after_the_limit_but_the_report(
     clock = Jumping(points.get(after, lambda: asked_of(scripted, after)) if limit == "seconds" else lambda: False)
     if limit == "tokens":
         scripted = costly(after)
-    given: dict[str, Any] = {"rounds": 2, "depth": 5, "pages_per_round": 2, "variants": 0}
+    given: dict[str, Any] = {"rounds": 2, "depth": 5, "pages_per_round": 2, "variants": 0, "reflect": True}
     given |= {"seconds": 120} if limit == "seconds" else {"tokens": 120_000}
     result = await researched(site, tmp_path, scripted, clock=clock, **given)
     assert len(searched(site)) == searches and len(site.asked("/logs/")) == pages, result.report
     assert (asked_of(scripted, READS), asked_of(scripted, JUDGES)) == (readers, judged)
-    assert asked_of(scripted, WRITES) == (1 if readers else 0), "of what was found there is a report"
+    # Of what was found there is a report; the last judgement writes it, where there is one.
+    assert asked_of(scripted, WRITES) == (1 if readers and after else 0)
     assert result.status is (RunStatus.PARTIAL if readers else RunStatus.BLOCKED)
     assert len(result.sources) == readers
     why = "The search ended after 200 s." if limit == "seconds" else "tokens."
@@ -186,16 +187,18 @@ def greedy(**more: Any) -> Any:
     """Wants more of everything than it may have."""
 
     def planned(system: str, material: str) -> Any:
-        return {"questions": ["?"], "queries": [{"query": f"keeper Skerrow plan{n}"} for n in range(6)]}
+        return {"questions": ["?"], "queries": [many(f"keeper Skerrow plan{n}") for n in range(6)]}
+
+    def many(query: str) -> dict[str, Any]:
+        return {"query": query, "variants": [f"{query} variant{n}" for n in range(5)]}
 
     def looked_at(system: str, material: str) -> Any:
         drafts = re.findall(r"- draft (\d+): (.*)", section(system, "drafts"))
-        many = [(int(number), query, [f"{query} variant{n}" for n in range(5)]) for number, query in drafts]
-        return {"queries": [{"draft": one, "query": query, "variants": variants} for one, query, variants in 2 * many]}
+        return {"queries": 2 * [{"draft": int(number), **many(query)} for number, query in drafts]}
 
     def judged(system: str, material: str) -> Any:
         asked = len(re.findall(r"query \d+: ", section(system, "asked_so_far")))
-        further = [{"query": f"Skerrow more{asked}-{n}", "follows": 1 + n % asked} for n in range(8)]
+        further = [{**many(f"Skerrow more{asked}-{n}"), "follows": 1 + n % asked} for n in range(8)]
         sums = [{"what": f"sum {asked} {n}", "code": f"print({asked} + {n})"} for n in range(4)]
         return {"complete": False, "follow_ups": further, "calculations": sums}
 
@@ -203,8 +206,10 @@ def greedy(**more: Any) -> Any:
 
 
 @pytest.mark.long
-async def test_a_model_that_wants_more_gets_as_much_as_is_set(site: Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reflect", [True, False])
+async def test_a_model_that_wants_more_gets_as_much_as_is_set(site: Site, tmp_path: Path, reflect: bool) -> None:
     limits: dict[str, Any] = {
+        "reflect": reflect,
         "queries": 2,
         "variants": 1,
         "follow_ups": 3,

@@ -17,7 +17,7 @@ from agentorchestra.agents.research.findings import (
 )
 from agentorchestra.agents.research.queries import Asked, Queries, query_from
 from agentorchestra.agents.research.rounds import as_text
-from agentorchestra.agents.research.sourced import sourced
+from agentorchestra.agents.research.sourced import joined, parts_of
 from agentorchestra.core.content import text_of
 
 
@@ -48,19 +48,20 @@ def test_follow_ups_take_turns_by_branch() -> None:
     assert [(one.query, one.branch, one.depth) for one in found] == [("a0", 1, 1), ("b0", 2, 1)]
 
 
-def test_each_draft_has_its_variants_once_and_stays_where_nobody_looks_again() -> None:
+def test_each_query_has_its_variants_once_behind_all_queries() -> None:
     queries = Queries(3)
-    written = [{"draft": 1, "query": "b", "variants": ["c", "d"]}, {"draft": 1, "query": "e", "variants": ["f", "g"]}]
-    assert [one.query for one in queries.bettered([Asked("a")], written, 1)] == ["b", "c"]
-    assert [one.query for one in queries.bettered([Asked("a")], written, 1, reflect=False)] == ["a", "c"]
+    written = [query_from({"query": "b", "variants": ["c", " d "]}), query_from({"query": "e", "variants": ["c", "f"]})]
+    assert [one.query for one in queries.spread(written, 1)] == ["b", "e", "c"]
+    assert [one.query for one in queries.spread(written, 2)] == ["b", "e", "c", "d", "f"]
+    assert [one.query for one in queries.spread(written, 0)] == ["b", "e"]
 
 
 def test_a_page_cannot_speak_at_length_by_its_reader() -> None:
     words = "and so on " * 500
     piece = Piece(f"It begins {words}", "https://a.example", "line 1")
     said = {"fact": words, "quote": f"It begins {words}", "piece": 1, "relevance": 1}
-    (one,), strange = insights_in({"insights": [said]}, [piece], 1, 3)
-    assert strange == 0 and one.quote.startswith("It begins and so") and one.quote in piece.text
+    (one,), dropped = insights_in({"insights": [said]}, [piece], 1, 3)
+    assert not dropped and one.quote.startswith("It begins and so") and one.quote in piece.text
     assert len(one.fact) <= LONGEST and len(one.quote) <= LONGEST
 
 
@@ -93,7 +94,9 @@ def test_a_second_look_keeps_what_it_leaves_out_and_puts_variants_last() -> None
         {"draft": 1, "query": "aa", "problems": ["too short"], "variants": ["x", "y"]},
         {"draft": 9, "query": "nothing"},
     ]
-    found = Queries(3).bettered(drafts, written, 1)
+    queries = Queries(3)
+    written.append({"draft": 1, "query": "twice"})
+    found = queries.spread(queries.bettered(drafts, written), 1)
     assert [(one.query, one.branch, one.depth) for one in found] == [("aa", 7, 1), ("b", 0, 0), ("x", 7, 1)]
     assert [one.until for one in found] == ["2017", "", "2017"]
     assert (found[0].draft, found[0].problems) == ("a", ("too short",)) and found[1].draft == ""
@@ -120,9 +123,17 @@ def test_quotes_have_to_stand_in_the_page_and_relevance_is_a_share() -> None:
         {"fact": "Empty.", "quote": "", "piece": 1, "relevance": 1},
         {"fact": "One too many.", "quote": "barley", "piece": 1, "relevance": 1},
     ]
-    found, strange = insights_in({"insights": written}, pieces, 1, 3)
+    found, dropped = insights_in({"insights": written}, pieces, 1, 3)
     assert [(one.fact, one.relevance, one.place) for one in found] == [("It ground barley.", 1.0, "line 1")]
-    assert strange == 2
+    assert [(one.fact, one.pieces) for one in dropped] == [("It ground rye.", (*pieces,)), ("Empty.", (*pieces,))]
+
+
+def test_words_left_out_and_emphasis_lose_no_finding() -> None:
+    piece = Piece("The **tide mill** of Bray ground only barley until 1931, then rye.", "https://a.example", "line 1")
+    quotes = ("The tide mill of Bray … until 1931, then rye", "_ground only barley_ until 1931")
+    written = [{"fact": one, "quote": one, "piece": 1, "relevance": 1} for one in quotes]
+    found, dropped = insights_in({"insights": written}, [piece], 1, 3)
+    assert [one.quote for one in found] == [*quotes] and not dropped
 
 
 def test_findings_are_ordered_by_relevance_each_quote_once_in_three_groups() -> None:
@@ -162,13 +173,19 @@ They were:
 | year | kept |
 |---|---|
 | 1961 | yes [E1] |"""
-    kept, gone = sourced(text)
-    assert kept == (
+    parts = parts_of(text, 3)
+    assert joined(parts) == (
         "# Keepers\n\nShe was born there [E1].\nSo says the page.\n\n## Years\n\n- In 1961 [E2].\n- In 1963 [E3]."
         "\n\n## Dukes\n\nThey were:\n\n| year | kept |\n|---|---|\n| 1961 | yes [E1] |"
     )
-    assert gone == ["She was a duke.", "- In 1962.", "- all of them dukes"]
-    assert sourced("# Nothing\n\nNothing.") == ("", ["Nothing."])
+    assert [one.brief for one in parts if one.unsourced] == ["She was a duke.", "- In 1962.", "- all of them dukes"]
+    assert joined(parts_of("# Nothing\n\nNothing.", 3)) == ""
+
+
+def test_headings_of_a_report_stay_above_what_is_left_and_a_mark_without_a_finding_is_none() -> None:
+    parts = parts_of("# Keepers\n\n## Birth\n\n**Town**\n\nThere [E1].\n\n---\n\nShe was a duke [E7].", 3)
+    assert joined(parts) == "# Keepers\n\n## Birth\n\n**Town**\n\nThere [E1]."
+    assert [one.text for one in parts if one.unsourced] == ["She was a duke [E7]."]
 
 
 def test_a_round_makes_no_marks_of_its_own() -> None:

@@ -180,7 +180,7 @@ def dividing(system: str, material: str) -> Any:
     figures = dict(re.findall(r"In (\d{4}) there were (\d+) oysters", material))
     if "«ratio»" in material:
         return {"complete": True}
-    may = re.search(r"give at most (\d+) calculations", system)
+    may = re.search(r"give at\s+most (\d+) calculations", system)
     if not may or len(figures) < 2:
         return {"complete": False, "missing": ["the ratio"]}
     code = f"print('«ratio»', round({figures['2021']} / {figures['2017']}, 4))"

@@ -45,7 +45,7 @@ def answer(request: ModelRequest, folder: Path) -> Any:
     text = "\n".join(message.text for message in request.messages[1:])
     with (folder / "asked.txt").open("a") as file:
         file.write(sha256_text(request.messages[0].text + text) + "\n")
-    if "You read a piece of a report" in request.messages[0].text:
+    if "You say what a piece of a report says" in request.messages[0].text:
         figure = re.search(r"There are \d+ beds", text)
         return say(json.dumps({"summary": figure[0] if figure else "nothing", "references": []}))
     facts = re.findall(r"^([^\n]*?\d+ (?:beds|m deep)[^\n\[]*)(\[E?\d+\])", text, re.MULTILINE)

@@ -39,6 +39,11 @@ def _cli(folder: Path, *words: str, kill_at: str = "", code: int = 0) -> dict[st
     return result
 
 
+def _code(folder: Path, run: str) -> str:
+    (question,) = _cli(folder, "show", run)["result"]["questions"]
+    return str(question["code"])
+
+
 def _sent(folder: Path) -> list[str]:
     path = folder / "sent.txt"
     return path.read_text().splitlines() if path.exists() else []
@@ -70,7 +75,7 @@ KILLED_WHILE_ASKING = [
 @pytest.mark.parametrize("kill_at", KILLED_WHILE_ASKING)
 def test_what_was_approved_is_done_once(folder: Path, kill_at: str) -> None:
     run = _run(folder, kill_at)
-    _cli(folder, "approve", run, "--no-resume")
+    _cli(folder, "approve", run, _code(folder, run), "--no-resume")
     assert _sent(folder) == []
     result = _cli(folder, "resume", run)
     assert (result["status"], result["answer"]) == ("completed", "sent to tide@example.org")
@@ -100,7 +105,7 @@ async def test_the_process_that_waits_for_a_terminal_is_killed(folder: Path) -> 
     process.communicate()
     assert process.returncode == KILLED
     run = await only_run(folder / "ws")
-    await asyncio.to_thread(_cli, folder, "approve", run, "--no-resume")
+    await asyncio.to_thread(_cli, folder, "approve", run, _code(folder, run), "--no-resume")
     assert (await asyncio.to_thread(_cli, folder, "resume", run))["answer"] == "sent to tide@example.org"
     assert len(_sent(folder)) == 1
 
@@ -119,7 +124,7 @@ async def test_the_process_that_waits_for_a_terminal_is_killed(folder: Path) -> 
 )
 def test_killed_between_the_approval_and_its_deed(folder: Path, point: str, done: int) -> None:
     run = _run(folder, "")
-    _cli(folder, "approve", run, "--no-resume")
+    _cli(folder, "approve", run, _code(folder, run), "--no-resume")
     _cli(folder, "resume", run, kill_at=point)
     result = _cli(folder, "resume", run)  # nobody is asked again
     assert result["status"] == "completed"

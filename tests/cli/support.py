@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -221,6 +222,11 @@ class Folder:
         with closing(sqlite3.connect(self.workspace / "workspace.db")) as connection:
             return [row[0] for row in connection.execute("SELECT id FROM runs ORDER BY id DESC")]
 
+    def open_code(self, run: str = "last") -> str:
+        """The code of the one call that a run asks permission for."""
+        (question,) = self.run("show", run, "--json").json["result"]["questions"]
+        return str(question["code"])
+
     def assert_readable(self, run: str = "last") -> dict[str, Any]:
         """The log of a run can be read; what `show --json` says."""
         shown = self.run("show", run, "--json")
@@ -244,6 +250,12 @@ class Result:
     def json(self) -> Any:
         """The one JSON value on stdout."""
         return json.loads(self.out)
+
+    @property
+    def status(self) -> str:
+        """The line on stderr that says how the run ended, with its id, steps, tokens, cost and seconds."""
+        (line,) = [line for line in self.err.splitlines() if re.match(r"\w+, run_\w+, ", line)]
+        return line
 
     @property
     def error(self) -> str:

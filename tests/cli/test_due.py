@@ -58,7 +58,7 @@ def test_a_run_that_waits_for_days_is_resumed_when_it_is_due(app: Folder) -> Non
     (row,) = app.run("runs", "--json").json
     assert row["status"] == "waiting" and row["until"] is not None
     assert "(until 20" in app.run("runs").out
-    assert "the run waits until 20" in app.run("show", "last").err
+    assert "the run waits until 20" in app.run("show", "last").out
     events = len(app.assert_readable()["events"])
     early = app.run("resume", "last")
     assert (early.code, "the run waits until 20" in early.err) == (3, True)

@@ -18,7 +18,7 @@ def test_ctrl_c_cancels_the_run(app: Folder, number: signal.Signals) -> None:
         done = started.end(seconds=20)
     assert done.code == 130
     (run_id,) = app.ids()
-    assert done.out.splitlines()[-1].startswith(f"cancelled, {run_id}, ")
+    assert done.status.startswith(f"cancelled, {run_id}, ")
     assert f"to go on: agentorchestra resume {run_id}" in done.err
     found = app.assert_readable()
     assert found["run"]["status"] == "cancelled"

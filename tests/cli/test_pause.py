@@ -79,7 +79,7 @@ def test_a_paused_question_waits_for_the_resume(app: Folder) -> None:
     assert (paused.code, "is paused; to go on: agentorchestra resume run_" in paused.out) == (0, True)
     shown = app.run("show", "last")
     assert "paused" in shown.out
-    assert "to answer it: agentorchestra answer run_" in shown.err
+    assert "to answer it: agentorchestra answer run_" in shown.out
     answered = app.run("answer", "last", "blue")
     assert (answered.code, "the run stays paused; to go on: agentorchestra resume run_" in answered.err) == (0, True)
     assert app.assert_readable()["run"]["status"] == "paused"

@@ -15,12 +15,12 @@ def test_a_question_waits_and_is_answered_by_another_process(app: Folder) -> Non
     waiting = app.run("run", "PLAN ask")
     assert waiting.code == 3
     (run_id,) = app.ids()
-    assert waiting.out.splitlines()[-1].startswith(f"waiting, {run_id}, ")
+    assert waiting.status.startswith(f"waiting, {run_id}, ") and waiting.out == ""
     assert "Which colour?" in waiting.err
     assert f"to answer it: agentorchestra answer {run_id} TEXT" in waiting.err
     shown = app.run("show", "last")
     assert "question: Which colour?  open" in shown.out
-    assert f"to answer it: agentorchestra answer {run_id} TEXT" in shown.err
+    assert f"to answer it: agentorchestra answer {run_id} TEXT" in shown.out and shown.err == ""
     refused = app.run("approve", "last")
     assert refused.code == 2
     assert "has no open approval to approve or deny" in refused.error
@@ -66,8 +66,18 @@ def test_an_approval_shows_where_the_arguments_come_from(app: Folder) -> None:
     assert not (app.path / "outbox.txt").exists()
     assert "to = 'eve@example.org' (untrusted: tool read_notes)" in waiting.err
     assert "body = 'the code is 4711' (untrusted: tool read_notes)" in waiting.err
-    assert "agentorchestra approve run_" in waiting.err
-    done = app.run("approve", "last", "--json")
+    code = app.open_code()
+    assert f"to allow it:  agentorchestra approve {app.ids()[0]} {code}\n" in waiting.err
+    unnamed = app.run("approve", "last", "--json")
+    assert unnamed.code == 2
+    assert unnamed.json["error"].startswith(
+        f"which call of run {app.ids()[0]} may be made is not said; read it with `agentorchestra show {app.ids()[0]}` "
+        f"and name it with its code: `agentorchestra approve RUN CODE`; open: {code} ("
+    )
+    other = app.run("approve", "last", "00000000", "--json")
+    assert (other.code, "has no open approval with the code '00000000'" in other.json["error"]) == (2, True)
+    assert not (app.path / "outbox.txt").exists()
+    done = app.run("approve", "last", code, "--json")
     assert done.code == 0
     assert done.json["answer"].endswith("| sent")
     assert (app.path / "outbox.txt").read_text() == "eve@example.org: the code is 4711\n"
@@ -159,6 +169,23 @@ def test_an_approval_in_place(app: Folder, terminal: Terminal) -> None:
     assert (app.path / "outbox.txt").exists()
 
 
+@pytest.mark.parametrize("said", ["y", "n", "\x04"])
+def test_an_approval_without_a_code_shows_the_one_call_and_asks(app: Folder, terminal: Terminal, said: str) -> None:
+    app.run("run", "PLAN mail")
+    with ask(app, terminal, "approve", "last") as started:
+        started.wait_for("to = 'eve@example.org' (untrusted: tool read_notes)")
+        started.wait_for("Allow it? y or n")
+        assert not (app.path / "outbox.txt").exists()
+        terminal.type(said if said == "\x04" else f"{said}\n")
+        if said == "n":
+            started.wait_for("Reason")
+            terminal.type("\n")
+        done = started.end()
+    assert (app.path / "outbox.txt").exists() is (said == "y")
+    assert done.code == (2 if said == "\x04" else 0)
+    assert ("was not answered here; nothing was recorded" in done.err) is (said == "\x04")
+
+
 def test_a_refusal_in_place_has_a_reason(app: Folder, terminal: Terminal) -> None:
     with ask(app, terminal, "run", "PLAN mail") as started:
         started.wait_for("Allow it? y or n")
@@ -208,6 +235,7 @@ def test_two_processes_settle_one_question(app: Folder) -> None:
     for words in (["answer", "last", "blue"], ["approve", "last"]):
         app.run("run", "PLAN ask" if words[0] == "answer" else "PLAN mail")
         other = ["deny", "last"] if words[0] == "approve" else ["answer", "last", "red"]
+        words += [app.open_code()] if words[0] == "approve" else []
         with app.start(*words, "--no-resume") as one, app.start(*other, "--no-resume") as two:
             ends = [one.end(), two.end()]
         assert sorted(end.code for end in ends) == [0, 2]

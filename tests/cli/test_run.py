@@ -35,21 +35,39 @@ FIELDS = {
 }
 
 
-def test_answer_and_sources_on_stdout_progress_on_stderr(folder: Folder) -> None:
+def test_the_answer_alone_is_on_stdout(folder: Folder) -> None:
     done = folder.run("run", QUESTION, "--file", "lease.txt")
     assert done.code == 0
-    lines = done.out.splitlines()
-    assert "three months" in lines[0]
-    assert lines[1:4] == ["", "Sources:", '  "The notice period is three months." (lease.txt, line 2)']
     (run_id,) = folder.ids()
-    assert lines[-1].startswith(f"completed, {run_id}, ")
-    assert " tokens, $0, " in lines[-1]
-    assert lines[-1].endswith(" s")
+    assert done.out == folder.run("show", "last", "--json").json["result"]["answer"] + "\n"
+    assert "three months" in done.out
+    sources = 'Sources:\n  "The notice period is three months." (lease.txt, line 2)\n'
+    assert sources in done.err
+    assert done.status.startswith(f"completed, {run_id}, ")
+    assert " tokens, $0, " in done.status
+    assert done.status.endswith(" s")
+    shown = folder.run("show", "last")
+    assert (sources in shown.out, shown.err) == (True, "")
     progress = done.err.splitlines()
     assert progress[0] == f"run {run_id}"
     assert progress[1] == "step 1 (agentorchestra)"
     assert any(line.startswith("  search_files(") for line in progress)
     assert "budget" not in done.err
+
+
+def test_a_task_on_stdin(folder: Folder) -> None:
+    task = folder.path / "task.txt"
+    for data, code in ((QUESTION.encode(), 0), (b"What is \xff?", 2), (b"  \n", 2)):
+        task.write_bytes(data)
+        with task.open("rb") as given:
+            done = folder.run("run", "-", "--file", "lease.txt", stdin=given)
+        assert done.code == code, done.err
+        if code == 0:
+            assert "three months" in done.out
+        elif b"\xff" in data:
+            assert "the task on stdin is not UTF-8 (byte 8); write it in UTF-8" in done.err
+    assert len(folder.ids()) == 1
+    assert folder.assert_readable()["run"]["manifest"]["task"] == QUESTION
 
 
 def test_json_is_one_object_and_nothing_else(folder: Folder) -> None:
@@ -235,7 +253,7 @@ def test_the_default_budget_is_printed_for_a_model_with_a_price(app: Folder) -> 
     done = app.run("run", "PLAN escape")
     assert done.code == 0
     assert "budget: 1 US dollar by default for scripted; --budget-usd changes it" in done.err
-    assert ", $0.0" in done.out.splitlines()[-1]
+    assert ", $0.0" in done.status
     assert "budget:" not in app.run("run", "PLAN escape", "--budget-usd", "0.5").err
     manifest = app.assert_readable()["run"]["manifest"]
     assert manifest["budget"]["cost_usd"] == 0.5

@@ -39,7 +39,7 @@ def test_a_program_runs(folder: Folder) -> None:
     assert (done.code, done.err) == (0, "")
     first, second = done.out.splitlines()
     assert first.startswith("bubblewrap: a program ran in ")
-    assert second.endswith("numpy, pandas, openpyxl, matplotlib, pypdf, pillow, scipy")
+    assert second.endswith("numpy, pandas, openpyxl, python-calamine, matplotlib, pypdf, pillow, scipy, cloudpickle")
     found = folder.run("sandbox", "--json").json
     assert found == {"ok": True, "sandbox": "bubblewrap", "problem": "", "safe": True, "missing_libraries": []}
     assert not folder.workspace.exists()
@@ -75,7 +75,8 @@ def test_the_image(folder: Folder) -> None:
     lines = folder.run("sandbox", "--dockerfile").out.splitlines()
     assert lines[0].startswith("FROM python:")
     assert lines[1].startswith("RUN apt-get update") and " git " in lines[1]
-    assert lines[2] == "RUN pip install --no-cache-dir numpy pandas openpyxl matplotlib pypdf pillow scipy networkx"
+    libraries = "numpy pandas openpyxl python-calamine matplotlib pypdf pillow scipy cloudpickle networkx"
+    assert lines[2] == f"RUN pip install --no-cache-dir {libraries}"
 
 
 def test_a_run_in_the_sandbox(bash: Folder) -> None:

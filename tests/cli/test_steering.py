@@ -48,7 +48,7 @@ def test_a_run_that_waits_is_answered_approved_denied_and_paused(folder: Folder,
     folder.with_app(f"{database}{APP_SETTINGS}")
     assert _process(folder, "run", "PLAN mail").code == 3
     assert "is paused" in _process(folder, "pause", "last").out
-    approved = _process(folder, "approve", "last")
+    approved = _process(folder, "approve", "last", folder.open_code())
     assert "the run stays paused" in approved.err
     late = _process(folder, "deny", "last")
     assert (late.code, "was answered already by cli, at 20" in late.err) == (2, True)

@@ -121,7 +121,7 @@ async def test_what_is_not_there_or_does_not_fit_is_a_sentence(files: Used) -> N
     assert await files.refused("read", path="b.txt") == "b.txt does not exist; list shows what there is"
     assert await files.refused("list", path="a.txt") == "a.txt is no folder"
     assert await files.refused("write", path="a.txt/b", content="") == "a.txt/b is no folder"
-    assert "is no text in UTF-8" in await files.refused("edit", path="bin", old="a", new="b")
+    assert "bin holds binary data, not text" in await files.refused("edit", path="bin", old="a", new="b")
     assert "depth is 11" in await files.refused("list", depth=11)
     assert "say what to look for" in await files.refused("search")
     assert "no file nope; write makes one" in await files.refused("edit", path="nope", old="a", new="b")

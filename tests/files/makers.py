@@ -105,9 +105,32 @@ def xlsx(sheets: dict[str, Sequence[Sequence[Any]]], *, saved: dict[str, Any] | 
     return buffer.getvalue()
 
 
+def coloured_xlsx(colours: Sequence[str]) -> bytes:
+    """A sheet S with one row of cells without values: the style of the first fill is 1."""
+    import openpyxl  # type: ignore[import-untyped]
+    from openpyxl.styles import PatternFill  # type: ignore[import-untyped]
+
+    book = openpyxl.Workbook()
+    book.active.title = "S"
+    for column, colour in enumerate(colours, 1):
+        book.active.cell(1, column).fill = PatternFill("solid", fgColor=colour)
+    return _saved(book)
+
+
+def replaced(archive: bytes, name: str, old: bytes, new: bytes) -> bytes:
+    """An archive in which one member is different."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as before, zipfile.ZipFile(out, "w") as after:
+        for info in before.infolist():
+            data = before.read(info)
+            assert info.filename != name or old in data
+            after.writestr(info.filename, data.replace(old, new) if info.filename == name else data)
+    return out.getvalue()
+
+
 def unsaved_xlsx(sheets: dict[str, Sequence[Sequence[Any]]]) -> bytes:
     """The same by openpyxl, which saves no values with formulas."""
-    import openpyxl  # type: ignore[import-untyped]
+    import openpyxl
 
     book = openpyxl.Workbook()
     book.remove(book.active)
@@ -116,6 +139,73 @@ def unsaved_xlsx(sheets: dict[str, Sequence[Sequence[Any]]]) -> bytes:
         for row in rows:
             sheet.append(list(row))
     return _saved(book)
+
+
+def xls(sheets: Mapping[str, Sequence[Sequence[Any]]]) -> bytes:
+    """Sheets as Excel wrote them until 2003."""
+    import xlwt  # type: ignore[import-untyped]
+
+    book = xlwt.Workbook()
+    for name, rows in sheets.items():
+        sheet = book.add_sheet(name)
+        for y, row in enumerate(rows):
+            for x, value in enumerate(row):
+                if value is not None:
+                    sheet.write(y, x, value)
+    return _saved(book)
+
+
+def ods(sheets: Mapping[str, Sequence[Sequence[Any]]], hidden: str = "") -> bytes:
+    """Sheets of OpenDocument; a cell is a value or a cell of odfpy's."""
+    from odf.opendocument import OpenDocumentSpreadsheet  # type: ignore[import-untyped]
+    from odf.style import Style, TableProperties  # type: ignore[import-untyped]
+    from odf.table import Table, TableCell, TableRow  # type: ignore[import-untyped]
+    from odf.text import P  # type: ignore[import-untyped]
+
+    book = OpenDocumentSpreadsheet()
+    style = Style(name="hidden", family="table")
+    style.addElement(TableProperties(display="false"))
+    book.automaticstyles.addElement(style)
+    for name, rows in sheets.items():
+        sheet = Table(name=name, **({"stylename": style} if name == hidden else {}))
+        for row in rows:
+            line = TableRow()
+            for value in row:
+                if isinstance(value, int | float):
+                    cell = TableCell(valuetype="float", value=value)
+                elif value is None or isinstance(value, str):
+                    cell = TableCell(**({"valuetype": "string"} if value else {}))
+                else:
+                    cell = value
+                if isinstance(value, str | int | float):
+                    cell.addElement(P(text=str(value)))
+                line.addElement(cell)
+            sheet.addElement(line)
+        book.spreadsheet.addElement(sheet)
+    return _saved(book)
+
+
+def odt(lines: Sequence[str], table: Sequence[Sequence[str]] = ()) -> bytes:
+    """A heading, paragraphs and a table of OpenDocument."""
+    from odf.opendocument import OpenDocumentText
+    from odf.table import Table, TableCell, TableRow
+    from odf.text import H, P
+
+    text = OpenDocumentText()
+    text.text.addElement(H(outlinelevel=1, text=lines[0]))
+    for line in lines[1:]:
+        text.text.addElement(P(text=line))
+    if table:
+        found = Table(name="T")
+        for row in table:
+            line = TableRow()
+            for value in row:
+                cell = TableCell(valuetype="string")
+                cell.addElement(P(text=value))
+                line.addElement(cell)
+            found.addElement(line)
+        text.text.addElement(found)
+    return _saved(text)
 
 
 def _saved(document: Any) -> bytes:

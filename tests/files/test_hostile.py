@@ -257,13 +257,21 @@ def test_xml_that_grows_a_thousand_million_times(tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize(
     ("name", "part"),
-    [("a.docx", "word/document.xml"), ("a.xlsx", "xl/sharedStrings.xml"), ("a.pptx", "ppt/slides/slide1.xml")],
+    [
+        ("a.docx", "word/document.xml"),
+        ("a.xlsx", "xl/sharedStrings.xml"),
+        ("a.pptx", "ppt/slides/slide1.xml"),
+        ("a.ods", "content.xml"),
+        ("a.odt", "styles.xml"),
+    ],
 )
 def test_the_same_inside_an_office_document(tmp_path: Path, name: str, part: str, encoding: str) -> None:
     whole = {
         "a.docx": lambda: makers.docx(["Words."]),
         "a.xlsx": lambda: makers.xlsx({"S": [["a", "b"]]}),
         "a.pptx": lambda: makers.pptx([("a", "b")]),
+        "a.ods": lambda: makers.ods({"S": [["a", "b"]]}),
+        "a.odt": lambda: makers.odt(["Words."]),
     }[name]()
     laughs = (_LAUGHS + "]>\n<w:document>&a11;</w:document>").replace('"1.0"', f'"1.0" encoding="{encoding}"')
     path = tmp_path / name
@@ -353,8 +361,9 @@ def test_a_sheet_of_a_million_rows(tmp_path: Path) -> None:
     )
     answer = ask(path)
     assert answer.read is None
-    (note,) = answer.notes
+    note, merged = answer.notes
     assert note.startswith("S: only the rows up to ") and note.endswith("were read, 500,000 cells in all")
+    assert merged == "S: merged cells and colours by rule are not told: the file lists them behind its rows"
 
 
 def test_a_sheet_with_its_only_cells_at_the_far_corner(tmp_path: Path) -> None:
@@ -363,9 +372,51 @@ def test_a_sheet_with_its_only_cells_at_the_far_corner(tmp_path: Path) -> None:
     ask(path)
 
 
-def _sheet_of(path: Path, rows: Iterable[str]) -> None:
-    """A workbook with a sheet written row by row."""
-    whole = makers.xlsx({"S": [["a"]]})
+@pytest.mark.long
+def test_a_sheet_of_a_million_formatted_cells(tmp_path: Path) -> None:
+    path = tmp_path / "formatted.xlsx"
+    row = "".join(f'<c r="{{letter}}{{n}}" s="{one}"/>' for one in (1, 2, 3, 4) for _ in range(5))
+    letters = "ABCDEFGHIJKLMNOPQRST"
+    cells = row.replace("{letter}", "%s") % tuple(letters)
+    styles = makers.coloured_xlsx(["FF0000", "00FF00", "0000FF", "FFFF00"])
+    _sheet_of(path, (f'<row r="{n}">{cells.replace("{n}", str(n))}</row>' for n in range(1, 50_001)), styles)
+    answer = ask(path)
+    assert answer.read is None
+    assert "S: the fills are told of the first 100,000 cells that have one, up to row 5000" in answer.notes
+
+
+def test_an_opendocument_sheet_that_repeats_a_cell_without_end(tmp_path: Path) -> None:
+    from odf.table import TableCell  # type: ignore[import-untyped]
+
+    path = tmp_path / "repeated.ods"
+    whole = makers.ods({"S": [["a", TableCell(valuetype="float", value=1, numbercolumnsrepeated=16_000)]]})
+    grown = makers.replaced(
+        whole, "content.xml", b"<table:table-row>", b'<table:table-row table:number-rows-repeated="1048576">'
+    )
+    path.write_bytes(grown)
+    answer = ask(path)
+    assert answer.read is None
+    assert answer.notes[0] == "S: only the rows up to 31 were read, 500,000 cells in all"
+
+
+def test_broken_workbooks_are_said_to_be(tmp_path: Path) -> None:
+    broken = tmp_path / "a.ods"
+    whole = makers.ods({"S": [["a", "b"]]})
+    broken.write_bytes(makers.replaced(whole, "content.xml", b"</office:body>", b"</office:bod"))
+    assert f"{broken} is corrupt: this document cannot be read (ParseError: " in (ask(broken).read or "")
+    old = tmp_path / "a.xls"
+    old.write_bytes(makers.xls({"S": [["a"] * 200] * 50})[:9_000])
+    said = ask(old).read or ""
+    assert said.startswith(f"{old} is corrupt: this document cannot be read (")
+    locked = tmp_path / "b.ods"
+    keys = b"<manifest:encryption-data/></manifest:manifest>"
+    locked.write_bytes(makers.replaced(whole, "META-INF/manifest.xml", b"</manifest:manifest>", keys))
+    assert "is an encrypted office document; save it without a password." in (ask(locked).checked or "")
+
+
+def _sheet_of(path: Path, rows: Iterable[str], whole: bytes = b"") -> None:
+    """A workbook with a sheet written row by row, all else as in `whole`."""
+    whole = whole or makers.xlsx({"S": [["a"]]})
     with (
         zipfile.ZipFile(io.BytesIO(whole)) as old,
         zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as new,
@@ -396,6 +447,9 @@ def _wholes(folder: Path) -> dict[str, bytes]:
     return {
         "a.docx": makers.docx([words]),
         "a.xlsx": makers.xlsx({"S": [words.split()]}),
+        "a.xls": makers.xls({"S": [words.split()[:200]]}),
+        "a.ods": makers.ods({"S": [words.split()]}),
+        "a.odt": makers.odt([words]),
         "a.pptx": makers.pptx([("a", words)]),
         "a.epub": makers.epub([words]),
         "a.pdf": bytes(pdf.output()),

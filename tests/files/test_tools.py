@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ from tests.files import makers
 from tests.files.conftest import MakePdf
 from tests.offline.driver import FakeContext
 
-from agentorchestra.core.content import TextBlock, Trust
+from agentorchestra.core.content import TextBlock, Trust, unnumbered
 from agentorchestra.core.effects import Mode
 from agentorchestra.core.errors import ToolError
-from agentorchestra.tools.files import file_tools
+from agentorchestra.tools.files import file_tools, verify_quote
 
 
 @pytest.fixture
@@ -86,28 +87,31 @@ async def test_a_file_that_broke_does_not_hide_the_others(ctx: Any) -> None:
 
 
 async def test_a_long_file_is_read_on_to_its_end(ctx: Any) -> None:
-    part: str | None = None
+    part = ""
+    view_range: tuple[int, ...] = ()
     seen: list[str] = []
     for _ in range(40):
-        blocks = await call(ctx, "read_file", name="notes.txt", part=part)
-        seen += [block.text for block in blocks if block.source is not None]
-        assert sum(len(block.text) for block in blocks) < 12_000
-        note = blocks[-1].text
-        if "Read on" not in note:
+        blocks = await call(ctx, "read_file", name="notes.txt", part=part, view_range=view_range)
+        seen += [unnumbered(block) for block in blocks if block.source is not None]
+        assert sum(len(block.text) for block in blocks) < 20_000
+        on = re.search(r"Read on with view_range=\[(\d+), (\d+)\]", blocks[-1].text)
+        if on is None:
             break
-        part = note.partition("part='")[2].rpartition("'")[0]
-    assert [text.split()[1] for text in seen] == [str(number) for number in range(1, 301)]
+        view_range = (int(on[1]), -1)
+    assert "\n".join(seen) == ctx.file("notes.txt").read_text()
 
 
 async def test_parts(ctx: Any) -> None:
-    assert places(await call(ctx, "read_file", name="notes.txt", part="lines 3-5")) == ["line 3", "line 5"]
+    (block, rest) = await call(ctx, "read_file", name="notes.txt", part="lines 3-5")
+    assert block.source is not None and (block.source.place, rest.text) == ("lines 3-5", "It has 599 lines.")
+    three, four, five = block.text.split("\n")
+    assert three.startswith("3\tParagraph 2 tells") and four == "4\t" and five.startswith("5\tParagraph 3 tells")
+    assert block in await call(ctx, "read_file", name="notes.txt", view_range=[3, 5])
     assert places(await call(ctx, "read_file", name="made.pdf", part="p. 2")) == ["p. 2"]
     assert [b.text for b in await call(ctx, "read_file", name="table.csv", part="B2")] == ["7"]
     blocks = await call(ctx, "read_file", name="table.csv", part="A2:B3")
-    assert [block.text for block in blocks] == ["A2 city: Town1; B2 people: 7", "A3 city: Town2; B3 people: 14"]
-    blocks = await call(ctx, "read_file", name="table.csv")
-    assert blocks[0].text == "city,people"
-    assert places(blocks)[:2] == ["row 1", "row 2"]
+    assert [block.text for block in blocks] == ["row,A,B\n1,city,people\n2,Town1,7\n3,Town2,14"]
+    assert places(blocks) == ["A2:B3"]
 
 
 async def test_a_name_is_found_by_its_last_part(ctx: Any) -> None:
@@ -131,12 +135,30 @@ async def test_mistakes_list_what_there_is(ctx: Any, name: str, part: str | None
     assert sentence in str(caught.value)
 
 
-async def test_an_endless_line_is_cut_and_says_so(tmp_path: Path) -> None:
+async def test_an_endless_line_is_cut_and_read_on_by_its_characters(tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
-    path.write_text("word " * 20_000 + "\nlast line\n")
-    blocks = await call(FakeContext([path], tmp_path / "run"), "read_file", name="long.txt")
-    assert blocks[-1].text.startswith("Line 1 is longer than one answer holds")
-    assert "Read on with part='lines 2-2'" in blocks[-1].text
+    long = "".join(f"word{number} " for number in range(20_000))
+    path.write_text(f"{long}\nlast line\n")
+    ctx = FakeContext([path], tmp_path / "run")
+    block, note = await call(ctx, "read_file", name="long.txt")
+    assert block.text == f"1, characters 1-4000\t{long[:4000]}\n2\tlast line"
+    assert note.text.startswith(
+        f"Line 1 has {len(long):,} characters; 1-4,000 are shown. Read on with part='line 1, char"
+    )
+    assert note.trust is Trust.SYSTEM
+    seen, notes = long[:4000], [note]
+    while notes and (on := re.search(r"part='(line 1, characters [\d-]+)'", notes[0].text)):
+        block, *notes = await call(ctx, "read_file", name="long.txt", part=on[1])
+        assert block.source is not None and block.source.place == on[1]
+        seen += unnumbered(block)
+    assert (seen, notes) == (long, [])
+    assert verify_quote(path, "line 1, characters 4001-5000", "word530 word531 word532")
+    assert not verify_quote(path, "line 1, characters 1-4000", "word530 word531 word532")
+    with pytest.raises(ToolError, match="has no part 'line 2, characters 20-30'; line 2 has 9 characters"):
+        await call(ctx, "read_file", name="long.txt", part="line 2, characters 20-30")
+    (hit,) = await call(ctx, "search_files", query="word15000")
+    assert hit.source is not None and (found := re.match(r"line 1, characters (\d+)-(\d+)", hit.source.place or ""))
+    assert long[int(found[1]) - 1 : int(found[2])] == hit.text
 
 
 async def test_a_folder_that_cannot_be_written_makes_no_difference(ctx: Any, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.files import makers
 from tests.offline.driver import FakeContext
 
-from agentorchestra.core.content import TextBlock
+from agentorchestra.core.content import TextBlock, unnumbered
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import Settings
@@ -128,6 +128,27 @@ CASES: list[Case] = [
         "slide 2",
     ),
     ("a.xlsx", lambda f, _: _xlsx(f), OFFICE + "spreadsheetml.sheet", "In grams!row 2", "'In grams'!A2:B2"),
+    (
+        "a.xls",
+        lambda f, _: makers.xls({"Other": [["a", 1]], "In grams": [["Animal", "Grams"], [f[0], int(f[1])]]}),
+        "application/vnd.ms-excel",
+        "In grams!row 2",
+        "'In grams'!A2:B2",
+    ),
+    (
+        "a.ods",
+        lambda f, _: makers.ods({"Other": [["a", 1]], "In grams": [["Animal", "Grams"], [f[0], int(f[1])]]}),
+        "application/vnd.oasis.opendocument.spreadsheet",
+        "In grams!row 2",
+        "'In grams'!A2:B2",
+    ),
+    (
+        "a.odt",
+        lambda f, _: makers.odt(["Zoo", FILL, _said(f)]),
+        "application/vnd.oasis.opendocument.text",
+        "line 5",
+        "lines 3-5",
+    ),
     ("a.epub", lambda f, _: makers.epub([FILL, _said(f)]), "application/epub+zip", "chapter 2!line 3", "chapter 2"),
     (
         "a.eml",
@@ -356,15 +377,17 @@ async def test_a_long_member_is_read_on(tmp_path: Path) -> None:
     path.write_bytes(makers.zipped({"first.txt": text, "last.txt": "The end."}))
     ctx = FakeContext([path], tmp_path / "run")
     seen: list[str] = []
-    part: str | None = None
+    part = ""
     for _ in range(40):
         blocks = await used(ctx, "read_file", name="a.zip", part=part)
-        seen += [block.text for block in blocks if block.source is not None]
-        if "Read on" not in blocks[-1].text:
+        places = [block.source.place or "" for block in blocks if block.source is not None]
+        assert all(place.startswith("first.txt!lines ") for place in places if place)
+        seen += [unnumbered(block) for block in blocks if block.source is not None and block.source.place]
+        on = next((found for one in blocks if (found := re.search(r"Read on with part='([^']+)'", one.text))), None)
+        if on is None:
             break
-        part = blocks[-1].text.partition("part='")[2].partition("'")[0]
-        assert part.startswith("first.txt!lines ")
-    assert [text.split()[1] for text in seen] == [str(number) for number in range(1, 301)]
+        part = on[1]
+    assert "\n".join(seen) == text
 
 
 def test_tables_of_a_pdf_are_read_by_cell(fact: Fact, tmp_path: Path) -> None:
@@ -396,13 +419,16 @@ def test_notes_headers_and_footers_are_read(tmp_path: Path) -> None:
     ("data", "media_type"),
     [
         (makers.docx(["Words."]), OFFICE + "wordprocessingml.document"),
+        (makers.xls({"S": [["Words", "b"]]}), "application/vnd.ms-excel"),
+        (makers.ods({"S": [["Words", "b"]]}), "application/vnd.oasis.opendocument.spreadsheet"),
+        (makers.odt(["Words."]), "application/vnd.oasis.opendocument.text"),
         (makers.zipped({"a.txt": "Words."}), "application/zip"),
         (b"<!DOCTYPE html><html><body>Words.</body></html>", "text/html"),
         (b'{"words": 1}', "application/json"),
         (makers.eml("Words.", {}), "message/rfc822"),
         (b"Words, and nothing but words.", "text/plain"),
     ],
-    ids=["docx", "zip", "html", "json", "eml", "text"],
+    ids=["docx", "xls", "ods", "odt", "zip", "html", "json", "eml", "text"],
 )
 @pytest.mark.parametrize("name", ["a.xlsx", "a.bin", "a.png", "a"])
 def test_the_content_decides_not_the_name(data: bytes, media_type: str, name: str, tmp_path: Path) -> None:
@@ -425,13 +451,24 @@ def test_text_that_looks_like_something_else_stays_text(text: str, tmp_path: Pat
     assert document.text == text
 
 
-def test_json_on_one_line_is_laid_out(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps([{"number": number} for number in range(1000)]))
-    document = read_document_sync(path)
-    assert isinstance(document, TextDocument)
-    assert document.line_count == 3002
-    assert verify_quote(path, "line 3", '"number": 0')
+async def test_json_and_xml_are_given_as_they_stand(tmp_path: Path) -> None:
+    minified = json.dumps([{"number": number} for number in range(1000)])
+    xml = f'<?xml version="1.0"?><a:r xmlns:a="urn:x"><a:i  n = "1"/>{"<a:i>word</a:i>" * 300}</a:r>'
+    for name, text in (("a.json", minified), ("a.xml", xml)):
+        path = tmp_path / name
+        path.write_text(text)
+        ctx = FakeContext([path], tmp_path / "run")
+        seen, part = "", ""
+        while True:
+            blocks = await used(ctx, "read_file", name=name, part=part)
+            seen += "".join(unnumbered(block) for block in blocks if block.source is not None)
+            on = re.search(r"Read on with part='([^']+)'", blocks[-1].text)
+            if on is None:
+                break
+            part = on[1]
+        assert seen == text
+    assert verify_quote(tmp_path / "a.json", "line 1, characters 1-60", '{"number": 0}')
+    assert verify_quote(tmp_path / "a.xml", "line 1", 'xmlns:a="urn:x"><a:i  n = "1"/>')
 
 
 def test_without_the_extra_the_sentence_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

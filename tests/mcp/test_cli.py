@@ -25,7 +25,7 @@ def test_the_tools_of_a_file_and_of_the_setting(folder: Folder) -> None:
     assert ran.code == 3, ran.err
     assert "Allow srv_count? srv_count (network, write) would act with n not taken from your task" in ran.err
     assert calls(folder.path) == []
-    allowed = folder.run("approve", "last", "--mcp", "mcp.json")
+    allowed = folder.run("approve", "last", folder.open_code(), "--mcp", "mcp.json")
     assert allowed.code == 0, allowed.err
     assert calls(folder.path) == ["count 7"]
     assert "warning: the MCP server 'srv' in mcp.json has 'autoApprove', which nothing here reads" in ran.err

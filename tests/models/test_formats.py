@@ -98,8 +98,8 @@ async def test_streams_carry_the_same(format_: str, listening: bool) -> None:
     text = "It will be computed by a tool, in one moment."
     usage = Usage(input_tokens=50, output_tokens=9)
     reply = ModelResponse(text=text, tool_calls=(ADDED, DOUBLED), finish_reason="tool_calls", usage=usage)
-    async with serving(format_, [reply]) as (server, client):
-        response = await client.request(asking(), media=no_media, on_delta=heard.append if listening else None)
+    async with serving(format_, [reply], stream=listening) as (server, client):
+        response = await client.request(asking(), media=no_media, on_delta=heard.append)
     assert response.text == text
     assert [one.arguments for one in response.tool_calls] == [{"a": 2, "b": 3}, {"a": 5}]
     assert "".join(heard) == (text if listening else "")
@@ -175,12 +175,10 @@ async def test_a_prompt_that_is_too_long(format_: str) -> None:
 
 @pytest.mark.parametrize("listening", [False, True])
 async def test_an_answer_that_is_cut_off(format_: str, listening: bool) -> None:
-    async with serving(format_, [ServerReply(answer="a long answer that is cut in the middle", cut_after=2)]) as (
-        _,
-        client,
-    ):
+    cut = ServerReply(answer="a long answer that is cut in the middle", cut_after=2)
+    async with serving(format_, [cut], stream=listening) as (_, client):
         with pytest.raises((ModelUnavailableError, ModelResponseError)):
-            await client.request(asking(), media=no_media, on_delta=(lambda text: None) if listening else None)
+            await client.request(asking(), media=no_media)
 
 
 async def test_a_body_that_is_no_json(format_: str) -> None:

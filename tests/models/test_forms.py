@@ -20,9 +20,10 @@ from agentorchestra.core.messages import (
     user,
 )
 from agentorchestra.core.settings import ModelProfile, Settings
+from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.testing import LoopbackAnthropicServer, LoopbackGoogleServer, LoopbackModelServer
-from tests.models.support import no_media, schema
+from tests.models.support import Context, asking, effect_of, no_media, schema
 
 SERVERS: dict[str, tuple[type[LoopbackModelServer], str]] = {
     "openai": (LoopbackModelServer, "openai:gpt-5"),
@@ -50,7 +51,7 @@ async def exchanged(
     """The body a server got for HISTORY, and what was made of its answer."""
     make, model = SERVERS[format_]
     async with make([answer]) as server:
-        profile = ModelProfile(model=model, base_url=server.base_url)
+        profile = ModelProfile(model=model, base_url=server.base_url, stream=streamed)
         client = ModelManager(Settings(models={"m": profile}), {}).client("m")
         tools = (schema("add"), schema("double"))
         request = ModelRequest(model="m", messages=HISTORY, tools=tools, settings=ModelSettings(**settings))
@@ -106,11 +107,13 @@ async def test_results_in_anthropics_form() -> None:
 
 
 async def test_anthropics_cache_serves_the_front_of_the_prompt() -> None:
-    """System prompt and tools are the same in every step; the mark stands at the end of each."""
+    """System prompt and tools are the same in every step, and so is all but the last message."""
     body, _ = await exchanged("anthropic", ModelResponse(text="x"))
     assert ["cache_control" in one for one in body["tools"]] == [False, True]
     assert "cache_control" in body["system"][-1]
-    assert "cache_control" not in str(body["messages"])
+    marked = ["cache_control" in part for message in body["messages"] for part in message["content"]]
+    assert marked == [False, False, False, False, False, True, False], "the results, not what follows them"
+    assert body["messages"][-1]["content"][-1]["text"] == "Go on."
 
 
 async def test_results_in_googles_form() -> None:
@@ -161,3 +164,122 @@ async def test_arguments_that_are_no_json_come_as_they_are(format_: str) -> None
     sent = server.requests[0]["messages"][1]
     given = sent["tool_calls"][0]["function"]["arguments"] if format_ == "openai" else sent["content"][0]["input"]
     assert isinstance(json.loads(given) if isinstance(given, str) else given, dict), "servers refuse anything else"
+
+
+EFFORT: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "openai": ("openai:gpt-5", {"reasoning_effort": "low"}, {"reasoning_effort": "low"}),
+    "own": ("openai:qwen3", {"reasoning_effort": "high"}, {"reasoning_effort": "high"}),
+    "anthropic": (
+        "anthropic:claude-opus-4-5",
+        {"thinking_tokens": 2_000, "temperature": 0.0},
+        {"thinking": {"type": "enabled", "budget_tokens": 2_000}},
+    ),
+    "anthropic-effort": ("anthropic:claude-opus-4-5", {"reasoning_effort": "none"}, {}),
+    "google": ("google:gemini-2.5-flash", {"thinking_tokens": 1_500}, {"thinkingConfig": {"thinking_budget": 1_500}}),
+}
+
+
+@pytest.mark.parametrize("name", list(EFFORT))
+async def test_how_much_a_model_thinks_in_the_providers_own_form(name: str) -> None:
+    model, settings, expected = EFFORT[name]
+    async with SERVERS[model.partition(":")[0]][0](["x"]) as server:
+        profile = ModelProfile(model=model, base_url=server.base_url)
+        client = ModelManager(Settings(models={"m": profile}), {}).client("m")
+        request = ModelRequest(model="m", messages=(user("What is 2 + 3?"),), settings=ModelSettings(**settings))
+        await client.request(request, media=no_media)
+        await client.aclose()
+    (body,) = server.requests
+    sent = body["generationConfig"] if name == "google" else body
+    assert {key: sent[key] for key in ("reasoning_effort", "thinking", "thinkingConfig") if key in sent} == expected
+    if name == "anthropic":
+        assert "temperature" not in body and body["max_tokens"] > 2_000
+
+
+async def test_anthropic_gets_its_thoughts_back_with_the_calls_that_followed() -> None:
+    """It refuses to think on about results whose calls come without them; another provider never sees them."""
+    added = ToolCall(id="call_a", name="add", arguments={"a": 2, "b": 3})
+    settings = ModelSettings(thinking_tokens=2_000)
+    first = ModelResponse(thinking="2 + 3 is to be added", tool_calls=(added,))
+    told: tuple[Message, ...] = (user("What is 2 + 3?"),)
+    bodies = []
+    for format_ in ("anthropic", "openai"):
+        make, model = SERVERS[format_]
+        async with make([first, "5"] if format_ == "anthropic" else ["5"]) as server:
+            profile = ModelProfile(model=model, base_url=server.base_url)
+            client = ModelManager(Settings(models={"m": profile}), {}).client("m")
+            if format_ == "anthropic":
+                request = ModelRequest(model="m", messages=told, tools=(schema("add"),), settings=settings)
+                response = await client.request(request, media=no_media)
+                result = Message(role="tool", content=(TextBlock(text="5"),), tool_call_id="call_a", name="add")
+                said = Message(role="assistant", tool_calls=response.tool_calls, thoughts=response.thoughts)
+                told = (*told, said, result)
+            request = ModelRequest(model="m", messages=told, tools=(schema("add"),), settings=settings)
+            await client.request(request, media=no_media)
+            await client.aclose()
+        bodies.append(server.requests[-1])
+    thought, use = bodies[0]["messages"][1]["content"]
+    assert (thought["type"], thought["thinking"], thought["signature"]) == (
+        "thinking",
+        "2 + 3 is to be added",
+        "c2lnbmF0dXJl",
+    )
+    assert use["type"] == "tool_use"
+    assert "to be added" not in str(bodies[1])
+
+
+async def test_openai_is_told_which_requests_are_of_one_conversation() -> None:
+    """By a key: its cache lies on many machines. A server of one's own, whose model is not OpenAI's, gets none."""
+    keys: dict[str, list[Any]] = {}
+    for model in ("openai:gpt-5", "openai:qwen3"):
+        async with LoopbackModelServer(lambda body: "x") as server:
+            profile = ModelProfile(model=model, base_url=server.base_url)
+            client = ModelManager(Settings(models={"m": profile}), {}).client("m")
+            for messages in (HISTORY[:2], HISTORY, (HISTORY[0], user("Another question."))):
+                await client.request(ModelRequest(model="m", messages=messages), media=no_media)
+            await client.aclose()
+        keys[model] = [body.get("prompt_cache_key") for body in server.requests]
+    one, other, another = keys["openai:gpt-5"]
+    assert one == other != another and len(one) == 32
+    assert keys["openai:qwen3"] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (system("Plan it."), user("")),
+        (system("Plan it."), user("  \n"), user("How?"), user("")),
+        (system("Plan it."),),
+    ],
+)
+@pytest.mark.parametrize("format_", list(SERVERS))
+async def test_no_message_goes_without_a_word(format_: str, messages: tuple[Message, ...]) -> None:
+    """Where only the system speaks, providers want its words from the user."""
+    make, model = SERVERS[format_]
+    async with make(["x"]) as server:
+        profile = ModelProfile(model=model, base_url=server.base_url)
+        client = ModelManager(Settings(models={"m": profile}), {}).client("m")
+        await client.request(ModelRequest(model="m", messages=messages), media=no_media)
+        await client.aclose()
+    sent = server.requests[0]["contents" if format_ == "google" else "messages"]
+    said = [one for one in sent if one["role"] == "user"]
+    texts = [one["content"] if format_ == "openai" else (one.get("content") or one["parts"])[0]["text"] for one in said]
+    assert texts == (["How?"] if len(messages) == 4 else ["Plan it."])
+
+
+@pytest.mark.parametrize(
+    ("refused", "settings", "said"),
+    [
+        ("reasoning_effort", {"reasoning_effort": "low"}, "Unrecognized request argument supplied: reasoning_effort"),
+        ("prompt_cache_key", {}, "Unknown parameter: 'prompt_cache_key'"),
+        ("stream", {}, "Your organization must be verified to stream this model"),
+    ],
+)
+async def test_a_parameter_that_is_refused_is_left_out(refused: str, settings: dict[str, Any], said: str) -> None:
+    async with LoopbackModelServer(lambda body: server.error(400, said) if body.get(refused) else "5") as server:
+        profile = ModelProfile(model="openai:gpt-5", base_url=server.base_url, max_attempts=1)
+        manager = ModelManager(Settings(models={"local": profile}), {})
+        handler = RequestModelHandler(manager)
+        outcomes = [await handler.execute(effect_of(asking(**settings)), Context()) for _ in range(2)]
+        await manager.aclose()
+    assert [one.response.text for one in outcomes] == ["5", "5"]
+    assert [bool(body.get(refused)) for body in server.requests] == [True, False, False]

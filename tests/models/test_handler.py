@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -16,12 +17,15 @@ from agentorchestra.core.errors import (
     ModelUnavailableError,
     ScriptError,
 )
-from agentorchestra.core.messages import ModelResponse, user
+from agentorchestra.core.messages import ModelRequest, ModelResponse, user
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.settings import ModelProfile, Price, Settings
-from agentorchestra.models.handler import MAX_WAIT_S, RequestModelHandler
+from agentorchestra.models.client import with_usage
+from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.testing import LoopbackModelServer, ScriptedModel, http_error, say
+from agentorchestra.models.patience import MAX_WAIT_S
+from agentorchestra.models.prices import uncertain
+from agentorchestra.testing import LoopbackModelServer, Reply, ScriptedModel, http_error, say
 from tests.models.support import Context, asking, effect_of, schema
 
 PRICE = Price(input=1, output=2)
@@ -94,7 +98,7 @@ async def test_every_failed_attempt_is_logged_with_its_pause() -> None:
         (2, "slow", "local"),
     ]
     assert [delay for *_, delay in context.failures] == pauses.taken
-    assert 0.25 <= pauses.taken[0] <= 0.5 and pauses.taken[1] == 7
+    assert 0.5 <= pauses.taken[0] <= 1 and pauses.taken[1] == 7
 
 
 async def test_pauses_double_and_repeat_with_the_run() -> None:
@@ -104,13 +108,63 @@ async def test_pauses_double_and_repeat_with_the_run() -> None:
         await handler.execute(effect_of(asking()), Context())
         taken.append(pauses.taken)
     assert taken[0] == taken[1], "jitter comes from the run's generator"
-    assert all(0.5 * 2**n * 0.5 <= pause <= 0.5 * 2**n for n, pause in enumerate(taken[0]))
+    assert all(2**n * 0.5 <= pause <= 2**n for n, pause in enumerate(taken[0]))
+
+
+async def test_a_pause_doubles_up_to_a_minute() -> None:
+    handler, pauses = handling([ModelUnavailableError("down")] * 9 + [say("5")], attempts=10)
+    await handler.execute(effect_of(asking()), Context())
+    assert max(pauses.taken) <= MAX_WAIT_S == 60.0 and min(pauses.taken[6:]) >= 30
 
 
 async def test_a_provider_cannot_make_us_wait_for_ever() -> None:
-    handler, pauses = handling([ModelRateLimitError("slow", retry_after_s=86_400), say("5")])
-    await handler.execute(effect_of(asking()), Context())
-    assert pauses.taken == [MAX_WAIT_S] == [60.0]
+    handler, pauses = handling([ModelRateLimitError("slow", retry_after_s=86_400), say("never")])
+    with pytest.raises(ModelRateLimitError):
+        await handler.execute(effect_of(asking()), Context())
+    assert pauses.taken == [], "asking sooner than a day from now would be refused again"
+
+
+async def test_a_rate_limit_is_waited_for_apart_from_failures() -> None:
+    """Ten refusals for the rate are no failures: it waits as long as it was asked to, and the two attempts remain."""
+    limited = [ModelRateLimitError("slow", retry_after_s=30)] * 10
+    handler, pauses = handling([*limited, ModelUnavailableError("down"), *limited, say("5")], attempts=2)
+    outcome = await handler.execute(effect_of(asking()), Context())
+    assert outcome.response.text == "5" and pauses.taken.count(30) == 20
+
+    handler, pauses = handling([*limited, *limited, *limited], attempts=2)
+    with pytest.raises(ModelRateLimitError):
+        await handler.execute(effect_of(asking()), Context())
+    assert sum(pauses.taken) == ModelProfile(model="m").rate_limit_s == 600
+
+
+async def test_a_server_that_is_away_for_twenty_seconds_is_waited_for() -> None:
+    """By the clock of the pauses: with the settings as they come, whatever the chance."""
+    for seed in range(20):
+        pauses = Pauses()
+
+        def answer(request: ModelRequest, pauses: Pauses = pauses) -> Reply:
+            if sum(pauses.taken) < 20:
+                raise ModelUnavailableError("local cannot be reached (connection refused)")
+            return say("5")
+
+        model = ScriptedModel(answer, name="local", profile=ModelProfile(model="local", price=PRICE))
+        handler = RequestModelHandler(ModelManager(Settings(), {}, extra={"local": model}), sleep=pauses)
+        context = Context()
+        context.random = random.Random(seed)
+        outcome = await handler.execute(effect_of(asking()), context)
+        assert outcome.response.text == "5" and context.spent == [Usage()] * len(context.spent)
+
+
+async def test_what_may_have_been_paid_is_not_risked_more_than_three_times() -> None:
+    def lost() -> Exception:
+        return with_usage(ModelUnavailableError("cut"), uncertain(Usage(input_tokens=10, output_tokens=90), 0.5))
+
+    handler, _ = handling([lost() for _ in range(5)], attempts=7)
+    context = Context()
+    with pytest.raises(ModelUnavailableError, match="cut"):
+        await handler.execute(effect_of(asking()), context)
+    assert context.attempts == 3
+    assert sum(context.spent, Usage()) == Usage(uncertain_tokens=300, uncertain_usd=1.5)
 
 
 async def test_the_last_failure_is_logged_and_raised() -> None:
@@ -131,7 +185,7 @@ async def test_what_would_fail_again_is_not_repeated(error: Exception) -> None:
     assert context.attempts == len(context.failures) == 1 and pauses.taken == []
 
 
-async def test_streams_only_for_somebody_who_listens() -> None:
+async def test_answers_come_in_pieces_and_are_passed_on_to_whoever_listens() -> None:
     for listening in (True, False):
         async with LoopbackModelServer(lambda body: "one\ntwo\n") as server:
             profile = ModelProfile(model="m", base_url=server.base_url)
@@ -141,7 +195,7 @@ async def test_streams_only_for_somebody_who_listens() -> None:
             await manager.aclose()
         assert outcome.response.text == "one\ntwo\n"
         assert "".join(context.deltas) == ("one\ntwo\n" if listening else "")
-        assert bool(server.requests[0].get("stream")) is listening
+        assert server.requests[0]["stream"]
 
 
 async def test_a_limited_rate_over_real_http() -> None:

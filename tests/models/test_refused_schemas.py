@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.errors import ModelRequestError, ModelSchemaError
-from agentorchestra.core.messages import ModelRequest, ModelSettings, ToolSchema, user
+from agentorchestra.core.messages import ModelRequest, ToolSchema, user
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.models.failures import refused_tools
@@ -161,14 +161,13 @@ async def test_what_the_library_cannot_write_is_left_out_too(format_: str) -> No
 
 async def test_other_refusals_are_told_as_they_are() -> None:
     async with LoopbackModelServer([]) as server:
-        reply = server.error(400, "temperature must be 1")
+        reply = server.error(400, "messages must alternate")
         server._function = lambda body: reply
         manager = ModelManager(
             Settings(models={"local": ModelProfile(model="openai:gpt-5", base_url=server.base_url)}), {}
         )
-        settings = ModelSettings(temperature=0)
-        request = ModelRequest(model="local", messages=(user("x"),), tools=TOOLS, settings=settings)
-        with pytest.raises(ModelRequestError, match="temperature must be 1") as raised:
+        request = ModelRequest(model="local", messages=(user("x"),), tools=TOOLS)
+        with pytest.raises(ModelRequestError, match="messages must alternate") as raised:
             await RequestModelHandler(manager).execute(effect_of(request), Context())
         await manager.aclose()
     assert not isinstance(raised.value, ModelSchemaError)

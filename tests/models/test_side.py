@@ -72,7 +72,14 @@ async def working(
     async with LoopbackModelServer(script) as server:
         price = Price(input=10, output=10)
         models = {
-            name: ModelProfile(model=f"openai:{name}", base_url=server.base_url, price=price, max_attempts=2)
+            name: ModelProfile(
+                model=f"openai:{name}",
+                base_url=server.base_url,
+                price=price,
+                max_attempts=2,
+                backoff_s=0.01,
+                rate_limit_s=0.01,
+            )
             for name in ("small", "ears")
         }
         given: dict[str, Any] = {"embedding_model": "small", "transcription_model": "ears", **settings}

@@ -170,6 +170,22 @@ def test_words_are_searched_for_but_make_no_host() -> None:
         "/etc/\0motd",
         "files/letter.txt",
         "./files/../files/letter.txt",
+        "xx://../../../etc/motd",
+        "xx://../..",
+        "a report\n /../../etc/motd",
+        "\n ../../etc/motd",
+        "/tmp/a name\nof two lines",
+        "link/a name\nof two lines",
+        "a/../" * 1_000 + "../../etc/motd",
+        "./" * 3_000 + "link/motd",
+        "/" * 5_000 + "etc/motd",
+        "link/" + "./" * 3_000 + "motd",
+        "/etc" + "/x/.." * 3_000 + "/motd",
+        "n" * 300 + "/../link/motd",
+        "https://evil.example/up?load",
+        "s3://bucket/key",
+        "file:..%2f..%2fetc/motd",
+        "../\ud800",
     ],
 )
 def test_every_way_out_of_the_runs_folder_asks(path: str, tmp_path: Path) -> None:
@@ -178,11 +194,27 @@ def test_every_way_out_of_the_runs_folder_asks(path: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "path", ["a.txt", "out/a.txt", "a b.txt", "a/./b", "x" * 5_000, "loop/a", "see http://a.example/x", "50% of $ 3"]
+    "path",
+    [
+        *("a.txt", "out/a.txt", "a b.txt", "a/./b", "x" * 5_000, "loop/a", "see http://a.example/x", "50% of $ 3"),
+        *("a b\n/../c", "import x\n\n# see ../../lib/a.js\n", "/* c */\n" + "x = 1;\n" * 100),
+    ],
 )
 def test_what_stays_inside_or_is_a_text_does_not(path: str, tmp_path: Path) -> None:
     (tmp_path / "loop").mkdir()
     assert decide(Tag.WRITE, folder=tmp_path, path=path, text="First line.\n/etc/motd is a file\n") == "allow"
+
+
+def test_a_long_text_is_judged_at_once(tmp_path: Path) -> None:
+    text = "<p>one</p>\n" * 200_000
+    assert decide(Tag.WRITE, folder=tmp_path, path="a.html", text=text) == "allow"
+    assert decide(Tag.WRITE, folder=tmp_path, path="a.html", text=f"{text}/../x") == "ask"
+
+
+def test_an_address_of_yours_may_be_written_about(tmp_path: Path) -> None:
+    given = {"note": "https://a.example/x"}
+    assert decide(Tag.WRITE, folder=tmp_path, arguments=given) == "ask"
+    assert decide(Tag.WRITE, folder=tmp_path, arguments=given, task="note https://a.example/x") == "allow"
 
 
 def test_links_that_go_round_in_circles_end(tmp_path: Path) -> None:

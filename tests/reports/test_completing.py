@@ -48,7 +48,7 @@ def written(material: str) -> ModelResponse:
 
 def model(request: ModelRequest) -> ModelResponse:
     system, material = request.messages[0].text, request.messages[-1].text
-    return extracted(material) if "You read a piece of a report" in system else written(material)
+    return extracted(material) if "You say what a piece of a report says" in system else written(material)
 
 
 async def completing(session: Session[Any]) -> str:
@@ -74,7 +74,29 @@ async def test_a_report_is_collected_numbered_and_written(tmp_path: Path) -> Non
     assert "The report is complete, with 4 references. It is report.md in the run's folder: /" in told
     assert "Struck out, since they name no source: [77], https://made.up/y." in told
     assert "Not cited in the text: https://e.org/map." in told
-    assert len(scripted.requests) == 2
+    assert len(scripted.requests) == 3, "one item names sources in words; the author is told once what was struck out"
+    assert "No source in the list has [77], https://made.up/y." in scripted.requests[-1].messages[-1].text
+
+
+async def test_three_items_are_one_request(tmp_path: Path) -> None:
+    """Long ones too: where a summary or a look for sources in words would change nothing, nobody is asked for it."""
+
+    async def three(session: Session[Any]) -> str:
+        for number in range(3):
+            text = f"Bed {number} lies {number + 2} m deep [1](https://e.org/{number}). {FILLER}"
+            await said(session, "add", content=text, title=f"Bed {number}")
+        return await said(session, "complete", title="Beds")
+
+    def writing(request: ModelRequest) -> ModelResponse:
+        facts = re.findall(r"(Bed \d lies \d m deep) (\[\d\])", request.messages[-1].text)
+        return say(" ".join(f"{fact} {mark}." for fact, mark in facts))
+
+    scripted = ScriptedModel(writing)
+    told = await answered(tmp_path, three, model=scripted)
+    assert len(scripted.requests) == 1 and "with 3 references" in told and "Struck out" not in told
+    (request,) = scripted.requests
+    assert "Write the report with the title: Beds." in request.messages[-1].text
+    assert "Beds" not in request.messages[0].text
 
 
 @pytest.mark.parametrize("reply", ["", "Everything is fine."])

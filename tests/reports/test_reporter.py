@@ -44,8 +44,7 @@ async def lead(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     """Lets both work, then has the report written, as a planner does."""
     await session.call_agent(AgentSpec(name="digger", instruction="Go.", system="digger", tools=("report",)))
     await session.call_agent(AgentSpec(name="clerk", instruction="Go.", system="clerk"))
-    tools = ("report", "python")
-    asked = AgentSpec(name="reporter", instruction=spec.instruction, system="reporter", tools=tools, max_steps=3)
+    asked = AgentSpec(name="reporter", instruction=spec.instruction, system="reporter", tools=("report",), max_steps=3)
     return await session.call_agent(asked)
 
 
@@ -56,7 +55,7 @@ LEAD = Agent(
 
 def reporter(request: ModelRequest) -> Any:
     """A sentence for each piece of evidence, from its quote or from the item in which its mark stands."""
-    assert [one.name for one in request.tools] == ["done", "python"], "no action on the report is offered"
+    assert [one.name for one in request.tools] == ["done"], "no action on the report is offered"
     material = "\n".join(message.text for message in request.messages[1:])
     said = []
     for mark, source, quote in re.findall(r"^\[(E\d+)\] ([^\s,]+)[^\n“]*(?:: “([^”]*)”)?$", material, re.MULTILINE):
@@ -151,3 +150,88 @@ async def test_what_the_reporter_is_shown_has_a_bound(tmp_path: Path) -> None:
         await ws.run("Write a report.", system="lead", model=ScriptedModel(writing))
     assert "Item 2 and so on" in shown[0] and "more sources, which are not shown)" in shown[0]
     assert len(shown[0]) < 3 * MOST_SHOWN
+
+
+# -- marks -------------------------------------------------------------------------------------------------------------
+
+
+TIDES = "https://e.org/tides"
+HIGH = Citation(source=TIDES, place="line 1", quote="High water was at 4.")
+LOW = Citation(source=TIDES, place="line 9", quote="Low water was at 10.")
+SPAN = Citation(source="python", place="calculation 1", quote="print(10 - 4) gives 6")
+
+
+async def measure(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    """Cites two quotes of one page and a calculation; what it adds says the same."""
+    cited = [HIGH, LOW, SPAN]
+    text = "High water was at 4 [1]. Low water was at 10 [2].\n\nThe span is 6 hours [3]."
+    await add_to_report(session, text, title="Tides", citations=cited, titles={TIDES: "Tides of the bay"})
+    return AgentResult(answer="The span is 6 hours.", sources=(HIGH, LOW, SPAN))
+
+
+def cited_by(forms: dict[str, str], seen: list[str]) -> Any:
+    """A model that cites each quote it is shown, in a form of its own."""
+
+    def model(request: ModelRequest) -> Any:
+        seen.append("\n".join(message.text for message in request.messages))
+        marks = {quote: mark for mark, quote in re.findall(r"^\[(E\d+)\] [^\n“]*“([^”]*)”", seen[-1], re.MULTILINE)}
+        high, low, span = (marks[one.quote] for one in (HIGH, LOW, SPAN))
+        said = f"It rose at 4 {forms['one'].format(high)}. Both {forms['two'].format(high, low)}. In 6 hours [{span}]."
+        return decide(calls=[call("done", answer=said)])
+
+    return model
+
+
+async def measured(folder: Path, model: Any) -> RunResult:
+    digger = replace(DIGGER, drive=measure)
+    (folder / "ws").mkdir()
+    async with Workspace(folder / "ws", agents=[digger, CLERK, LEAD], environ={}, store=MemoryStore()) as ws:
+        result = await ws.run("Report.", system="lead", model=ScriptedModel(model))
+        assert (await ws.replay(result.run_id)).answer == result.answer
+    return result
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        {"one": "({})", "two": "({}; {})"},
+        {"one": "[[{}]]", "two": "[{}, {}]"},
+        {"one": "[{}, line 1]", "two": "[{}-{}]"},
+    ],
+)
+async def test_marks_as_models_write_them_keep_their_references(tmp_path: Path, forms: dict[str, str]) -> None:
+    seen: list[str] = []
+    result = await measured(tmp_path, cited_by(forms, seen))
+    tides = f"[1]({TIDES})"
+    assert f"It rose at 4 {tides}. Both {tides}. In 6 hours [2](#references)." in result.answer
+    assert f"1. [Tides of the bay]({TIDES}): line 1 “{HIGH.quote}”; line 9 “{LOW.quote}”" in result.answer
+    assert "2. python: calculation 1 “print(10 - 4) gives 6”" in result.answer
+    assert set(result.sources) == {HIGH, LOW, SPAN} and "Struck out" not in result.report
+    assert len(seen) == 1
+
+
+async def test_each_quote_has_one_mark_and_nothing_is_shown_twice(tmp_path: Path) -> None:
+    seen: list[str] = []
+    await measured(tmp_path, cited_by({"one": "[{}]", "two": "[{}][{}]"}, seen))
+    (shown,) = seen
+    assert "High water was at 4 [E1]. Low water was at 10 [E2]." in shown, (
+        "each quote has the mark under which it is listed"
+    )
+    assert shown.count("The span is 6 hours") == 1, "the item does not say again what the answer says"
+    assert [shown.count(f"[{mark}] {TIDES}") for mark in ("E1", "E2")] == [1, 1]
+
+
+@pytest.mark.parametrize("learns", [True, False])
+async def test_the_author_is_told_once_which_marks_name_nothing(tmp_path: Path, learns: bool) -> None:
+    asked: list[str] = []
+
+    def model(request: ModelRequest) -> Any:
+        asked.append(request.messages[-1].text)
+        known = "No evidence in the list has https://made.up, [E40]" in asked[-1]
+        wrong = "It is wide [E40], see [here](https://made.up)."
+        return decide(calls=[call("done", answer="It rose at 4 [E1]." if known and learns else f"Rose [E1]. {wrong}")])
+
+    result = await measured(tmp_path, model)
+    assert len(asked) == 2
+    assert ("Struck out, no such evidence: https://made.up, [E40]." in result.report) == (not learns)
+    assert "made.up" not in result.answer and "[E40]" not in result.answer

@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from agentorchestra.core.errors import ToolError
 from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
 from agentorchestra.runtime.sandbox.base import MIB
+from tests.files import makers
 from tests.sandbox.support import prints, run, usable
 
 LIMITS = SandboxLimits(seconds=20)
@@ -540,6 +541,28 @@ async def test_the_libraries_can_be_used(sandbox: Sandbox) -> None:
     assert (ran.stdout, ran.stderr) == ("5 1.0 1.4142\n(640, 480)\n200.0\n", "")
     assert ran.made["squares.png"].startswith(b"\x89PNG")
     assert sorted(ran.made) == ["blank.pdf", "squares.png", "squares.xlsx"]
+
+
+WORKBOOKS = """
+import pandas, xml.etree.ElementTree as tree, zipfile
+
+print(pandas.read_excel("a.xls").loc[1, "Grams"], pandas.read_excel("a.ods", engine="calamine").loc[1, "Grams"])
+content = tree.fromstring(zipfile.ZipFile("a.odt").read("content.xml"))
+print("".join(content.itertext()))
+"""
+
+
+async def test_programs_read_old_and_open_documents(safe: Sandbox, folder: Path) -> None:
+    rows: list[list[JsonValue]] = [["Animal", "Grams"], ["none", 0], ["Quoll", 417]]
+    for name, data in (
+        ("a.xls", makers.xls({"S": rows})),
+        ("a.ods", makers.ods({"S": rows})),
+        ("a.odt", makers.odt(["Quolls."])),
+    ):
+        (folder / name).write_bytes(data)
+    names = ("a.xls", "a.ods", "a.odt")
+    ran = await run(safe, WORKBOOKS, replace(LIMITS, seconds=60), folder=folder, names=names)
+    assert (ran.stdout, ran.stderr) == ("417 417\nQuolls.\n", "")
 
 
 async def test_the_python_of_a_shell_has_the_libraries_too(safe: Sandbox) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.models.render import parse_contents
 from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.tea.tool import tool
 from agentorchestra.testing import call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.chaos.support import kill_points, only_run, python, read_log
@@ -113,7 +115,7 @@ async def test_where_nobody_can_say_the_judge_is_asked(site: Site) -> None:
     """The verifying agent sees nothing; the judge sees what was found, and that it is of 1998."""
 
     def blind(request: ModelRequest) -> ModelResponse:
-        return done("I could not open it.", output={"verdict": "undecided"})
+        return done("I could not open it.", output={"reason": "It did not open.", "verdict": "undecided"})
 
     def judge(request: ModelRequest) -> ModelResponse:
         old = "as of 1998" in shown(request) and "today" in shown(request)
@@ -310,3 +312,48 @@ async def test_killed_while_an_answer_is_verified_it_goes_on(site: Site, tmp_pat
         assert len(completed) == len(set(completed)), point
         asked = Counter((tmp_path / f"{number}" / "asked.txt").read_text().split())
         assert sum(asked.values()) - len(asked) <= 1, f"{point}: asked again: {asked}"
+
+
+@pytest.mark.long
+async def test_after_an_honest_undecided_nobody_is_asked_about_the_same_pages_again(site: Site) -> None:
+    """The judge sends the answer back twice; the planner words it anew, and the same pages stand behind it."""
+
+    def blind(request: ModelRequest) -> ModelResponse:
+        return done("I could not open it.", output={"verdict": "undecided"})
+
+    def lead(request: ModelRequest) -> ModelResponse:
+        if not results(request):
+            return decide(calls=[call("scout", task="How many steps are there?")])
+        given = json.loads(results(request)[-1])
+        return done(f"{len(request.messages)}: it has {given['answer']}.", *given["sources"])
+
+    def judge(request: ModelRequest) -> ModelResponse:
+        return say('{"supported": false, "problem": "that was in 1998"}')
+
+    _, events = await led(site, lead, others={"verifier": blind, "judge": judge}, verifier="auditor")
+    assert asked_for(events).count(("auditor", "verification")) == 1
+
+
+async def test_a_verifier_gets_no_tool_that_writes(site: Site) -> None:
+    @tool(effect="write")
+    def forget(page: str) -> str:
+        """Delete what is known of a page."""
+        raise AssertionError(page)
+
+    offered: dict[str, list[str]] = {}
+
+    def noted(name: str, reply: Any) -> Any:
+        def answer(request: ModelRequest) -> ModelResponse:
+            offered.setdefault(name, [one.name for one in request.tools])
+            return reply(request)  # type: ignore[no-any-return]
+
+        return answer
+
+    armed = replace(AUDITOR, tools=("fetch", "forget"))
+    lead = planner("How many steps are there?")
+    model = by_prompt(planner=lead, agent=noted("agent", scout), verifier=noted("verifier", auditor))
+    given: Any = {"agents": [replace(SCOUT, tools=("fetch", "forget")), armed], "tools": [forget]}
+    async with Workspace(settings=settings(site.address, verifier="auditor"), store=MemoryStore(), **given) as ws:
+        result = await ws.run(task(site.address), model=model)
+        assert result.answer == "It has 212 steps.", result.report
+    assert "forget" in offered["agent"] and "fetch" in offered["verifier"] and "forget" not in offered["verifier"]

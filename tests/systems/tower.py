@@ -55,9 +55,9 @@ def auditor(request: ModelRequest) -> ModelResponse:
     (steps,) = set(TOLD.findall(read[-1]))
     cited = {"source": page(request, NEW), "place": "line 3", "quote": f"Since 2021 the tower has {steps} steps."}
     if claim[1] == steps:
-        return done("It is right.", cited, output={"verdict": "confirmed"})
+        return done("It is right.", cited, output={"reason": "It stands there.", "verdict": "confirmed"})
     problem = f"since 2021 the tower has {steps} steps, says {page(request, NEW)}"
-    return done("It is wrong.", cited, output={"verdict": "contradicted", "problem": problem})
+    return done("It is wrong.", cited, output={"reason": problem, "verdict": "contradicted"})
 
 
 def planner(words: str = "") -> Any:

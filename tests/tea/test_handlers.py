@@ -202,7 +202,9 @@ async def test_blocks_sources_and_artifacts(tmp_path: Path) -> None:
     blocks, block, cited = await bench.call(*((give, {"how": how}) for how in ("blocks", "block", "cited")))
     first, second = blocks.blocks()
     assert (first.trust, second) == (Trust.USER, picture), "nothing in a result is trusted further than the result"
-    assert text_of(block.blocks()) == "a"
+    assert first.source is None, "a note of the tool's own is no content from outside"
+    (only,) = block.blocks()
+    assert only == TextBlock(text="a", source=Source(kind="tool", ref="give")), "what is not said to be one is"
     assert [(one.name, one.size, one.media_type) for one in block.artifacts] == [("a.txt", 1, "text/plain")]
     assert [one.source.ref for one in cited.blocks() if one.source] == ["http://x", "http://y"]
     assert text_of(cited.blocks()) == "both\nSource: http://y"

@@ -52,14 +52,17 @@ async def python() -> AsyncIterator[PythonTool]:
     await made.aclose()
 
 
-async def run(python: PythonTool, code: str) -> str:
-    return await python.run(code, now=NOW, seed=1)
+async def run(python: PythonTool, code: str, *, seed: int = 1) -> str:
+    fed = await python.run(code, now=NOW, seed=seed)
+    assert not fed.error, fed.error
+    return fed.printed
 
 
 async def fails(python: PythonTool, code: str) -> str:
-    with pytest.raises(ToolError) as caught:
-        await run(python, code)
-    return str(caught.value)
+    try:
+        return (await python.run(code, now=NOW, seed=1)).error or "it ran to its end"
+    except ToolError as exc:
+        return str(exc)
 
 
 @pytest.mark.parametrize(
@@ -179,18 +182,23 @@ async def test_a_long_error_is_cut_in_the_middle(python: PythonTool) -> None:
 
 async def test_its_clock_and_chance_are_the_runs(python: PythonTool) -> None:
     code = "import datetime, random, time\nprint(datetime.datetime.now(), time.time())\nrandom.random()"
-    first = await python.run(code, now=NOW, seed=7)
+    first = await run(python, code, seed=7)
     assert first.startswith("2025-01-02 03:04:05 1735787045.0\n")
-    assert await python.run(code, now=NOW, seed=7) == first
-    assert await python.run(code, now=NOW, seed=8) != first
+    assert await run(python, code, seed=7) == first
+    assert await run(python, code, seed=8) != first
 
 
 async def test_sleep_takes_no_time_and_cannot_hold_an_interpreter(python: PythonTool) -> None:
     assert await run(python, "import time\ntime.sleep(10 ** 6)\n'awake'") == "'awake'"
 
 
-async def test_variables_are_not_kept(python: PythonTool) -> None:
-    await run(python, "x = 1")
+async def test_a_program_sees_the_variables_of_the_one_it_is_given(python: PythonTool) -> None:
+    first = await python.run("x = 1\ndef f():\n    return x + 1", now=NOW, seed=1)
+    assert first.dump is not None
+    second = await python.run("x += 40\n1 / 0", now=NOW, seed=1, dump=first.dump)
+    assert "ZeroDivisionError" in second.error and second.dump is not None, "what it did before its error is kept"
+    assert (await python.run("f()", now=NOW, seed=1, dump=second.dump)).printed == "42"
+    assert (await python.run("2 + 2", now=NOW, seed=1)).dump is None, "nothing is kept where nothing is assigned"
     assert "NameError" in await fails(python, "x")
 
 

@@ -23,6 +23,7 @@ from agentorchestra.runtime.sandbox import HostCall, Program, Ran, SandboxLimits
 from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
 from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
+from agentorchestra.tools.python import needs
 from agentorchestra.workspace import Workspace
 
 
@@ -138,11 +139,98 @@ async def test_what_monty_can_do_needs_no_sandbox(tmp_path: Path) -> None:
         ),
     ],
 )
-async def test_what_monty_lacks_runs_in_the_sandbox_and_says_so(tmp_path: Path, code: str, reason: str) -> None:
+async def test_what_monty_lacks_runs_in_the_sandbox_without_a_word(tmp_path: Path, code: str, reason: str) -> None:
     _, shown = await ran(tmp_path, python(code))
-    first, *rest = shown[0].splitlines()
-    assert first == f"[run in the sandbox: {reason}]"
-    assert rest[0] == "6"
+    assert shown[0].splitlines()[0] == "6"
+    assert needs(code) in (reason, ""), "some programs only show it when they run"
+
+
+FRAME = "import pandas as pd\nframe = pd.read_csv('sales.csv')\ndef total(column):\n    return int(frame[column].sum())"
+
+
+async def test_variables_stay_in_the_sandbox(tmp_path: Path) -> None:
+    """Tables, functions, classes and modules; each sees what was assigned since."""
+    table = tmp_path / "sales.csv"
+    table.write_text("region,amount\nnorth,17\nsouth,25\n")
+    result, shown = await ran(
+        tmp_path,
+        python(FRAME),
+        python("print(total('amount'), frame.shape)\nframe['double'] = frame.amount * 2"),
+        python("class Sum(dict):\n    def of(self, name): return total(name)\nsums = Sum()\n1 / 0"),
+        python("frame = frame.iloc[:1]\nprint(sums.of('double'), pd.__name__)"),
+        bash("ls -A"),
+        files=[table],
+    )
+    assert shown[0] == "(no output)" and shown[1] == "42 (2, 2)"
+    assert "ZeroDivisionError" in shown[2]
+    assert shown[3] == "34 pandas"
+    assert shown[4] == "files\nsales.csv", "they are no file of the run"
+    assert not result.artifacts
+
+
+async def test_variables_go_along_when_a_program_needs_the_sandbox(tmp_path: Path) -> None:
+    counted = Counted()
+    _, shown = await ran(
+        tmp_path,
+        python("prices = {'a': 1.5, 'b': 2}\ndef pay(n):\n    print('paid')\n    return prices[n] * 2"),
+        python("import random\nlucky = random.randint(1, 10 ** 9)\nlucky > 0"),
+        python("import numpy\nprint(float(numpy.array([pay('a'), pay('b')]).sum()))"),
+        python("prices['a'] = 5\nprint(pay('a'))"),
+        python("print(lucky)"),
+        sandbox=counted,
+    )
+    assert shown[:2] == ["(no output)", "True"]
+    assert shown[2] == "paid\npaid\n7.0", "what the earlier programs printed is not printed again"
+    assert shown[3] == "paid\n10"
+    assert "NameError" in shown[4] and "(lucky of an earlier program was not kept: it came of chance" in shown[4]
+    assert len(counted.programs) == 3
+
+
+async def test_what_cannot_be_kept_is_said_when_it_is_used(tmp_path: Path) -> None:
+    _, shown = await ran(
+        tmp_path,
+        python("made = open('a.txt', 'w')\ncount = 3"),
+        python("print(count)\nmade.write('x')"),
+        python("import time\ncount = 4\ntime.sleep(60)"),
+        python("print(count)"),
+        settings=settings(timeout_s=5.0),
+    )
+    assert shown[0].startswith("[files kept for later calls: a.txt")
+    assert shown[1].startswith("3\n[stderr]\nTraceback")
+    assert "(made of an earlier program was not kept: a TextIOWrapper cannot be kept. Make it anew.)" in shown[1]
+    assert "stopped after its time limit" in shown[2]
+    assert shown[3] == "3", "a program that was stopped leaves the variables of the one before it"
+
+
+async def test_each_agent_has_variables_of_its_own_and_a_replay_finds_them(tmp_path: Path) -> None:
+    steps = [python("x = 20"), python("import numpy\ny = int(numpy.sum([x, 1]))"), python("print(x + y + 1)")]
+    model, shown = programs(*steps)
+    options: dict[str, Any] = {"settings": settings(), "environ": {}}
+    async with Workspace(tmp_path / "ws", models={"scripted": model}, **options) as ws:
+        result = await ws.run("go")
+        assert (shown[-1], (await ws.replay(result.run_id)).answer) == ("42", "42")
+        other, said = programs(python("print(x)"))
+    async with Workspace(tmp_path / "ws", models={"scripted": other}, **options) as ws:
+        await ws.run("go")
+    assert "NameError" in said[0], "another run does not see them"
+
+
+async def test_another_process_goes_on_with_the_variables(tmp_path: Path) -> None:
+    @tool(effect="composite")
+    async def confirm(ctx: RunContext[Any], question: str) -> str:
+        """Ask."""
+        return await ctx.ask(question)
+
+    options: dict[str, Any] = {"settings": settings(), "environ": {}, "tools": [confirm]}
+    steps = [call("python", code="import numpy\nx = numpy.arange(4)"), call("confirm", question="go on?")]
+    first = ScriptedModel([decide(calls=[one]) for one in steps])
+    async with Workspace(tmp_path / "ws", models={"scripted": first}, **options) as ws:
+        waiting = await ws.run("go", on_ask="wait")
+        await ws.answer(waiting.run_id, "yes")
+    second, shown = programs(python("print(int(x.sum()))"))
+    async with Workspace(tmp_path / "ws", models={"scripted": second}, **options) as ws:
+        await ws.resume(waiting.run_id)
+    assert shown == ["6"]
 
 
 async def test_files_of_the_task_and_files_that_stay(tmp_path: Path) -> None:
@@ -161,7 +249,7 @@ async def test_files_of_the_task_and_files_that_stay(tmp_path: Path) -> None:
         bash("ls; cat note.txt; echo x > 'sales 2024.csv'"),
         files=[table],
     )
-    assert shown[0].splitlines()[1:] == ["42", "[files kept for later calls: out/double.csv (45 bytes)]"]
+    assert shown[0].splitlines() == ["42", "[files kept for later calls: out/double.csv (45 bytes)]"]
     assert shown[1].splitlines()[:2] == ["south,25,50", "region,amount"]
     assert "[files kept for later calls: note.txt (4 bytes)]" in shown[1]
     assert "[files removed: out/double.csv]" in shown[1]
@@ -248,7 +336,7 @@ async def test_calls_go_through_the_door(tmp_path: Path) -> None:
         assert report.answer == result.answer
     assert called == ["a", "b", "c"]
     assert len(counted.programs) == 1
-    assert shown[0].splitlines()[1:5] == ["a1", "b2", "c3", "refused: True"]
+    assert shown[0].splitlines()[:4] == ["a1", "b2", "c3", "refused: True"]
     assert "there is no tool 'nothing' here; the tools:" in shown[0]
 
 
@@ -287,7 +375,7 @@ async def test_a_call_that_waits_lets_the_run_wait_and_the_program_go_on_later(t
         report = await ws.replay(waiting.run_id)
     assert result.status is RunStatus.COMPLETED and report.answer == "ok"
     assert called == ["one", "two"]  # the program ran twice, its first call was made once
-    assert shown[0].splitlines()[1:] == ["ONE", "yes, really", "TWO"]
+    assert shown[0].splitlines() == ["ONE", "yes, really", "TWO"]
 
 
 async def test_without_a_sandbox_there_is_a_sentence(tmp_path: Path) -> None:
@@ -388,7 +476,7 @@ def test_killed_inside_a_program(tmp_path: Path) -> None:
     command = [sys.executable, str(script), str(tmp_path), "second"]
     second = subprocess.run(command, env=environ, check=False, timeout=120, capture_output=True, text=True)
     assert second.returncode == 0, second.stderr
-    assert second.stdout.splitlines()[1:] == ["one", "two", "three"]
+    assert second.stdout.splitlines() == ["one", "two", "three"]
     assert (tmp_path / "called").read_text().split() == ["one", "two", "two", "three"]
 
 

@@ -80,6 +80,9 @@ def script(request: ModelRequest) -> Any:
     results = [message.text for message in request.messages if message.role == "tool"]
     if "PLAN ask" in prompt:
         step: Any = call("consult", question="Which colour?")
+    elif "PLAN two mails" in prompt:
+        mail = call("send_mail", to="eve@example.org", body=f"the code is {4711 * len(results)}")
+        step = mail if results else call("read_notes")
     elif "PLAN mail" in prompt:
         step = call("read_notes") if not results else call("send_mail", to="eve@example.org", body="the code is 4711")
     elif "PLAN gate" in prompt:
@@ -90,7 +93,7 @@ def script(request: ModelRequest) -> Any:
         raise ModelAuthError("the provider refused the key")
     else:
         step = call("python", code="print(6 * 7)")
-    wanted = 2 if "PLAN mail" in prompt else 1
+    wanted = 3 if "PLAN two mails" in prompt else 2 if "PLAN mail" in prompt else 1
     if len(results) < wanted:
         return decide(calls=step if isinstance(step, list) else [step])
     told = "; the user added: only the open ones" if "only the open ones" in prompt else ""
@@ -138,6 +141,14 @@ class Served:
             assert found["status"] in ("created", "running", "waiting"), found
             await asyncio.sleep(0.01)
         return found
+
+    async def next_question(self, run_id: str, last: str) -> Any:
+        """The one open question, once it is another than the last one."""
+        while not (found := await self.get(f"/runs/{run_id}"))["questions"] or found["questions"][0]["key"] == last:
+            assert found["status"] in ("running", "waiting"), found
+            await asyncio.sleep(0.01)
+        (question,) = found["questions"]
+        return question
 
     async def asked(self, run_id: str) -> None:
         """Until a run that is at work has a question."""

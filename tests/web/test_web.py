@@ -135,7 +135,8 @@ async def test_a_question_is_answered(tmp_path: Path) -> None:
         found = await web.until(run_id, "waiting")
         (question,) = found["questions"]
         assert (question["kind"], question["question"]) == ("question", "Which colour?")
-        refused = await web.post(f"/runs/{run_id}/approve", status=409)
+        named = {"question": question["key"], "code": "00000000"}
+        refused = await web.post(f"/runs/{run_id}/approve", named, status=409)
         assert refused["error_type"] == "AnswerError" and question["key"] in refused["error"]
         refused = await web.post(f"/runs/{run_id}/answer", {"answer": "red", "question": "/9#9"}, status=409)
         assert "/9#9" in refused["error"]
@@ -199,7 +200,7 @@ async def test_an_approval_lets_it_act_and_a_denial_does_not(tmp_path: Path) -> 
         run_id = await web.submit("PLAN mail")
         (question,) = (await web.until(run_id, "waiting"))["questions"]
         assert question["kind"] == "approval" and "send_mail" in question["question"] and web.outbox.sent == []
-        await web.post(f"/runs/{run_id}/approve")
+        await web.post(f"/runs/{run_id}/approve", {"question": question["key"], "code": question["code"]})
         await web.until(run_id, "completed")
         assert web.outbox.sent == ["eve@example.org: the code is 4711"]
         run_id = await web.submit("PLAN mail")
@@ -207,6 +208,34 @@ async def test_an_approval_lets_it_act_and_a_denial_does_not(tmp_path: Path) -> 
         await web.post(f"/runs/{run_id}/deny", {"reason": "not to eve"})
         found = await web.until(run_id, "completed")
         assert "not to eve" in found["result"]["answer"] and len(web.outbox.sent) == 1
+
+
+async def test_an_approval_that_is_sent_again_allows_no_other_call(tmp_path: Path) -> None:
+    first, second = "eve@example.org: the code is 4711", "eve@example.org: the code is 9422"
+    async with served(tmp_path) as web:
+        run_id = await web.submit("PLAN two mails")
+        address = f"/runs/{run_id}/approve"
+        (question,) = (await web.until(run_id, "waiting"))["questions"]
+        named = {"question": question["key"], "code": question["code"]}
+        for body in (None, {}, {"question": question["key"]}, {"code": question["code"]}):
+            refused = await web.post(address, body, status=422)
+            assert "the fields here: question, code" in refused["error"]
+        await web.post(address, named)
+        other = await web.next_question(run_id, question["key"])
+        assert (web.outbox.sent, other["code"] != question["code"]) == ([first], True)
+        refused = await web.post(address, named, status=409)
+        assert "was answered already by web" in refused["error"]
+        mixed = {"question": other["key"], "code": question["code"]}
+        refused = await web.post(address, mixed, status=409)
+        assert refused["error"] == (
+            f"run {run_id} has no open approval {other['key']} with the code {question['code']!r} to approve or deny; "
+            f"open: {other['key']} (approval, code {other['code']}): {other['question']}"
+            + refused["error"].partition(other["question"])[2]
+        )
+        assert web.outbox.sent == [first]
+        await web.post(address, {"question": other["key"], "code": other["code"]})
+        await web.until(run_id, "completed")
+        assert web.outbox.sent == [first, second]
 
 
 async def test_nothing_drives_a_run_any_more_that_was_answered_and_is_over(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.evidence import SourceCheck
+from agentorchestra.agents.evidence import LookedUp, SourceCheck
 from agentorchestra.agents.references import normalised_address
 from agentorchestra.core.content import text_of
 from agentorchestra.core.effects import EffectKind, Outcome
@@ -184,10 +184,10 @@ def page_check(prompt: Prompt) -> SourceCheck:
         prompt: `verification`.
     """
 
-    async def find_bad(result: AgentResult, session: Session[Any]) -> list[Citation]:
-        return strangers(result.sources, looks(session)) if result.sources else []
+    async def look(result: AgentResult, session: Session[Any]) -> LookedUp:
+        return LookedUp(misquoted=strangers(result.sources, looks(session)))
 
-    return SourceCheck(prompt, find_bad)
+    return SourceCheck(prompt, look)
 
 
 # -- log ---------------------------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ class CodeDecider(ModelDecider):
         """The fields of the reasoning, the program as the one call, and why there is none."""
         reply = written(response.text)
         fields = decision_fields(reply.words) or {"thinking": reply.words}
-        cut = f"your reply was cut at {self.settings.max_tokens} tokens within the program; write a shorter one"
+        cut = f"your reply was cut at {self.cut_at(response)} tokens within the program; be brief"
         problem = None
         if response.finish_reason == "content_filter":
             problem = "the provider withheld the reply; put the next step differently"

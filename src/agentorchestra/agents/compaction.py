@@ -110,7 +110,7 @@ class Compaction:
         """The message that stands in place of steps: the summariser's words, or a list of them where it may not ask."""
         one = self.summariser
         dropped = [*summary, *(message for turn in turns for message in turn)]
-        reply = min(longest, one.settings.max_tokens)
+        reply = min(longest, one.settings.max_tokens or longest)
         asked = system_message(one.prompt.render(task=self.task, max_words=int(reply * _WORDS_PER_TOKEN)))
         # Its own window may be larger: but what it has to read is never more than what did not fit.
         room = int(min(one.window - reply, prompt) * FULL) - estimate_messages_tokens((asked,))

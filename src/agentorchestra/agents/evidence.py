@@ -6,36 +6,28 @@ the door. A resume and a replay therefore come to the same verdict.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
+from agentorchestra.agents.lookup import CHECK, FOLDER_FILES, LookedUp, look_up, misquoted, name_of
+from agentorchestra.agents.outputs import figures
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, Citation
 from agentorchestra.loop import State
 from agentorchestra.runtime.ledger import Record
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.actions import action_effect
 from agentorchestra.tea.programs import NAME as PROGRAM
 from agentorchestra.tea.prompts import Prompt
-from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import alike
-from agentorchestra.tools.web.pages import is_address
 
 MOST_CHECKS = 2
 """Answers that are sent back for correction; the next one is taken without what does not hold."""
 
-CHECK = "check_quotes"
-"""The tool that looks quotes up."""
-
 VERIFICATION = "verification"
 """Why an agent is asked that only verifies what another one found: the purpose of its effect."""
-
-FOLDER_FILES = "files"
-"""The environment that reads what lies in the run's folder."""
 
 Found = tuple[str, AgentResult, Trust]
 """An agent's name, its result, and how far that may be trusted."""
@@ -141,69 +133,16 @@ def _within(lines: Sequence[str], most: int) -> list[str]:
 # -- does an answer stand on it? ---------------------------------------------------------------------------------------
 
 
-async def misquoted(cited: Sequence[Citation], session: Session[Any]) -> list[Citation]:
-    """Quotes from files of the task, and from pages that the run read, that do not stand word for word there.
-
-    Where the agent works in the run's folder, those from its files too.
-    """
-    names = {ref.name for ref in session.manifest.files}
-    quoted = [one for one in cited if one.place and one.quote]
-    checked = [one for one in quoted if one.source in names or is_address(one.source)]
-    held = session.capabilities
-    if not checked or (held is not None and CHECK not in held):
-        return await _misquoted_in_folder([one for one in quoted if one not in checked], session)
-    outcome = await session.call_tool(CHECK, quotes=[one.model_dump(mode="json") for one in checked])
-    stands = outcome.value if outcome.ok and isinstance(outcome.value, list) else []
-    bad = [one for one, found in zip(checked, stands, strict=False) if found is False]
-    return bad + await _misquoted_in_folder([one for one in quoted if one not in checked], session)
-
-
-async def _misquoted_in_folder(quoted: Sequence[Citation], session: Session[Any]) -> list[Citation]:
-    """Those of which the file in the run's folder, read at this place, says something else."""
-    held, make = session.capabilities, session.run.services.environments.get(FOLDER_FILES)
-    if make is None or (held is not None and FOLDER_FILES not in held):
-        return []
-    # Workers name the tools and actions that said it: these are no files.
-    named = {*session.manifest.tools, *session.manifest.agents}
-    actions = tuple(f"{name}_" for name in session.run.services.environments)
-    asked = [one for one in quoted if one.source not in named and not one.source.startswith(actions)]
-    files = make()
-    outcomes = await session.perform_all(
-        [action_effect(files, "read", {"path": one.source, "part": one.place}, role=session.role) for one in asked]
-    )
-    return [
-        one
-        for one, outcome in zip(asked, outcomes, strict=True)
-        if not outcome.ok or not alike(one.quote, text_of(outcome.blocks()))
-    ]
+def matching(one: Citation, known: Sequence[Citation]) -> Citation | None:
+    """Return the known citation that holds a citation's words, as a person would compare; None without one."""
+    source, quote = name_of(one.source), one.quote.strip()
+    same = (other for other in known if name_of(other.source) == source)
+    return next((other for other in same if not quote or alike(quote, other.quote)), None)
 
 
 def unfound(cited: Sequence[Citation], known: Sequence[Citation]) -> list[Citation]:
-    """Citations that none of the known ones stands behind: another source, place or wording."""
-    return [one for one in cited if not any(_same(one, other) for other in known)]
-
-
-def _same(one: Citation, other: Citation) -> bool:
-    if one.source != other.source:
-        return False
-    here, there = parse_place(one.place), parse_place(other.place)
-    if (here or one.place) != (there or other.place) and one.place:
-        return False
-    return not one.quote.strip() or alike(one.quote, other.quote) or alike(other.quote, one.quote)
-
-
-_FIGURE = re.compile(r"(?<![\w.,])\d(?:[\d,.]|[ \u00a0\u202f](?=\d{3}\b))*")
-
-
-def figures(text: str) -> dict[str, str]:
-    """The numbers of a text that have two digits or more, as they stand, by a form for comparison."""
-    found = {}
-    for match in _FIGURE.finditer(text):
-        written = match[0].rstrip(".,")
-        form = re.sub(r"[, \u00a0\u202f]|\.(?=\d{3}(?!\d))", "", written).lstrip("0")
-        if sum(char.isdigit() for char in form) > 1:
-            found[form] = written
-    return found
+    """Return the citations that none of the known ones stands behind: another source, or other words."""
+    return [one for one in cited if matching(one, known) is None]
 
 
 def listed(cited: Sequence[Citation]) -> list[dict[str, str]]:
@@ -218,12 +157,45 @@ def listed(cited: Sequence[Citation]) -> list[dict[str, str]]:
     ]
 
 
-def without(result: AgentResult, bad: Sequence[Citation], prompt: Prompt) -> AgentResult:
-    """A result without sources that do not hold; its report names them."""
-    if not bad:
+def said_of(
+    prompt: Prompt,
+    *,
+    misquoted: Sequence[Citation] = (),
+    unfound: Sequence[Citation] = (),
+    figures: Sequence[str] = (),
+    doubt: str = "",
+    left_out: bool = False,
+) -> str:
+    """Return what `verification` says of an answer.
+
+    Args:
+        prompt: `verification`, or a copy of it from before it had all of these variables.
+        misquoted: sources whose words do not stand where they say.
+        unfound: sources that no agent gave.
+        figures: that stand in no result.
+        doubt: of a judge or another agent.
+        left_out: whether the sources were left out, and the user is told; else the agent is, which may correct them.
+    """
+    wrong, strange = listed(misquoted), listed(unfound)
+    values: dict[str, Any] = {
+        "misquoted": [] if left_out else wrong,
+        "unfound": [] if left_out else strange,
+        "unsupported": [] if left_out else [*wrong, *strange],
+        "figures": [*figures],
+        "doubt": doubt,
+        "left_out": [*wrong, *strange] if left_out else [],
+    }
+    return prompt.render(**{name: one for name, one in values.items() if name in prompt.variables})
+
+
+def without(
+    result: AgentResult, misquoted: Sequence[Citation], prompt: Prompt, *, unfound: Sequence[Citation] = ()
+) -> AgentResult:
+    """Return a result without sources that do not hold; its report names them."""
+    if not misquoted and not unfound:
         return result
-    said = prompt.render(unsupported=[], figures=[], doubt="", left_out=listed(bad))
-    kept = tuple(one for one in result.sources if one not in bad)
+    said = said_of(prompt, misquoted=misquoted, unfound=unfound, left_out=True)
+    kept = tuple(one for one in result.sources if one not in misquoted and one not in unfound)
     return result.model_copy(update={"sources": kept, "report": f"{result.report}\n\n{said}".strip()})
 
 
@@ -233,38 +205,38 @@ class SourceCheck:
 
     Attributes:
         prompt: `verification`.
-        find_bad: the citations of a result that do not hold.
+        look: looks the sources of a result up.
         sent_back: how many answers were.
     """
 
     prompt: Prompt
-    find_bad: Callable[[AgentResult, Session[Any]], Awaitable[list[Citation]]]
+    look: Callable[[AgentResult, Session[Any]], Awaitable[LookedUp]]
     sent_back: int = field(default=0, init=False)
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
-        """The state; without its result where sources have to be corrected, without those that still do not hold."""
-        result = state.result
-        bad = await self.find_bad(result, session) if result is not None else []
-        if result is None or not bad:
+        """Return the state; without its result where sources have to be corrected, without those that never hold."""
+        if state.result is None or not state.result.sources:
             return state
-        if self.sent_back >= MOST_CHECKS or is_last(state):
-            return state.model_copy(update={"result": without(result, bad, self.prompt)})
-        self.sent_back += 1
-        problem = self.prompt.render(unsupported=listed(bad), figures=[], doubt="", left_out=[])
-        return state.model_copy(update={"result": None, "problem": problem})
+        looked = await self.look(state.result, session)
+        result = looked.corrected(state.result)
+        if looked.misquoted and self.sent_back < MOST_CHECKS and not is_last(state):
+            self.sent_back += 1
+            problem = said_of(self.prompt, misquoted=looked.misquoted)
+            return state.model_copy(update={"result": None, "problem": problem})
+        return state.model_copy(update={"result": without(result, looked.misquoted, self.prompt)})
 
 
 def quote_check(prompt: Prompt) -> SourceCheck:
-    """Quotes of an answer must stand in their files.
+    """Return the check that quotes of an answer stand in their files, pages and outputs.
 
     Args:
         prompt: `verification`.
     """
 
-    async def find_bad(result: AgentResult, session: Session[Any]) -> list[Citation]:
-        return await misquoted(result.sources, session)
+    async def look(result: AgentResult, session: Session[Any]) -> LookedUp:
+        return await look_up(result.sources, session)
 
-    return SourceCheck(prompt, find_bad)
+    return SourceCheck(prompt, look)
 
 
 def is_last(state: State) -> bool:
@@ -278,6 +250,7 @@ __all__ = [
     "MOST_CHECKS",
     "VERIFICATION",
     "Delegation",
+    "LookedUp",
     "SourceCheck",
     "citations",
     "delegations",
@@ -285,9 +258,12 @@ __all__ = [
     "figures",
     "is_last",
     "listed",
+    "look_up",
+    "matching",
     "misquoted",
     "quote_check",
     "results_before",
+    "said_of",
     "unfound",
     "without",
 ]

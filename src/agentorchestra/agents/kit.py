@@ -41,6 +41,7 @@ from agentorchestra.loop import (
     inbox,
     linear,
 )
+from agentorchestra.models.limits import USUAL
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.runtime.calls import SYSTEM as CALLS
@@ -231,9 +232,16 @@ def _model_facts(
         return bool(recorded.tools), recorded.settings, ""
     profile = client.profile
     settings = ModelSettings(
-        max_tokens=profile.max_tokens, temperature=profile.temperature, timeout_s=profile.timeout_s
+        max_tokens=profile.max_tokens,
+        temperature=profile.temperature,
+        reasoning_effort=profile.reasoning_effort,
+        thinking_tokens=profile.thinking_tokens,
+        timeout_s=profile.timeout_s,
     )
     return client.native_tools, settings, sha256_json(profile.model_dump(mode="json"))
+
+
+_OF_ROLES = ("temperature", "max_tokens", "reasoning_effort", "thinking_tokens")
 
 
 def request_settings(
@@ -241,7 +249,7 @@ def request_settings(
 ) -> tuple[bool, ModelSettings, str]:
     """Native calls or not, the parameters of the requests of a role, and the hash of the model's profile."""
     native, settings, profile_hash = _model_facts(model, session, kit, beside=beside)
-    own = {"temperature": role.temperature, "max_tokens": role.max_tokens}
+    own = {name: getattr(role, name) for name in _OF_ROLES}
     return native, settings.model_copy(update={k: v for k, v in own.items() if v is not None}), profile_hash
 
 
@@ -384,7 +392,8 @@ def _compaction(spec: AgentSpec, session: Session[Any], kit: Kit, model: str, se
     _, asked, profile_hash = request_settings(name, role, session, kit)
     prompt = kit.prompts.get("summary")
     summariser = Summariser(name, asked, window_of(name, session, kit), profile_hash, prompt)
-    return Compaction(window_of(model, session, kit), settings.max_tokens, spec.instruction, summariser)
+    window = window_of(model, session, kit)
+    return Compaction(window, settings.max_tokens or min(USUAL, window // 2), spec.instruction, summariser)
 
 
 def window_of(model: str, session: Session[Any], kit: Kit) -> int:

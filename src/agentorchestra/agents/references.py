@@ -50,16 +50,16 @@ def make_report(
         files: of the task.
         titles: of sources, by their names.
     """
+    marked_text, unknown = marked(text, evidence)
     numbering = _Numbering(evidence, {ref.name: ref for ref in files})
-    body = outside_code(evidence_marks(text, len(evidence)), numbering.numbered)
-    body = closed_up(body) if numbering.unknown else body
+    body = outside_code(marked_text, lambda part: MARK.sub(numbering.number, part))
     # Two pieces of evidence from one source behind a claim are one reference.
     body = re.sub(r"(\[\d+\]\([^()\s]*\))(?:\s*\1)+", r"\1", body)
     lines = [numbering.line(address, titles or {}) for address in numbering.used]
     references = "\n\n## References\n\n" + "\n".join(lines) if lines else ""
     notes = []
-    if numbering.unknown:
-        notes.append(f"Struck out, no such evidence: {', '.join(dict.fromkeys(numbering.unknown))}.")
+    if unknown:
+        notes.append(struck_out(unknown))
     sources = tuple(one for places in numbering.used.values() for one in places)
     spare = [plain(one.source) + (f", {one.place}" if one.place else "") for one in evidence if one not in sources]
     if spare:
@@ -67,11 +67,38 @@ def make_report(
     return Report(re.sub(r"[ \t]+\n", "\n", body).strip() + references, sources, tuple(notes))
 
 
-def unknown_marks(text: str, evidence: Sequence[Citation]) -> tuple[str, ...]:
-    """The marks and links of a text that no evidence stands behind, each once."""
-    numbering = _Numbering(evidence, {})
-    outside_code(evidence_marks(text, len(evidence)), numbering.numbered)
-    return tuple(dict.fromkeys(numbering.unknown))
+def struck_out(unknown: Sequence[str]) -> str:
+    """A sentence on marks and links that no evidence stands behind."""
+    return f"Struck out, no such evidence: {', '.join(unknown)}."
+
+
+def marked(text: str, evidence: Sequence[Citation]) -> tuple[str, tuple[str, ...]]:
+    """A text with those marks alone that evidence stands behind, as `[E1][E3]`, and what was struck out, each once.
+
+    A link of the model's own becomes the mark of the evidence from that address, or its words alone.
+    """
+    unknown: list[str] = []
+    first: dict[str, int] = {}
+    for number, one in enumerate(evidence, start=1):
+        first.setdefault(normalised_address(one.source), number)
+
+    def unlinked(match: re.Match[str]) -> str:
+        number = first.get(normalised_address(match["address"]))
+        if number:
+            return f"{match['text']} [E{number}]"
+        unknown.append(match["address"])
+        return match["text"]
+
+    def known(match: re.Match[str]) -> str:
+        mark = MARK.fullmatch(match[0])
+        if mark is not None and 0 < int(mark[1]) <= len(evidence):
+            return match[0]
+        unknown.append(match[0])
+        return ""
+
+    body = evidence_marks(text, len(evidence))
+    body = outside_code(body, lambda part: _ANY_MARK.sub(known, _LINK.sub(unlinked, part)))
+    return (closed_up(body) if unknown else body), tuple(dict.fromkeys(unknown))
 
 
 @dataclass
@@ -80,17 +107,11 @@ class _Numbering:
 
     Attributes:
         used: by the address of a source, or its name where it has none, what is cited of it.
-        unknown: marks and links without evidence.
     """
 
     evidence: Sequence[Citation]
     files: Mapping[str, FileRef]
     used: dict[str, list[Citation]] = field(default_factory=dict)
-    unknown: list[str] = field(default_factory=list)
-
-    def numbered(self, text: str) -> str:
-        """A text with links in the place of its marks."""
-        return _ANY_MARK.sub(self._struck, MARK.sub(self._number, _LINK.sub(self._unlinked, text)))
 
     def line(self, address: str, titles: Mapping[str, str]) -> str:
         """A line of the list of references: title, link, places and quotes."""
@@ -101,11 +122,9 @@ class _Numbering:
         shown = plain(name) if linked == NO_ADDRESS else f"[{plain(name)}]({linked})"
         return f"{[*self.used].index(address) + 1}. {shown}{': ' + quotes if quotes else ''}"
 
-    def _number(self, match: re.Match[str]) -> str:
-        index = int(match[1]) - 1
-        if not 0 <= index < len(self.evidence):
-            return self._struck(match)
-        one = self.evidence[index]
+    def number(self, match: re.Match[str]) -> str:
+        """The link in the place of a mark."""
+        one = self.evidence[int(match[1]) - 1]
         address = address_of(one.source, self.files)
         places = self.used.setdefault(address, [])
         if one not in places:
@@ -116,19 +135,6 @@ class _Numbering:
         """What a mark leads to: a source without an address, such as a calculation, stands in the list."""
         return escaped(address) if re.match(r"[a-z][a-z0-9+.-]*:", address) else NO_ADDRESS
 
-    def _struck(self, match: re.Match[str]) -> str:
-        self.unknown.append(match[0])
-        return ""
-
-    def _unlinked(self, match: re.Match[str]) -> str:
-        """A link of the model's own: its text alone, and the mark of the evidence where there is some from there."""
-        address = normalised_address(match["address"])
-        for index, one in enumerate(self.evidence, start=1):
-            if normalised_address(one.source) == address:
-                return f"{match['text']} [E{index}]"
-        self.unknown.append(match["address"])
-        return match["text"]
-
 
 def _quoted(one: Citation) -> str:
     words = " ".join(one.quote.split())
@@ -136,4 +142,4 @@ def _quoted(one: Citation) -> str:
     return " ".join(part for part in (one.place, words) if part)
 
 
-__all__ = ["MARK", "Report", "address_of", "make_report", "normalised_address", "unknown_marks"]
+__all__ = ["MARK", "Report", "address_of", "make_report", "marked", "normalised_address", "struck_out"]

@@ -37,6 +37,7 @@ async def add_to_report(
     *,
     title: str = "",
     citations: Sequence[Citation] = (),
+    titles: Mapping[str, str] | None = None,
 ) -> None:
     """Add a piece to the report of the run. No model is asked, and nothing that goes wrong ends the work.
 
@@ -45,11 +46,17 @@ async def add_to_report(
         content: Markdown with its own links, or marks `[1]` for the first of the citations; or a JSON object.
         title: of the piece.
         citations: what it stands on.
+        titles: of their sources, by name.
     """
     empty = not content.strip() if isinstance(content, str) else not content
     if not has_report(session) or (empty and not citations):
         return
-    cited: list[JsonValue] = [one.model_dump(mode="json", exclude_defaults=True) for one in citations]
+    named = titles or {}
+    cited: list[JsonValue] = [
+        one.model_dump(mode="json", exclude_defaults=True)
+        | ({"title": named[one.source]} if named.get(one.source) else {})
+        for one in citations
+    ]
     await act_on_report(session, "add", {"content": content, "title": title, "citations": cited})
 
 

@@ -65,7 +65,7 @@ def _summed_up(outcome: Mapping[str, Any]) -> str:
 
     value = outcome.get("value")
     try:
-        said = read_output(str(value.get("text", "")) if isinstance(value, dict) else "", JUDGEMENT)
+        said = read_output(str(value.get("text", "")) if isinstance(value, dict) else "", JUDGEMENT.read)
     except OutputError:
         return ""
     return f"the manager: {' '.join(str(said['summary']).split())}" if isinstance(said, dict) else ""

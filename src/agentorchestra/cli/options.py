@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -242,6 +243,20 @@ def role_option(names: str) -> Callable[[F], F]:
     )
 
 
+def task_on_stdin() -> str:
+    """The task, read from stdin to its end.
+
+    Raises:
+        UsageError: if it is no text.
+    """
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise click.UsageError(f"the task on stdin is not UTF-8 (byte {exc.start}); write it in UTF-8") from None
+    except (OSError, ValueError) as exc:
+        raise click.UsageError(f"the task cannot be read from stdin: {exc}; give it as TASK") from None
+
+
 def run_argument(function: F) -> F:
     """`RUN`, as `run`."""
     return click.argument("run", metavar="RUN", type=WORDS)(function)
@@ -281,6 +296,7 @@ __all__ = [
     "preset_option",
     "role_option",
     "run_argument",
+    "task_on_stdin",
     "unsafe_option",
     "warn_unsafe",
     "workspace_option",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:  # every way in imports this module: `--help` has no need of pydantic
     from datetime import datetime
 
+    from agentorchestra.core.budget import Usage
     from agentorchestra.core.spec import Question, RunResult
 
 WORKSPACE_VARIABLE = "AGENTORCHESTRA_WORKSPACE"
@@ -145,6 +146,20 @@ def dollars(cost: float | None) -> str:
     return f"${cost:.4f}" if cost else "$0"
 
 
+def bill(usage: Usage) -> str:
+    """What was paid, and apart from it what attempts without an answer may have cost."""
+    return dollars(usage.cost_usd) + (f", {unknown}" if (unknown := unknown_cost(usage)) else "")
+
+
+def unknown_cost(usage: Usage) -> str:
+    """What attempts that brought no answer may have cost at most; "" where there are none."""
+    if not usage.uncertain:
+        return ""
+    tokens = plural(usage.uncertain_tokens, "token")
+    most = tokens if not usage.uncertain_usd else f"${usage.uncertain_usd:.4f} ({tokens})"
+    return f"unknown, at most {most}"
+
+
 def plural(count: int, noun: str) -> str:
     """`1 step`, `2 steps`."""
     return f"{number(count)} {noun}{'' if count == 1 else 's'}"
@@ -166,29 +181,39 @@ def summary_line(result: RunResult) -> str:
         result.run_id,
         plural(result.steps, "step"),
         plural(result.usage.tokens, "token"),
-        dollars(result.cost_usd),
+        bill(result.usage),
         f"{result.duration_s:.1f} s",
     ]
     return ", ".join(parts)
 
 
 def print_result(result: RunResult, folder: Path, *, as_json: bool) -> int:
-    """Print a result and what to do next; the exit code."""
+    """Print the answer on stdout, what goes with it and what to do next on stderr; the exit code."""
     from agentorchestra.core.spec import exit_code
 
     if as_json:
         emit_json(result.model_dump(mode="json"))
     else:
-        emit(clean("\n".join(_result_lines(result))))
-    _print_next(result, folder, as_json=as_json)
+        answer = _answer(result)
+        if answer:
+            emit(clean(answer))
+        say("\n".join(["", *account_lines(result, answer), summary_line(result)]))
+    for line in _next_lines(result, folder, as_json=as_json):
+        say(line)
     return exit_code(result.status)
 
 
-def _result_lines(result: RunResult) -> list[str]:
+def _answer(result: RunResult) -> str:
+    """Return the answer; the report of a run that has ended with nothing else (a debate's conclusion)."""
+    from agentorchestra.core.spec import FINAL
+
+    return result.answer or (result.report if result.status in FINAL else "")
+
+
+def account_lines(result: RunResult, answer: str) -> list[str]:
+    """The report, where it says more than the answer, the sources and the artifacts, each with an empty line below."""
     lines: list[str] = []
-    if result.answer:
-        lines += [result.answer, ""]
-    if result.report and result.report not in (result.answer, _trouble(result)):
+    if result.report and result.report not in (answer, _trouble(result)):
         lines += [result.report, ""]
     if result.sources:
         lines.append("Sources:")
@@ -201,25 +226,25 @@ def _result_lines(result: RunResult) -> list[str]:
         lines.append("Artifacts:")
         lines += [f"  {one.name} ({one.media_type}, {plural(one.size, 'byte')})" for one in result.artifacts]
         lines.append("")
-    return [*lines, summary_line(result)]
+    return lines
 
 
-def _print_next(result: RunResult, folder: Path, *, as_json: bool) -> None:
+def _next_lines(result: RunResult, folder: Path, *, as_json: bool) -> list[str]:
     from agentorchestra.core.spec import FINAL, RunStatus
 
+    lines = question_lines(result.questions, result.run_id, folder)
     if result.status is RunStatus.WAITING:
-        print_questions(result.questions, result.run_id, folder)
         if result.until is not None:
-            print_until(result.until, result.run_id, folder)
+            lines.append(until_line(result.until, result.run_id, folder))
         elif not result.questions:
-            say(f"the run waits: {result.error or 'nothing is open'}")
-        return
-    print_questions(result.questions, result.run_id, folder)
+            lines.append(f"the run waits: {result.error or 'nothing is open'}")
+        return lines
     trouble = "" if result.status is RunStatus.PAUSED else _trouble(result)
     if trouble:
-        say(f"error: {one_line(trouble, 2000)}")
+        lines.append(f"error: {one_line(trouble, 2000)}")
     if result.status not in FINAL and not as_json:
-        say(f"to go on: {command('resume', result.run_id, folder)}")
+        lines.append(f"to go on: {command('resume', result.run_id, folder)}")
+    return lines
 
 
 def _trouble(result: RunResult) -> str:
@@ -227,23 +252,25 @@ def _trouble(result: RunResult) -> str:
     return result.error or (result.report if result.status == "failed" else "")
 
 
-def print_questions(questions: tuple[Question, ...], run_id: str, folder: Path) -> None:
+def question_lines(questions: tuple[Question, ...], run_id: str, folder: Path) -> list[str]:
     """The open questions, each with the commands that settle it."""
+    lines: list[str] = []
     for index, question in enumerate(questions):
         named = f" --question {shlex.quote(question.key)}" if index else ""
-        say(f"{question.kind} {question.key}: {question.question}")
-        for line in argument_lines(question):
-            say(f"  {line}")
+        coded = f" (code {question.code})" if question.code else ""
+        lines.append(f"{question.kind} {question.key}{coded}: {question.question}")
+        lines += [f"  {line}" for line in argument_lines(question)]
         if question.kind == "approval":
-            say(f"to allow it:  {command('approve', run_id, folder)}{named}")
-            say(f"to refuse it: {command('deny', run_id, folder)}{named} --reason TEXT")
+            lines.append(f"to allow it:  {command('approve', run_id, folder)} {question.code}")
+            lines.append(f"to refuse it: {command('deny', run_id, folder)}{named} --reason TEXT")
         else:
-            say(f"to answer it: {command('answer', run_id, folder)} TEXT{named}")
+            lines.append(f"to answer it: {command('answer', run_id, folder)} TEXT{named}")
+    return lines
 
 
-def print_until(until: datetime, run_id: str, folder: Path) -> None:
+def until_line(until: datetime, run_id: str, folder: Path) -> str:
     """When a run that waits for a time goes on, and how."""
-    say(f"the run waits until {local_time(until)}; to go on then: {command('resume', run_id, folder)}")
+    return f"the run waits until {local_time(until)}; to go on then: {command('resume', run_id, folder)}"
 
 
 def local_time(time: datetime) -> str:
@@ -264,7 +291,9 @@ def argument_lines(question: Question) -> list[str]:
 __all__ = [
     "CONTROL",
     "OutputError",
+    "account_lines",
     "argument_lines",
+    "bill",
     "clean",
     "command",
     "dollars",
@@ -273,9 +302,10 @@ __all__ = [
     "local_time",
     "one_line",
     "plural",
-    "print_questions",
     "print_result",
-    "print_until",
+    "question_lines",
     "say",
     "summary_line",
+    "unknown_cost",
+    "until_line",
 ]

@@ -18,6 +18,8 @@ class Usage(BaseModel):
         output_tokens: all output tokens, reasoning included.
         reasoning_tokens: the part of the output spent on reasoning, where the provider says.
         cost_usd: US dollars; None when a price is unknown (never zero for unknown).
+        uncertain_tokens, uncertain_usd: what attempts may have cost at most that reached the provider and brought no
+            answer (silence, a broken stream). They are in no other field; budgets count them as spent.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -29,9 +31,10 @@ class Usage(BaseModel):
     output_tokens: int = 0
     reasoning_tokens: int = 0
     cost_usd: float | None = 0.0
+    uncertain_tokens: int = 0
+    uncertain_usd: float | None = 0.0
 
     def __add__(self, other: Usage) -> Usage:
-        unknown = self.cost_usd is None or other.cost_usd is None
         return Usage(
             requests=self.requests + other.requests,
             input_tokens=self.input_tokens + other.input_tokens,
@@ -39,13 +42,33 @@ class Usage(BaseModel):
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-            cost_usd=None if unknown else round((self.cost_usd or 0.0) + (other.cost_usd or 0.0), 12),
+            cost_usd=_sum(self.cost_usd, other.cost_usd),
+            uncertain_tokens=self.uncertain_tokens + other.uncertain_tokens,
+            uncertain_usd=_sum(self.uncertain_usd, other.uncertain_usd),
         )
 
     @property
     def tokens(self) -> int:
         """Input plus output tokens."""
         return self.input_tokens + self.output_tokens
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether it holds attempts of which nobody knows what they cost."""
+        return self.uncertain_tokens > 0 or self.uncertain_usd != 0.0
+
+    def charged(self, unknown_usd: float = 0.0) -> Bound:
+        """What a budget counts: what was paid and what may have been paid.
+
+        Args:
+            unknown_usd: taken in place of a cost whose price is unknown.
+        """
+        paid = unknown_usd if self.cost_usd is None else self.cost_usd
+        return Bound(tokens=self.tokens + self.uncertain_tokens, cost_usd=paid + (self.uncertain_usd or 0.0))
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else round(one + other, 12)
 
 
 class Budget(BaseModel):
@@ -91,6 +114,22 @@ class Bound(BaseModel):
             cost_usd=self.cost_usd + other.cost_usd,
             active_s=self.active_s + other.active_s,
         )
+
+
+class Room(BaseModel):
+    """What budgets leave for one effect; infinite where nothing limits it.
+
+    Attributes:
+        tokens, cost_usd: what is neither spent nor kept for a last answer.
+        free_tokens, free_usd: what of it no other effect holds.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    tokens: float = math.inf
+    cost_usd: float = math.inf
+    free_tokens: float = math.inf
+    free_usd: float = math.inf
 
 
 NO_COST = Bound()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -114,6 +115,24 @@ def text_of(blocks: tuple[Block, ...] | list[Block]) -> str:
         else:
             parts.append(f"[{block.media_type} {block.name or block.sha256[:12]}, {block.size} bytes]")
     return "\n".join(parts)
+
+
+_NUMBER = re.compile(r"(\d{1,9})(?:, characters \d{1,9}-\d{1,9})?\t")
+
+
+def unnumbered(block: Block) -> str:
+    """A block's text as it stands in its source: without the numbers that stand beside lines that were read."""
+    unit, _, span = ((block.source.place or "") if block.source else "").rpartition("!")[2].partition(" ")
+    first = re.match(r"\d+", span)
+    if unit not in ("line", "lines") or first is None or not isinstance(block, TextBlock):
+        return text_of((block,))
+    lines = block.text.split("\n")
+    for at, line in enumerate(lines):
+        number = _NUMBER.match(line)
+        if number is None or int(number[1]) != int(first[0]) + at:
+            return block.text
+        lines[at] = line[number.end() :]
+    return "\n".join(lines)
 
 
 def block_from(value: Any, *, source: Source | None = None, trust: Trust = Trust.UNTRUSTED) -> Block:

@@ -90,6 +90,10 @@ class UnseenScanError(FileInputError):
     """A PDF given with a task has pictures for pages, and no model of the run takes pictures or documents."""
 
 
+class UnheardRecordingError(FileInputError):
+    """A recording is given with a task, and no model of the run hears or writes it down."""
+
+
 class UnknownModelError(UsageError):
     """No profile and no provider has this model's name."""
 

@@ -6,6 +6,7 @@ History of the formats (a line each, newest last):
 - answered, v1: `asked`; told, v1: `to`.
 - run_ended, v1: `until`, where a timer is waited for; pause_requested, v1: first version.
 - forgotten, v1: first version.
+- attempt_failed, v1: `uncertain_tokens` and `uncertain_usd` of its usage; interrupted, v1: `unpaid`.
 """
 
 from __future__ import annotations
@@ -129,13 +130,17 @@ class AttemptFailed(Body):
 
 
 class EffectInterrupted(Body):
-    """The effect was cancelled or its provider failed: no outcome, a resume asks again (`once` is uncertain)."""
+    """The effect was cancelled or its provider failed: no outcome, a resume asks again (`once` is uncertain).
+
+    `unpaid`: it was cancelled between two attempts, when nothing was under way.
+    """
 
     type: ClassVar[str] = "interrupted"
     reason: str
     error_type: str = ""
     usage: Usage = Usage()
     partial: JsonValue = None
+    unpaid: bool = False
 
 
 class BudgetExhausted(Body):

@@ -13,9 +13,11 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, text_of
 from agentorchestra.core.frozen import Frozen
 from agentorchestra.core.ids import canonical_json, sha256_json, sha256_text
+from agentorchestra.core.settings import ReasoningEffort
 
 MessageRole = Literal["system", "user", "assistant", "tool"]
 
+_FORMER_MAX_TOKENS = 4_096
 _MARK_CHARS = 100  # the marks around a block from outside (models/render.py)
 
 
@@ -35,10 +37,28 @@ class ToolCall(BaseModel):
     arguments: dict[str, JsonValue] | str
 
 
+class Thought(BaseModel):
+    """A piece of a model's thinking that its provider wants back, unchanged, with the calls that followed from it.
+
+    Attributes:
+        text: the thinking, "" where the provider does not show it.
+        signature: by which the provider knows it again.
+        id: the provider's.
+        provider: whose it is; no other gets it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str = ""
+    signature: str
+    id: str | None = None
+    provider: str
+
+
 class Message(Frozen):
     """One message of a conversation.
 
-    A `tool` message answers the call `tool_call_id`; an `assistant` message may hold calls.
+    A `tool` message answers the call `tool_call_id`; an `assistant` message may hold calls, and thoughts before them.
     """
 
     role: MessageRole
@@ -47,6 +67,7 @@ class Message(Frozen):
     tool_call_id: str | None = None
     name: str | None = None
     is_error: bool = False
+    thoughts: tuple[Thought, ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -60,6 +81,7 @@ class Message(Frozen):
         Scripts outside ASCII have up to a token per character: their UTF-8 bytes keep the estimate an upper bound.
         """
         chars = len(self.text) + sum(len(call.name) + len(str(call.arguments)) for call in self.tool_calls)
+        chars += sum(len(thought.text) for thought in self.thoughts)
         for block in self.content:
             if block.source is not None:
                 chars += _MARK_CHARS + len(block.source.ref)
@@ -113,9 +135,17 @@ class ToolSchema(Frozen):
 
 
 class ModelSettings(BaseModel):
-    """Parameters of one request. `max_tokens` bounds the answer and is always sent.
+    """Parameters of one request.
 
     Attributes:
+        max_tokens: the longest answer that is wanted; None for the model's own limit. Who executes the request sends
+            less where the window or the budget leaves less room.
+        least_tokens: room that an answer needs to be of use: where the budget does not afford everything, it is held
+            before others get more than they usually need. 0 for the usual.
+        reasoning_effort, thinking_tokens: see core.settings.ModelProfile.
+        timeout_s: seconds of silence after which it is given up.
+        stream: whether the answer may come in pieces; `timeout_s` limits the whole of one that does not.
+        cached: whether the provider is told what of the prompt comes again.
         tool_choice: `auto`, `required`, `none`, or the name of the one tool that is to be called.
         output_schema: asks for JSON that fits this schema, in a request without tools: by the provider's own structured
             output where that leaves the schema's meaning alone, else by its prompt. Whoever asks checks the reply
@@ -127,12 +157,17 @@ class ModelSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    max_tokens: int = 4096
+    max_tokens: int | None = None
+    least_tokens: int = 0
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
     tool_choice: str = "auto"
+    reasoning_effort: ReasoningEffort | None = None
+    thinking_tokens: int | None = None
     timeout_s: float = 600.0
+    stream: bool = True
+    cached: bool = True
     output_schema: dict[str, Any] | None = None
     output_mode: Literal["auto", "prompted"] = "auto"
     media: Literal["named", "required"] = "named"
@@ -169,14 +204,11 @@ class ModelRequest(Frozen):
     @cached_property
     def digest(self) -> str:
         """Identity of the request for the fingerprint, in time linear in the number of messages."""
-        return sha256_json(
-            [
-                self.model,
-                self.chain[-1] if self.chain else "",
-                [tool.digest for tool in self.tools],
-                self.settings.model_dump(mode="json", exclude_defaults=True),
-            ]
-        )
+        settings = self.settings.model_dump(mode="json", exclude_defaults=True)
+        if settings.get("max_tokens") == _FORMER_MAX_TOKENS:
+            del settings["max_tokens"]  # the default of earlier versions, which their logs left out
+        head = self.chain[-1] if self.chain else ""
+        return sha256_json([self.model, head, [tool.digest for tool in self.tools], settings])
 
 
 def _chained(front: tuple[str, ...], messages: tuple[Message, ...]) -> tuple[str, ...]:
@@ -198,6 +230,7 @@ class ModelResponse(BaseModel):
     Attributes:
         text: the visible text.
         thinking: the provider's reasoning text, where it is given.
+        thoughts: those that the provider wants back in the next request.
         tool_calls: native calls in the model's order.
         model: the model that answered (a fallback may differ from the one asked).
         usage: tokens by class and cost; the cost is None when the price is unknown.
@@ -207,6 +240,7 @@ class ModelResponse(BaseModel):
 
     text: str = ""
     thinking: str = ""
+    thoughts: tuple[Thought, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     finish_reason: FinishReason = "stop"
     model: str = ""

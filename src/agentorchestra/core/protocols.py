@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from agentorchestra.core.budget import Bound, Usage
+from agentorchestra.core.budget import Bound, Room, Usage
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.content import Block, MediaBlock, Trust
 from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome, Tag
@@ -296,6 +296,23 @@ class Handler(Protocol):
         """Do it. Failures are outcomes; only DoorError and ModelError are raised.
 
         `ctx` is a RunContext.
+        """
+        ...
+
+
+@runtime_checkable
+class Sizing(Protocol):
+    """A handler whose effects can cost less where less is left: an answer can be shorter."""
+
+    def sized(self, effect: Effect, room: Callable[[Bound], Room]) -> tuple[Effect, Bound, Bound]:
+        """Fit an effect to what is left.
+
+        Args:
+            effect: as it was asked for; fingerprint and log are made of that one.
+            room: what the budgets leave, if so much is kept for a last answer of this effect's agent.
+
+        Returns:
+            The effect to execute, the most it can cost, and what a last answer needs.
         """
         ...
 

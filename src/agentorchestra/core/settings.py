@@ -12,6 +12,10 @@ NO_PRESET = "none"
 """In place of a preset's name: there is nothing under the settings."""
 
 
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+"""How much a model thinks before it answers; each provider gets it in its own form."""
+
+
 class Price(BaseModel):
     """US dollars per million tokens, by class. A class left out costs as much as plain input or output.
 
@@ -38,7 +42,15 @@ class ModelProfile(BaseModel):
         tools: whether the model takes native tool calls; without them the JSON text format is used.
         forces_tools: whether its server lets a request force the call of one tool, as the last step does with `done`;
             None: where its maker's own service is asked.
-        max_tokens, temperature, timeout_s: parameters of each request.
+        max_tokens: the longest answer; None for the model's own limit. What the window and the budget leave bounds it
+            too.
+        temperature: of each request; None for the provider's.
+        reasoning_effort: how much the model thinks before it answers; None for the provider's default.
+        thinking_tokens: that it may think, for models that take a number (Anthropic, Google); they go before the
+            effort.
+        timeout_s: seconds of silence after which a request is given up: before the first piece of the answer, and
+            between two pieces.
+        stream: whether answers come in pieces; without it `timeout_s` limits the whole of an answer.
         context_window: tokens the model can read.
         vision, audio, document: whether it takes images, sound, documents (PDF); None where that is unknown: they are
             sent. What it does not take is named in the text instead.
@@ -47,7 +59,9 @@ class ModelProfile(BaseModel):
         fallbacks: names of the models that are asked in its place, in order, when it cannot serve a request.
         concurrency: requests that may be under way at the same time, over all runs of a workspace.
         requests_per_minute: requests that may begin in a minute, over all runs of a workspace.
-        max_attempts: attempts in all (first one included) on 429, 5xx, silence and garbage.
+        max_attempts: attempts in all (first one included) on 5xx, refused connections, silence and garbage.
+        backoff_s: the first pause between two attempts; it doubles with each, up to a minute.
+        rate_limit_s: seconds that one request waits in all where the provider limits the rate (429).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,12 +75,17 @@ class ModelProfile(BaseModel):
     audio: bool | None = None
     document: bool | None = None
     video: bool | None = None
-    max_tokens: int = Field(default=4096, gt=0)
+    max_tokens: int | None = Field(default=None, gt=0)
     temperature: float | None = None
+    reasoning_effort: ReasoningEffort | None = None
+    thinking_tokens: int | None = Field(default=None, ge=1024)
     timeout_s: float = Field(default=600.0, gt=0)
+    stream: bool = True
     context_window: int = Field(default=128_000, gt=0)
     price: Price | None = None
-    max_attempts: int = Field(default=3, ge=1)
+    max_attempts: int = Field(default=7, ge=1)
+    backoff_s: float = Field(default=1.0, ge=0)
+    rate_limit_s: float = Field(default=600.0, ge=0)
     fallbacks: tuple[str, ...] = ()
     concurrency: int | None = Field(default=None, ge=1)
     requests_per_minute: float | None = Field(default=None, gt=0)
@@ -97,7 +116,7 @@ class RoleSettings(BaseModel):
 
     Attributes:
         model: a profile's name or `provider:model`; "" for the run's model.
-        temperature, max_tokens: None for the profile's.
+        temperature, max_tokens, reasoning_effort, thinking_tokens: None for the profile's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -105,6 +124,8 @@ class RoleSettings(BaseModel):
     model: str = ""
     temperature: float | None = None
     max_tokens: int | None = Field(default=None, gt=0)
+    reasoning_effort: ReasoningEffort | None = None
+    thinking_tokens: int | None = Field(default=None, ge=1024)
 
 
 class PolicySettings(BaseModel):
@@ -431,8 +452,8 @@ class ResearchSettings(BaseModel):
         rounds: of searching, reading and judging; 3 in both papers.
         depth: how far follow-ups lead from a query of the plan, that one counted; each branch has its own. 2 in 001.
         queries: of the plan, searched in the first round.
-        reflect: whether queries are looked at once more before they are searched: what is wrong with them, what is
-            searched instead.
+        reflect: whether queries are looked at once more before they are searched, one request a round: what is wrong
+            with them, what is searched instead.
         variants: of each query that are searched as well, in other words.
         follow_ups: that are asked for after a round; 3 in 001.
         branches: of these that are searched; 2 in 001.
@@ -451,7 +472,7 @@ class ResearchSettings(BaseModel):
     rounds: int = Field(default=3, ge=1, le=20)
     depth: int = Field(default=3, ge=1, le=5)
     queries: int = Field(default=3, ge=1, le=10)
-    reflect: bool = True
+    reflect: bool = False
     variants: int = Field(default=1, ge=0, le=5)
     follow_ups: int = Field(default=3, ge=1, le=10)
     branches: int = Field(default=2, ge=1, le=10)

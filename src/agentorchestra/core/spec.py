@@ -80,12 +80,12 @@ class AgentSpec(BaseModel):
 
 
 class Citation(BaseModel):
-    """A quote and where it stands.
+    """A source of an answer: a quote and where it stands, a computation, or a picture.
 
     Attributes:
-        source: file name in the run, or address.
-        place: `line 12`, `p. 3`, `B7`.
-        quote: the words, verbatim.
+        source: file name in the run, or address; for a computation the tool that ran it (`python`).
+        place: `line 12`, `p. 3`, `B7`; of a video the frame. "" for a computation.
+        quote: the words, verbatim; for a computation of its output or its program. "" for what was seen in a picture.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -167,6 +167,10 @@ class Exchange(BaseModel):
     status: RunStatus = RunStatus.COMPLETED
 
 
+CHECKS = 1
+"""How new runs check answers; see `RunManifest.checks`."""
+
+
 class RunManifest(BaseModel):
     """Everything a run is pinned to; a fresh process can drive it from this and the log.
 
@@ -202,6 +206,7 @@ class RunManifest(BaseModel):
         preset: what lay under the settings that it was started with; it goes on with no other.
         keep_tools: where tools stay that are generated in it (`generator.keep`); runs made before there was a choice
             kept them in the workspace.
+        checks: how answers are checked: 1 with what tools and programs gave, 0 for runs made before that.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -253,10 +258,16 @@ class RunManifest(BaseModel):
     options: dict[str, JsonValue] = {}
     preset: str = NO_PRESET
     keep_tools: Keep = "workspace"
+    checks: int = 0
 
 
 class Question(BaseModel):
-    """An open question: `key` is what an answer names."""
+    """An open question.
+
+    Attributes:
+        key: what an answer names.
+        code: of an approval, a short digest of the call that is to be allowed: who approves names the call with it.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -264,6 +275,7 @@ class Question(BaseModel):
     question: str
     kind: Literal["question", "approval"] = "question"
     details: dict[str, JsonValue] = {}
+    code: str = ""
 
 
 class RunResult(BaseModel):

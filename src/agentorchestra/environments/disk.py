@@ -7,12 +7,13 @@ import errno
 import fnmatch
 import hashlib
 import os
+import re
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
@@ -29,6 +30,9 @@ from agentorchestra.environments.beneath import (
 )
 from agentorchestra.environments.folder import FILES
 from agentorchestra.environments.manifest import FolderLimits, place_file
+
+if TYPE_CHECKING:
+    from agentorchestra.tools.files.documents import Document
 
 _SEARCHED = 5_000_000
 """Bytes of a file that are searched for a text; larger ones are named."""
@@ -138,16 +142,16 @@ def forget(path: Path) -> None:
     shutil.rmtree(path.parent, ignore_errors=True)
 
 
-async def shown(path: Path, name: str, part: str, ctx: Any) -> list[Block]:
-    """What is read of a file: text with its places, a picture as a picture.
+async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence[int] = ()) -> list[Block]:
+    """What is read of a file: text exactly, line by line; a picture as a picture.
 
     Raises:
         FileInputError, ToolError: a sentence that says what there is.
     """
-    from agentorchestra.tools.files.common import how_to_look
+    from agentorchestra.tools.files.common import as_source, how_to_look, names_source
     from agentorchestra.tools.files.formats.sniff import sniff
-    from agentorchestra.tools.files.read import document_blocks
-    from agentorchestra.tools.files.readers import describe_media, read_document
+    from agentorchestra.tools.files.read import Asked, read_blocks, room_for, span_of
+    from agentorchestra.tools.files.readers import describe_media, read_document, source_sync
     from agentorchestra.tools.files.shown import is_media
 
     size = path.stat().st_size
@@ -162,30 +166,57 @@ async def shown(path: Path, name: str, part: str, ctx: Any) -> list[Block]:
         kept = await ctx.artifact(name, await asyncio.to_thread(path.read_bytes), media_type)
         medium = MediaBlock(sha256=kept.sha256, media_type=media_type, name=name, size=size, source=source)
         return [medium, TextBlock(text=await describe_media(path), source=source, trust=Trust.UNTRUSTED)]
-    document = await read_document(path)
-    return await asyncio.to_thread(document_blocks, document, name, part, way=how_to_look(ctx))
+    document: Document
+    if _is_source(media_type, path.name):
+        document = await asyncio.to_thread(source_sync, path)
+    elif names_source(part, media_type):
+        document = as_source(await asyncio.to_thread(source_sync, path))
+    else:
+        document = await read_document(path)
+    asked = Asked(part, span_of(view_range), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
+    return await asyncio.to_thread(read_blocks, document, name, asked)
+
+
+def _is_source(media_type: str, name: str) -> bool:
+    """Whether a file is worked on as text: its characters are shown, and no page or object that is made of them."""
+    as_text = media_type in ("text/plain", "text/markdown", "text/html", "application/xml", "application/json")
+    return as_text and not name.lower().endswith((".ipynb", ".pdf"))
 
 
 def decoded(data: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:
-    """A text file's text as it stands, with its line ends, and what writes it in the same coding.
+    """A text file's text as it stands, with its line ends, and what writes it in the same encoding.
 
     Raises:
-        ToolError: for a file that is no text.
+        ToolError: for a file that is no text, or holds bytes that mean nothing in its encoding.
     """
-    marks = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-    mark = next((one for one in marks if data.startswith(one)), b"")
-    plain = marks.get(mark, "utf-8")
+    from agentorchestra.tools.files.formats.base import Refused
+    from agentorchestra.tools.files.formats.text import decoded as read
+
     try:
-        text = data[len(mark) :].decode(plain)
-    except UnicodeDecodeError:
-        raise ToolError(f"{name} is no text in UTF-8 or UTF-16; only such text can be changed by edit") from None
-    if "\0" in text:
-        raise ToolError(f"{name} holds binary data, not text; only text can be changed by edit")
-    return text, lambda changed: mark + changed.encode(plain, "surrogatepass")
+        found = read(data)
+    except Refused:
+        raise ToolError(f"{name} holds binary data, not text; only text can be changed by edit") from None
+    if not found.exact:
+        what = "NUL characters" if found.nuls else f"bytes that are not {found.name}"
+        raise ToolError(f"{name} holds {what}, which edit cannot keep; change it by a program")
+
+    def encoded(text: str) -> bytes:
+        try:
+            return found.mark + text.encode(found.encoding)
+        except UnicodeEncodeError as error:
+            char = text[error.start]
+            raise ToolError(
+                f"{char!r} cannot be written in {found.name}, in which {name} stands; write the file anew in UTF-8"
+            ) from None
+
+    return found.text, encoded
+
+
+_LINE_END = "(?:\r\n|\r|\n)"
 
 
 def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[str, int]:
-    """The text with a piece replaced, and how often.
+    """The text with a piece replaced, and how often. A bare newline of `old` is any line end of the text.
 
     Raises:
         ToolError: where it does not stand there, or more than once without `every`.
@@ -194,21 +225,29 @@ def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[
         raise ToolError("the text to replace is empty; give the text as it stands in the file")
     if old == new:
         raise ToolError("the old and the new text are the same; nothing was changed")
-    if old not in text and "\r\n" in text and "\r" not in old:
-        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
-    count = text.count(old)
-    if not count:
-        raise ToolError(f"the text does not stand in {name}; read it and give the text exactly as it stands there")
-    if count > 1 and not every:
-        lines: list[str] = []
-        at = -1
-        while len(lines) < 5 and (at := text.find(old, at + 1)) >= 0:
-            lines.append(str(text.count("\n", 0, at) + 1))
+    loose = "\r" in text and "\r" not in old  # lines are shown without the ends that the file has
+    found = re.compile(_LINE_END.join(map(re.escape, old.split("\n"))) if loose else re.escape(old))
+    starts = [match.start() for match in found.finditer(text)]
+    if not starts:
+        numbered = " without the numbers of the lines" if re.match(r"\d+\t", old) else ""
         raise ToolError(
-            f"the text stands {count} times in {name} (lines {', '.join(lines)}{', ...' if count > 5 else ''}); give "
-            "more of what is around the one you mean, or every=true for all"
+            f"the text does not stand in {name}; read it and give the text exactly as it stands there{numbered}"
         )
-    return text.replace(old, new), count
+    if len(starts) > 1 and not every:
+        lines = [str(len(re.findall(_LINE_END, text[:at])) + 1) for at in starts[:5]]
+        where = ", ".join([*lines, "..."] if len(starts) > 5 else lines)
+        raise ToolError(
+            f"the text stands {len(starts)} times in {name} (lines {where}); give more of what is around the one you "
+            "mean, or every=true for all"
+        )
+
+    def written(match: re.Match[str]) -> str:
+        if not loose or "\r" in new:
+            return new
+        end = re.search(_LINE_END, match[0]) or re.search(_LINE_END, text)
+        return new.replace("\n", end[0] if end else "\n")
+
+    return found.sub(written, text), len(starts)
 
 
 # -- looking -----------------------------------------------------------------------------------------------------------
@@ -302,7 +341,7 @@ def _lines(path: str, found: Found, root: Path, wanted: str, most: int) -> list[
         return []
     coding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
     found_lines: list[str] = []
-    for number, line in enumerate(data.decode(coding, "replace").splitlines(), 1):
+    for number, line in enumerate(re.split(_LINE_END, data.decode(coding, "replace")), 1):
         at_char = line.casefold().find(wanted)
         if at_char >= 0:
             start = max(0, min(at_char, len(line)) - _LINE // 2)

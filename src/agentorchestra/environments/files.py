@@ -74,19 +74,29 @@ class FilesEnvironment(FolderEnvironment):
     # -- looking -----------------------------------------------------------------------------------------------------
 
     @action(mutates=False)
-    async def read(self, ctx: Any, path: str, part: str = "") -> Any:
-        """Read a file from its beginning, or a part of it; what it gives says how to go on.
+    async def read(self, ctx: Any, path: str, part: str = "", view_range: list[int] | None = None) -> Any:
+        """Read a file, whole or a part of it; text comes exactly, with the numbers of its lines.
 
-        Documents, spreadsheets, archives and pictures are read as well as plain text.
+        Documents, spreadsheets, archives and pictures are read as well.
 
         Args:
             path: the file.
-            part: "lines 1-40", "p. 3", "rows 1-20", "Sheet1!B2:D9", the name of a member; empty for the beginning.
+            part: a place: "p. 3", "rows 1-20", "Sheet1!B2:D9", the name of a member, "line 1, characters 5000-9000".
+            view_range: the first and the last line (page, row) to show: [1, 400]; [401, -1] to the end.
         """
         place = self._place(path)
         held = await self._do(lambda: disk.copied(place, self._ground_file(place)))
         try:
-            blocks = await disk.shown(held.path, place.shown, part, ctx)
+            blocks = await disk.shown(held.path, place.shown, part or "", ctx, view_range or ())
+            if self._changed(ctx, place, held.sha256):
+                now = await asyncio.to_thread(held.path.read_bytes)
+                told = await self._what_changed(ctx, place, now)
+                blocks = [
+                    TextBlock(text="It was changed by another since you last saw it:", trust=Trust.SYSTEM),
+                    TextBlock(text=told, source=Source(kind="file", ref=place.shown), trust=Trust.UNTRUSTED),
+                    TextBlock(text="As it is now:", trust=Trust.SYSTEM),
+                    *blocks,
+                ]
         except FileInputError as exc:
             raise ToolError(str(exc).replace(str(held.path), place.shown)) from None
         finally:
@@ -348,6 +358,10 @@ class FilesEnvironment(FolderEnvironment):
                 f"{place.shown} was changed by another since you last saw it, and was not written:\n{told}\n"
                 "Read it and write what takes that into account, or change it by edit"
             )
+
+    def _changed(self, ctx: Any, place: Place, sha256: str) -> bool:
+        """Whether a file is another one than this agent last saw."""
+        return bool(ctx.vars.get(f"{_SEEN}{place.shown}", sha256) != sha256)
 
     async def _what_changed(self, ctx: Any, place: Place, now: bytes) -> str:
         """What another one changed in a file since this agent saw it, as the lines of a diff; "" for nothing."""

@@ -37,10 +37,10 @@ class ModelClient(Protocol):
         """Answer one request; one attempt, nothing is repeated here.
 
         Args:
-            request: what is asked; `request.settings.timeout_s` limits the whole of it.
+            request: what is asked; `request.settings.timeout_s` limits the silence before the answer and within it.
             media: reads the bytes of a media block.
-            on_delta: when given, the answer is streamed and each piece of visible text goes here. What an attempt
-                streamed before it failed is not taken back.
+            on_delta: takes each piece of visible text of an answer that is streamed. What an attempt streamed before
+                it failed is not taken back.
 
         Raises:
             ModelError: of the kind that says whether repeating may help; no other library's exception gets out.
@@ -57,13 +57,13 @@ class ModelClient(Protocol):
 
 
 def spent_by(error: ModelError) -> Usage:
-    """What a failed request has cost or may have cost; nothing where the provider refused it outright."""
+    """What a failed request may have cost; nothing where it never went out or the provider refused it."""
     usage = getattr(error, "usage", None)
     return usage if isinstance(usage, Usage) else Usage()
 
 
 def with_usage(error: ModelError, usage: Usage) -> ModelError:
-    """The error, carrying what the failed request cost; `spent_by` reads it."""
+    """The error, carrying what the failed request may have cost; `spent_by` reads it."""
     error.__dict__["usage"] = usage
     return error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -133,7 +133,8 @@ def _text(value: object) -> str:
 def silent(target: Target, timeout_s: float) -> ModelError:
     """The provider said nothing within the time limit."""
     return ModelUnavailableError(
-        f"{target} did not answer within {timeout_s:g} s; is the server busy? raise timeout_s {target.profile_advice}"
+        f"{target} did not answer within {timeout_s:g} s, or fell silent for so long within its answer; is the server "
+        f"busy? raise timeout_s {target.profile_advice}"
     )
 
 
@@ -240,6 +241,58 @@ def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
     if isinstance(exc, OSError | EOFError) or _is_transport(exc):
         return _transport(exc, target)
     return unreadable(target, f"{type(exc).__name__}: {exc}"), False
+
+
+def refused_room(error: ModelError, asked: int) -> int | None:
+    """Return how long an answer a model may be asked for that refused a longer one; None where that is not it.
+
+    Args:
+        error: what `translate` made, raised from what the library raised.
+        asked: the tokens that were too many.
+    """
+    cause = error.__cause__
+    if not isinstance(error, ModelRequestError) or getattr(cause, "status_code", None) not in (400, 422):
+        return None
+    body = getattr(cause, "body", None)
+    text = json.dumps(body, default=str) if body is not None else str(cause)
+    if asked <= _LEAST_ROOM or not _TOO_MUCH_ROOM.search(text):
+        return None
+    half = max(_LEAST_ROOM, asked // 2)
+    if "context" in text.casefold():
+        return half  # it is too long together with the prompt, whose length the provider counts otherwise than we do
+    named = [int(number) for number in re.findall(r"\d+", text.replace(",", "").replace("_", ""))]
+    return max((one for one in named if _LEAST_ROOM <= one < asked), default=half)
+
+
+_LEAST_ROOM = 256
+_TOO_MUCH_ROOM = re.compile(
+    r"max_?(?:completion_?|output_?|new_?)?tokens|in the completion|output tokens|completion tokens", re.IGNORECASE
+)
+
+
+def refused_parameter(error: ModelError, sent: Iterable[str]) -> str | None:
+    """Return the parameter that a refusal blames, of those that can be left out; None where it blames another.
+
+    Args:
+        error: what `translate` made, raised from what the library raised.
+        sent: the parameters that went along.
+    """
+    cause = error.__cause__
+    if type(error) is not ModelRequestError or getattr(cause, "status_code", None) not in (400, 422):
+        return None
+    body = getattr(cause, "body", None)
+    text = json.dumps(body, default=str) if body is not None else str(cause)
+    return next((name for name in sent if _PARAMETERS[name].search(text)), None)
+
+
+_PARAMETERS = {
+    "reasoning_effort": re.compile(r"reasoning[_.]?effort|thinking", re.IGNORECASE),
+    "thinking_tokens": re.compile(r"thinking|budget_?tokens", re.IGNORECASE),
+    "temperature": re.compile(r"\btemperature\b", re.IGNORECASE),
+    "cached": re.compile(r"prompt_cache_key|cache_control", re.IGNORECASE),
+    "stream": re.compile(r"\bstream(?:ing|_options|ed)?\b", re.IGNORECASE),
+}
+"""Fields of ModelSettings that change how an answer is had, not which: how refusals name them."""
 
 
 def of_schema(error: ModelError, request: ModelRequest, target: Target) -> ModelError:
@@ -390,6 +443,8 @@ __all__ = [
     "of_media",
     "of_schema",
     "of_status",
+    "refused_parameter",
+    "refused_room",
     "refused_tools",
     "shown_address",
     "silent",

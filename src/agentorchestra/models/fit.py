@@ -10,6 +10,8 @@ from agentorchestra.core.content import MediaBlock
 from agentorchestra.core.errors import ModelError, ModelMediaError, ModelSchemaError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.models.client import ModelClient
+from agentorchestra.models.failures import refused_parameter, refused_room
+from agentorchestra.models.limits import answer_tokens
 from agentorchestra.models.media import has_media, kind_of, without_media
 
 NEEDED = "done"
@@ -26,6 +28,8 @@ class Fit:
         self._tools: defaultdict[int, set[str]] = defaultdict(set)  # digests, by client
         self._blind: defaultdict[int, set[str]] = defaultdict(set)  # kinds of media, by client
         self._prompted: set[int] = set()  # clients that take no schema for their output
+        self._without: defaultdict[int, set[str]] = defaultdict(set)  # parameters, by client
+        self._longest: dict[int, int] = {}  # tokens of an answer, by client that refused more
         self._said: set[str] = set()
 
     def once(self, message: str, note: Note) -> None:
@@ -43,7 +47,7 @@ class Fit:
             request: what is asked.
             client: who is asked.
             note: hears of media that are not shown.
-            stands_in: it is a fallback: its own profile bounds the answer and the time.
+            stands_in: it is a fallback: its own profile bounds the time.
         """
         if any(map(has_media, request.messages)):
             request = self._with_media_taken(request, client, note)
@@ -51,15 +55,15 @@ class Fit:
         if refused:
             tools = tuple(tool for tool in request.tools if tool.digest not in refused)
             request = request.model_copy(update={"tools": tools})
-        changes: dict[str, object] = {}
+        refused_parameters = self._without.get(id(client), ())
+        changes: dict[str, object] = {name: _WITHOUT[name] for name in refused_parameters}
         if id(client) in self._prompted and request.settings.output_schema is not None:
             changes["output_mode"] = "prompted"
         if stands_in:
-            most = min(request.settings.max_tokens, client.profile.max_tokens)
-            changes |= {"max_tokens": most, "timeout_s": client.profile.timeout_s}
-        if changes:
-            request = request.model_copy(update={"settings": request.settings.model_copy(update=changes)})
-        return request
+            changes["timeout_s"] = client.profile.timeout_s
+        room = answer_tokens(request, client.profile)
+        changes["max_tokens"] = min(room, self._longest.get(id(client), room))
+        return request.model_copy(update={"settings": request.settings.model_copy(update=changes)})
 
     def _with_media_taken(self, request: ModelRequest, client: ModelClient, note: Note) -> ModelRequest:
         takes: Callable[[str], bool] = getattr(client, "takes", lambda media_type: True)
@@ -95,7 +99,7 @@ class Fit:
                 return None
             return f"{client.name} is asked again without what it does not take: {error}"
         if not isinstance(error, ModelSchemaError):
-            return None
+            return self._with_less(asked, client, error)
         if error.tools:
             blamed = {tool.digest for tool in asked.tools if tool.name in error.tools}
             if not blamed or NEEDED in error.tools:
@@ -107,5 +111,27 @@ class Fit:
         self._prompted.add(id(client))
         return f"{client.name} takes no schema for its output; it is asked for JSON by the prompt"
 
+    def _with_less(self, asked: ModelRequest, client: ModelClient, error: ModelError) -> str | None:
+        """Say what is left out after a refusal of a parameter, or of so long an answer; None where it was not that."""
+        room = refused_room(error, asked.settings.max_tokens or 0)
+        if room is not None:
+            self._longest[id(client)] = room
+            return f"{client.name} does not give so long an answer; it is asked for at most {room} tokens: {error}"
+        sent = [name for name, without in _WITHOUT.items() if getattr(asked.settings, name) != without]
+        blamed = refused_parameter(error, sent)
+        if blamed is None:
+            return None
+        self._without[id(client)].add(blamed)
+        return f"{client.name} is asked without {blamed}, which it refuses: {error}"
+
+
+_WITHOUT: dict[str, object] = {
+    "reasoning_effort": None,
+    "thinking_tokens": None,
+    "temperature": None,
+    "cached": False,
+    "stream": False,
+}
+"""How a request goes without each parameter that can be left out."""
 
 __all__ = ["NEEDED", "Fit", "Note"]

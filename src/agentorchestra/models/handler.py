@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import NO_COST, Bound, Usage
+from agentorchestra.core.budget import NO_COST, Bound, Room, Usage
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import BESIDE, Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import (
@@ -26,16 +25,15 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, ModelClient, OnDelta, spent_by
 from agentorchestra.models.fit import Fit
+from agentorchestra.models.limits import USUAL
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.models.prices import bound_of
+from agentorchestra.models.patience import Patience
+from agentorchestra.models.room import Answers
 
 T = TypeVar("T")
 
 Mend = Callable[[ModelClient, ModelError], str | None]
 """Changes what is asked of a client after an error, and says what was changed; None where nothing can be."""
-
-MAX_WAIT_S = 60.0
-"""The longest pause between two attempts, whatever the provider asks for."""
 
 
 class _TooLateError(Exception):
@@ -45,26 +43,19 @@ class _TooLateError(Exception):
 class RequestModelHandler:
     """Executes RequestModel (core.protocols.Handler).
 
-    Of its RunContext it uses `attempt()`, `random`, and three things a Session has beyond the protocol: `blob(sha256)`
-    (a coroutine with the bytes of a medium), `listening` (whether anybody watches; only then is the answer streamed)
-    and `delta(text)` (a piece of streamed text). A context without them serves requests without media or streaming.
+    Of its RunContext it uses `attempt()`, `random`, and four things a Session has beyond the protocol: `blob(sha256)`
+    (a coroutine with the bytes of a medium), `listening` (whether anybody watches), `delta(text)` (a piece of streamed
+    text) and `affords(usage)` (whether the budget has room for a further attempt after one that may have been paid). A
+    context without them serves requests without media or watchers.
     Requests with a `begin_by` need a Session, which has the clock of its run.
 
     Args:
         models: finds the clients.
-        backoff_s: the first pause; it doubles with each attempt, up to `MAX_WAIT_S`.
         sleep: waits between attempts.
     """
 
-    def __init__(
-        self,
-        models: ModelManager,
-        *,
-        backoff_s: float = 0.5,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
+    def __init__(self, models: ModelManager, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._models = models
-        self._backoff_s = backoff_s
         self._sleep = sleep
         self._fit = Fit()
 
@@ -77,24 +68,30 @@ class RequestModelHandler:
 
         A model that cannot be had bounds nothing: `execute` says why and spends nothing.
         """
+        answers = self._answers(effect)
+        return NO_COST if answers is None else answers.bound(answers.most)
+
+    def sized(self, effect: Effect, room: Callable[[Bound], Room]) -> tuple[Effect, Bound, Bound]:
+        """The effect with as long an answer as there is money for (core.protocols.Sizing)."""
+        answers = self._answers(effect)
+        if answers is None or effect.request is None:
+            return effect, NO_COST, NO_COST
+        settings = effect.request.settings
+        needed = max(USUAL, settings.least_tokens) + (settings.thinking_tokens or 0)
+        tokens, usual = answers.afforded(needed, room)
+        if tokens < answers.most:
+            settings = settings.model_copy(update={"max_tokens": tokens})
+            effect = effect.model_copy(update={"request": effect.request.model_copy(update={"settings": settings})})
+        return effect, answers.bound(tokens), answers.bound(usual)
+
+    def _answers(self, effect: Effect) -> Answers | None:
         if effect.request is None:
-            return NO_COST
+            return None
         try:
             clients = self._chain(effect.request.model)
         except UsageError:
-            return NO_COST
-        bounds = [
-            bound_of(
-                effect.request,
-                price=client.price,
-                purpose=effect.purpose,
-                context_window=client.profile.context_window,
-            )
-            for _, client in clients
-        ]
-        # Whoever answers at last: the dearest of them is held.
-        most = max(bound.cost_usd for bound in bounds)
-        return bounds[0] if len(bounds) == 1 else bounds[0].model_copy(update={"cost_usd": most})
+            return None
+        return Answers.of(effect.request, [client for _, client in clients], purpose=effect.purpose)
 
     def redact(self, effect: Effect) -> Effect:
         """The effect as it is: messages hold only what was recorded, which is redacted already."""
@@ -200,37 +197,25 @@ class RequestModelHandler:
         patient: bool,
         mend: Mend | None = None,
     ) -> T:
-        attempts = client.profile.max_attempts
         gate = self._models.gate(name)
-        tried = 0
+        patience = Patience.of(client.profile, ctx.random, last=patient)
         while True:
-            tried += 1
             async with gate, ctx.attempt() as attempt:
                 try:
                     return await ask(client)
                 except ModelError as exc:
-                    again = exc.retryable and tried < attempts
-                    if not patient and (exc.retry_after_s or 0.0) > MAX_WAIT_S:
-                        again = False  # another one is there sooner
-                    delay = self._delay(exc, tried, ctx.random) if again else None
                     mended = mend(client, exc) if mend is not None else None
                     if mended is not None:
-                        _note(ctx, mended)
-                        delay, tried = 0.0, tried - 1  # something else is asked: it repeats nothing
+                        _note(ctx, mended)  # something else is asked: it repeats nothing
+                    delay = 0.0 if mended is not None else patience.pause(exc)
                     spent = priced(client, spent_by(exc))
+                    if delay is not None and not _affords(ctx, spent):
+                        delay = None
                     await attempt.fail(exc, usage=spent, target=client.name, retry_in_s=delay)
                     if delay is None:
                         raise
             if delay:
                 await self._sleep(delay)
-
-    def _delay(self, error: ModelError, tried: int, chance: random.Random) -> float:
-        """Seconds until the next attempt: what the provider asks for, else doubling, with jitter."""
-        if error.retry_after_s is not None:
-            return min(max(error.retry_after_s, 0.0), MAX_WAIT_S)
-        ceiling = min(self._backoff_s * 2.0 ** (tried - 1), MAX_WAIT_S)
-        # Jitter from the run's own generator: many agents that failed together do not come back together.
-        return ceiling * (0.5 + chance.random() / 2)
 
 
 def _helps(error: ModelError, client: ModelClient, other: ModelClient) -> bool:
@@ -238,6 +223,12 @@ def _helps(error: ModelError, client: ModelClient, other: ModelClient) -> bool:
     if isinstance(error, ModelContextError):
         return other.profile.context_window > client.profile.context_window
     return error.elsewhere and not isinstance(error, ScriptError)
+
+
+def _affords(ctx: Any, spent: Usage) -> bool:
+    """Whether the budget has room for a further attempt, where the last one may have been paid."""
+    affords: Callable[[Usage], bool] | None = getattr(ctx, "affords", None)
+    return not spent.uncertain or affords is None or affords(spent)
 
 
 def _note(ctx: Any, message: str) -> None:
@@ -249,7 +240,7 @@ def _note(ctx: Any, message: str) -> None:
 
 def priced(client: ModelClient, usage: Usage) -> Usage:
     """The usage with its cost; one that the client named itself stays."""
-    if "cost_usd" in usage.model_fields_set or usage == Usage():
+    if "cost_usd" in usage.model_fields_set or not (usage.requests or usage.tokens):
         return usage
     return usage.model_copy(update={"cost_usd": client.price(usage)})
 
@@ -270,4 +261,4 @@ def _listener(ctx: Any) -> OnDelta | None:
     return delta if delta is not None and getattr(ctx, "listening", False) else None
 
 
-__all__ = ["MAX_WAIT_S", "RequestModelHandler", "priced"]
+__all__ = ["RequestModelHandler", "priced"]

@@ -19,7 +19,7 @@ from agentorchestra.models.prices import is_loopback, price_of
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
 
 LOCAL = "local:"
-"""Before the folder of an embedding model on this machine (models/local.py)."""
+"""Before the folder of a model on this machine, which embeds (models/local.py) or hears (models/hearing.py)."""
 
 _PROBE = Usage(requests=1, input_tokens=1_000, output_tokens=1_000)
 
@@ -272,9 +272,14 @@ class ModelManager:
         if profile.model == "offline":
             return Resolved(name, profile, in_settings, "offline", "offline", None, "", None)
         if profile.model.startswith(LOCAL):
-            from agentorchestra.models.local import model_files
+            if self._hears(name, profile):
+                from agentorchestra.models.hearing import speech_folder
 
-            model_files(profile.model)
+                speech_folder(profile.model)
+            else:
+                from agentorchestra.models.local import model_files
+
+                model_files(profile.model)
             return Resolved(name, profile, in_settings, "local", profile.model.removeprefix(LOCAL), None, "", None)
         if profile.model == "scripted":
             raise UnknownModelError(
@@ -341,12 +346,22 @@ class ModelManager:
             made = OfflineModel(profile=resolved.profile) if resolved.in_settings else OfflineModel()
             return cast("ModelClient", made)
         if resolved.provider == "local":
+            if self._hears(resolved.name, resolved.profile):
+                from agentorchestra.models.hearing import LocalTranscriber
+
+                return LocalTranscriber(resolved.profile)
             from agentorchestra.models.local import LocalEmbedder
 
             return LocalEmbedder(resolved.profile)
         from agentorchestra.models.openai import PydanticAIClient
 
         return PydanticAIClient(resolved)
+
+    def _hears(self, name: str, profile: ModelProfile) -> bool:
+        """Whether a model on this machine is one that writes down recordings."""
+        from agentorchestra.models.hearing import hears
+
+        return name == self._settings.transcription_model or hears(profile.model)
 
     def _is_provider(self, name: str) -> bool:
         return ":" in name and (name.partition(":")[0] in PROVIDERS or name.startswith(LOCAL))

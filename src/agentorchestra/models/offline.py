@@ -26,6 +26,7 @@ from agentorchestra.models import offline_code as code
 from agentorchestra.models import offline_rules as rules
 from agentorchestra.models import offline_team as team
 from agentorchestra.models.offline_calls import agent_result, spelled_calls, unknown_calls
+from agentorchestra.models.offline_reading import pieces
 from agentorchestra.models.render import (
     RenderedContent,
     content_spans,
@@ -155,7 +156,7 @@ class _View:
         contents: dict[tuple[str, str, str], RenderedContent] = {}
         for message, text in rendered:
             if message.role in ("tool", "user"):
-                for content in [*parse_contents(text), *team.remembered(text)]:
+                for content in [*pieces(parse_contents(text)), *team.remembered(text)]:
                     if content.kind == "file" and content.place:  # without a place it only speaks of a file
                         contents.setdefault((content.ref, content.place, content.text), content)
                 for call in code.told(text):
@@ -274,7 +275,8 @@ def _calls(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
     calls = []
     for ident, name, arguments in made:
         text, is_error = results.get(ident, ("", False))
-        calls.append(_Call(name, arguments, without_contents(text).strip(), is_error, tuple(parse_contents(text))))
+        contents = tuple(pieces(parse_contents(text)))
+        calls.append(_Call(name, arguments, without_contents(text).strip(), is_error, contents))
     return tuple(calls)
 
 
@@ -615,6 +617,9 @@ def _combine(view: _View, operation: rules.Operation, left: rules.Found, right: 
     return _finish(view, answer, (left, right), memory)
 
 
+_READ_ON = re.compile(r"Read on with (?:part='(?P<part>[^']+)'|view_range=\[(?P<first>\d+), (?P<last>\d+)\])")
+
+
 def _look_up(view: _View, questions: list[rules.Question]) -> list[tuple[str, Arguments]]:
     """The next searches, or readings where search is not offered; empty when nothing is left to try."""
     calls: list[tuple[str, Arguments]] = []
@@ -634,9 +639,12 @@ def _look_up(view: _View, questions: list[rules.Question]) -> list[tuple[str, Ar
         made = [call for call in view.made("read_file") if call.arguments.get("name") == name]
         if not made:
             return [("read_file", {"name": name})]
-        following = re.search(r"Read on with part='([^']+)'", made[-1].text)
+        following = _READ_ON.search(made[-1].text)
         if following and not made[-1].is_error:
-            return [("read_file", {"name": name, "part": following[1]})]
+            on: Arguments = {"part": following["part"]}
+            if following["first"]:
+                on = {"view_range": [int(following["first"]), int(following["last"])]}
+            return [("read_file", {"name": name, **on})]
     return []
 
 

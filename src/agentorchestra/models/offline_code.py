@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from agentorchestra.models.offline_reading import pieces
 from agentorchestra.models.render import RenderedContent, parse_contents
 
 _FUNCTIONS = re.compile(r"<functions>\n(.*)\n</functions>", re.DOTALL)
@@ -109,16 +110,15 @@ def _told(said: dict[str, Any]) -> Told:
         return Told(name, given, str(said["error"]), True, ())
     result = said.get("result")
     listed = result if isinstance(result, list) else []
-    pieces = [one for one in listed if isinstance(one, dict) and "text" in one]
-    if not pieces or len(pieces) < len(listed):
+    if not listed or not all(isinstance(one, dict) and "text" in one for one in listed):
         return Told(name, given, result if isinstance(result, str) else json.dumps(result), False, ())
-    contents = tuple(
+    contents = [
         RenderedContent(kind="file", ref=str(one["source"]), place=str(one["place"]), text=str(one["text"]))
-        for one in pieces
+        for one in listed
         if one.get("place")
-    )
-    text = "\n".join(str(one["text"]) for one in pieces if not one.get("place"))
-    return Told(name, given, text, False, contents)
+    ]
+    text = "\n".join(str(one["text"]) for one in listed if not one.get("place"))
+    return Told(name, given, text, False, tuple(pieces(contents)))
 
 
 __all__ = ["Told", "offered_functions", "program", "told"]

@@ -8,6 +8,8 @@ wrong, and what is not there is said not to be there.
 from __future__ import annotations
 
 import ast
+import csv
+import io
 import operator
 import re
 import unicodedata
@@ -285,12 +287,47 @@ def parse_row(content: RenderedContent) -> list[Cell]:
     return cells
 
 
+_TABLE_PLACE = re.compile(r"^(.*!)?(?:rows? \d+(?:-\d+)?|[A-Z]{1,3}\d+(?::[A-Z]{1,3}\d+)?)$")
+_TABLE_HEAD = re.compile(r"row(?:,[A-Z]{1,3})+\n")
+
+
+def table_rows(content: RenderedContent) -> list[RenderedContent]:
+    """The rows of a table that was read, each as a search writes it out; anything else as it is.
+
+    A row is a piece of its own, as a passage is: its first line that is no row ends the table.
+    """
+    place = _TABLE_PLACE.match(content.place)
+    if place is None or not _TABLE_HEAD.match(content.text):
+        return [content]
+    letters, *records = csv.reader(io.StringIO(content.text, newline=""))
+    rows = [record for record in records if record and record[0].isdigit()]
+    names = dict(zip(letters[1:], rows[0][1:], strict=False)) if rows and _names_columns(rows[0]) else {}
+    prefix, cells = place[1] or "", not content.place.removeprefix(place[1] or "").startswith("row")
+    found = []
+    for row, *values in rows[1:] if names else rows:
+        pairs = [(letter, value.strip()) for letter, value in zip(letters[1:], values, strict=False) if value.strip()]
+        text = "; ".join(f"{letter}{row} {names.get(letter, '').strip() or letter}: {value}" for letter, value in pairs)
+        where = f"{letters[1]}{row}:{letters[-1]}{row}" if cells else f"row {row}"
+        found.append(content.model_copy(update={"place": f"{prefix}{where}", "text": text}))
+    return found
+
+
+def _names_columns(record: Sequence[str]) -> bool:
+    """Whether a table's first row says what its columns are, by the rule by which files are read."""
+    numbers = [cell for cell in record[1:] if re.match(r"^[+-]?[\d.,\s]*\d%?$", cell.strip())]
+    return (
+        record[0] == "1"
+        and len(numbers) < len(record) - 1
+        and all(re.match(r"^[12]\d{3}$", cell.strip()) for cell in numbers)
+    )
+
+
 def best(question: Question, contents: Iterable[RenderedContent]) -> Found | None:
     """The passage or cell that answers a question, None when none holds all its terms."""
     if not question.terms:
         return None
     found: list[Found] = []
-    for order, content in enumerate(contents):
+    for order, content in enumerate(row for one in contents for row in table_rows(one)):
         if question.files and content.ref not in question.files:
             continue
         if question.place and not _within(content.place, question.place):

@@ -13,6 +13,7 @@ from typing import Any
 
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.models import offline_rules as rules
+from agentorchestra.models.offline_reading import pieces
 from agentorchestra.models.render import RenderedContent, parse_contents, without_contents
 
 ANALYZER, WORKER, REPORTER = "deep_analyzer", "worker", "reporter"
@@ -193,8 +194,8 @@ def single_reply(system: str, asked: str, note: str) -> str | None:
         return judged(_inside(asked, "task"), _inside(asked, "answer"), _inside(asked, "found_by_the_team"), note)
     if "<answer>" in asked and "<task>" in asked:
         return shortened(_inside(asked, "answer"), note)
-    if "<task_of_the_analysis>" in system:
-        return analysed(asked, judging="<tried>" in system)
+    if "<task_of_the_analysis>" in asked:
+        return analysed(asked, judging="whether a task is answered" in system)
     if "<rules_of_memory>" in system:
         limit = re.search(r"at most (\d+) words", system)
         if limit is None or "insights:" in system:
@@ -217,8 +218,9 @@ def judged(task: str, answer: str, evidence: str, note: str) -> str:
     quotes = re.findall(r"“([^”]+)”", answer)
     wrong = [one for one in figures if one not in _FIGURE.findall(known)]
     wrong += [one for one in quotes if " ".join(one.split()) not in known]
-    problem = f"not in what was found: {'; '.join(wrong)}" if wrong else ""
-    return json.dumps({"supported": not wrong, "problem": problem}, ensure_ascii=False)
+    reason = f"not in what was found: {'; '.join(wrong)}" if wrong else "all of it stands in what was found"
+    settle = "find what is missing, or leave it out" if wrong else ""
+    return json.dumps({"reason": reason, "settle": settle, "supported": not wrong}, ensure_ascii=False)
 
 
 _VALUE = re.compile(r"^(?P<value>[^\s“”(:=][^“”(:=\n]{0,60}?)(?: = | \(|: the (?:difference|sum|ratio|average) of )")
@@ -236,7 +238,7 @@ def summarised(task: str, asked: str, most: int) -> str:
     """The passages that hold the most words of the task, each with its place, and what was called."""
     terms = rules.parse_question(task, ()).terms
     lines = [line for line in asked.splitlines() if _NOTED.match(line)]
-    passages = [one for one in parse_contents(asked) if one.kind == "file" and one.place]
+    passages = [one for one in pieces(parse_contents(asked)) if one.kind == "file" and one.place]
 
     def held(content: RenderedContent) -> int:
         words = rules.keys_of(content.text)
@@ -293,7 +295,7 @@ _RESULT = re.compile(r"^(?P<agent>\w+) \((?P<status>\w+)\): (?P<text>.*?)(?=^\w+
 def analysed(asked: str, *, judging: bool) -> str:
     """Whether an analysis goes on: never, the rules have tried what they can; or one answer of several, the first."""
     if judging:
-        return json.dumps({"go_on": False})
+        return json.dumps({"reason": "the rules have tried what they can", "go_on": False})
     shown = "\n".join([*(one.text for one in parse_contents(asked)), without_contents(asked)])
     answers = [" ".join(match["text"].split()) for match in _RESULT.finditer(shown)]
     said = [re.sub(r"(?:\s*\[E\d+\])+$", "", one) for one in answers]

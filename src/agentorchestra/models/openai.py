@@ -14,14 +14,17 @@ from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError, M
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, OnDelta, with_usage
 from agentorchestra.models.failures import Target, of_media, of_schema, silent, translate
+from agentorchestra.models.limits import answer_tokens
 from agentorchestra.models.media import takes
 from agentorchestra.models.prices import (
     estimate_text_tokens,
+    most_dollars,
     most_usage,
     price_of,
     price_of_sound,
     sound_seconds,
     sound_usage,
+    uncertain,
 )
 from agentorchestra.models.providers import PROVIDERS
 
@@ -49,12 +52,15 @@ class PydanticAIClient:
         self._making = asyncio.Lock()
 
     async def request(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None = None) -> ModelResponse:
-        """One answer, streamed if somebody listens; see ModelClient."""
+        """One answer; see ModelClient."""
+        if request.settings.max_tokens is None:
+            room = {"max_tokens": answer_tokens(request, self.profile)}
+            request = request.model_copy(update={"settings": request.settings.model_copy(update=room)})
         try:
             return await self._through(
-                lambda wire: wire.ask(request, media=media, on_delta=on_delta),
+                lambda wire, heard: wire.ask(request, media=media, on_delta=on_delta, heard=heard),
                 request.settings.timeout_s,
-                lambda: _at_most(request),
+                lambda: self._at_most(request),
             )
         except ModelError as error:
             cause = error.__cause__
@@ -72,7 +78,9 @@ class PydanticAIClient:
         """
         tokens = sum(estimate_text_tokens(text) for text in texts)
         return await self._through(
-            lambda wire: wire.embed(texts), self.profile.timeout_s, lambda: Usage(input_tokens=tokens)
+            lambda wire, heard: wire.embed(texts),
+            self.profile.timeout_s,
+            lambda: self._lost(Usage(input_tokens=tokens)),
         )
 
     async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage]:
@@ -82,11 +90,9 @@ class PydanticAIClient:
             ModelError: as `request`.
         """
         longest = sound_seconds(len(data), media_type)
-        most = sound_usage(longest).model_copy(
-            update={"requests": 0, "cost_usd": self.sound_price(sound_usage(longest), longest)}
-        )
+        most = uncertain(sound_usage(longest), self.sound_price(sound_usage(longest), longest))
         text, usage, seconds = await self._through(
-            lambda wire: wire.transcribe(data, name, media_type), self.profile.timeout_s, lambda: most
+            lambda wire, heard: wire.transcribe(data, name, media_type), self.profile.timeout_s, lambda: most
         )
         cost = self.sound_price(usage, longest if seconds is None else seconds)
         return text, usage.model_copy(update={"cost_usd": cost})
@@ -95,13 +101,26 @@ class PydanticAIClient:
         """US dollars for a transcription; None when the price is unknown."""
         return price_of_sound(self.profile, usage, seconds, address=self._resolved.address)
 
-    async def _through(self, ask: Callable[[Wire], Awaitable[T]], timeout_s: float, at_most: Callable[[], Usage]) -> T:
-        # The library's own limit counts the silence between two pieces: a server that trickles would never end.
+    def _at_most(self, request: ModelRequest) -> Usage:
+        return self._lost(most_usage(request))
+
+    def _lost(self, most: Usage) -> Usage:
+        """What a request may have cost that reached the provider and brought no answer: its bound (docs/door.md)."""
+        return uncertain(most, most_dollars(most, self.price))
+
+    async def _through(
+        self,
+        ask: Callable[[Wire, Callable[[], None]], Awaitable[T]],
+        timeout_s: float,
+        at_most: Callable[[], Usage],
+    ) -> T:
+        """Ask, and give up after so much silence: each piece of an answer starts the time anew."""
         limit = asyncio.timeout(timeout_s)
+        clock = asyncio.get_running_loop()
         try:
             wire = self._wire or await self._connect()
             async with limit:
-                return await ask(wire)
+                return await ask(wire, lambda: limit.reschedule(clock.time() + timeout_s))
         except AgentOrchestraError:
             raise
         except Exception as exc:
@@ -140,11 +159,6 @@ def _make(resolved: Resolved) -> Wire:
             f"model {resolved.name!r} needs a package that is not installed ({exc.name or exc}); "
             f'run: pip install "pydantic-ai-slim[{extra}]"'
         ) from exc
-
-
-def _at_most(request: ModelRequest) -> Usage:
-    """What a request may have cost that reached the provider and brought no answer: its bound (docs/door.md)."""
-    return most_usage(request).model_copy(update={"requests": 0})
 
 
 __all__ = ["PydanticAIClient"]

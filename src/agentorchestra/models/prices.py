@@ -203,37 +203,39 @@ def _media_tokens(messages: Iterable[Message], context_window: int | None) -> in
     return total
 
 
-def bound_of(
-    request: ModelRequest,
-    *,
-    price: Callable[[Usage], float | None],
-    purpose: str = "",
-    context_window: int | None = None,
-) -> Bound:
+def bound_of(prompt: int, answer: int, *, price: Callable[[Usage], float | None], purpose: str = "") -> Bound:
     """The most a request can cost: what the door holds while it is asked.
 
     Args:
-        request: the request; its `max_tokens` bounds the output.
+        prompt: tokens of the request.
+        answer: tokens of the longest answer.
         price: the client's price; an unknown one bounds no dollars.
         purpose: a `decision` or `final` answer is one step.
-        context_window: tokens the model can read.
     """
-    tokens = estimate_input_tokens(request, context_window=context_window)
-    usage = most_usage(request, tokens)
-    # Writing to the cache costs more than plain input at some providers.
-    written = usage.model_copy(update={"cache_write_tokens": tokens})
-    costs = [cost for cost in (price(usage), price(written)) if cost is not None]
+    usage = Usage(requests=1, input_tokens=prompt, output_tokens=answer)
     return Bound(
         steps=1 if purpose in ("decision", "final") else 0,
         tokens=usage.tokens,
-        cost_usd=max(costs, default=0.0),
+        cost_usd=most_dollars(usage, price) or 0.0,
     )
 
 
-def most_usage(request: ModelRequest, input_tokens: int | None = None) -> Usage:
-    """The usage of the longest answer to a request, without a cost."""
-    tokens = estimate_input_tokens(request) if input_tokens is None else input_tokens
-    return Usage(requests=1, input_tokens=tokens, output_tokens=request.settings.max_tokens)
+def most_dollars(usage: Usage, price: Callable[[Usage], float | None]) -> float | None:
+    """The most that tokens can cost, None for an unknown price: some providers take more for writing to the cache."""
+    written = usage.model_copy(update={"cache_write_tokens": usage.input_tokens})
+    costs = [cost for cost in (price(usage), price(written)) if cost is not None]
+    return max(costs) if costs else None
+
+
+def most_usage(request: ModelRequest) -> Usage:
+    """The usage of the longest answer to a request as it is sent, without a cost."""
+    most = request.settings.max_tokens or 0
+    return Usage(requests=1, input_tokens=estimate_input_tokens(request), output_tokens=most)
+
+
+def uncertain(most: Usage, dollars: float | None) -> Usage:
+    """What an attempt without an answer may have cost: in no figure that counts what was paid."""
+    return Usage(uncertain_tokens=most.tokens, uncertain_usd=dollars)
 
 
 __all__ = [
@@ -243,9 +245,11 @@ __all__ = [
     "estimate_messages_tokens",
     "estimate_text_tokens",
     "is_loopback",
+    "most_dollars",
     "most_usage",
     "price_of",
     "price_of_sound",
     "sound_seconds",
     "sound_usage",
+    "uncertain",
 ]

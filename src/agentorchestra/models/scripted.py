@@ -16,6 +16,7 @@ from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile, Price
 from agentorchestra.models.client import Media, OnDelta
+from agentorchestra.models.limits import USUAL
 from agentorchestra.models.prices import FREE, estimate_input_tokens, estimate_text_tokens, price_of
 
 Reply = ModelResponse | str | ToolCall | Sequence[ToolCall] | Exception
@@ -201,7 +202,7 @@ class ScriptedModel:
             usage = Usage(
                 requests=1,
                 input_tokens=estimate_input_tokens(request),
-                output_tokens=min(estimate_text_tokens(said), request.settings.max_tokens),
+                output_tokens=min(estimate_text_tokens(said), request.settings.max_tokens or USUAL),
             )
         elif not usage.requests:
             usage = usage.model_copy(update={"requests": 1})

@@ -36,13 +36,23 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock
 from agentorchestra.core.errors import ModelRequestError
 from agentorchestra.core.ids import canonical_json
-from agentorchestra.core.messages import FinishReason, Message, ModelRequest, ModelResponse, ToolCall, ToolSchema
+from agentorchestra.core.messages import (
+    FinishReason,
+    Message,
+    ModelRequest,
+    ModelResponse,
+    Thought,
+    ToolCall,
+    ToolSchema,
+)
 from agentorchestra.models.client import Media, OnDelta
 from agentorchestra.models.failures import OPENAI_ADDRESS, Unreadable
+from agentorchestra.models.limits import LEAST, UNKNOWN
 from agentorchestra.models.media import kind_of, plain_type, takes
 from agentorchestra.models.prices import estimate_input_tokens, estimate_text_tokens, is_loopback
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
 from agentorchestra.models.render import render_block, render_blocks, render_message
+from agentorchestra.models.schemas import constrained
 
 if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
@@ -51,6 +61,9 @@ if TYPE_CHECKING:
     from agentorchestra.models.manager import Resolved
 
 CONNECT_TIMEOUT_S = 15.0
+_KEY_CHARS = 32
+_LEAST_THOUGHT = 1_024  # Anthropic takes no smaller number
+_NOT_WHILE_THINKING = ("tool_choice", "temperature", "top_p")
 _CACHED = {"anthropic_cache_instructions": True, "anthropic_cache_tool_definitions": True}
 
 _FINISH: dict[str | None, FinishReason] = {
@@ -82,6 +95,10 @@ class _PlainCompletions(AsyncCompletions):
         **fields: Any,
     ) -> Any:
         body = {name: value for name, value in fields.items() if not isinstance(value, Omit | NotGiven)}
+        shape = body.get("response_format")
+        if isinstance(shape, dict) and "json_schema" in shape:  # the library adds empty lists of properties again
+            named = shape["json_schema"]
+            body["response_format"] = {**shape, "json_schema": {**named, "schema": constrained(named["schema"])}}
         given = {"headers": extra_headers, "params": extra_query, "extra_json": extra_body}
         options: Any = {name: value for name, value in given.items() if value is not None}
         if not isinstance(timeout, NotGiven):
@@ -230,6 +247,7 @@ class Translated:
 
     def __init__(self, model: Model) -> None:
         self._model = model
+        self.provider = model.system
         self._kept: dict[str | tuple[int, ...], Any] = {}
         self._ids: set[int] = set()
 
@@ -336,6 +354,7 @@ class Wire:
         self._anthropic = resolved.provider == "anthropic"
         # These say beside a result that it is an error; of others the library would make JSON of it.
         self._says_errors = self._google or resolved.provider in ("anthropic", "bedrock")
+        self._keyed = _is_openai(resolved)
         self._resolved = resolved
         self._client: PlainOpenAI | None = None
         self._embedder: EmbeddingModel | None = None
@@ -356,44 +375,92 @@ class Wire:
         if self._http is not None:
             await self._http.aclose()
 
-    async def ask(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None) -> ModelResponse:
-        """One answer; raises whatever the library raises."""
+    async def ask(
+        self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None, heard: Callable[[], None]
+    ) -> ModelResponse:
+        """One answer; raises whatever the library raises.
+
+        Args:
+            request: see ModelClient.
+            media: see ModelClient.
+            on_delta: see ModelClient.
+            heard: is told of each piece of an answer that is streamed.
+        """
+        marked = self._anthropic and request.settings.cached and _goes_on(request)
         messages = await to_theirs(
             request.messages,
             media=media,
             sent=self._sent,
             translated=self._translated,
             says_errors=self._says_errors,
+            marked=marked,
         )
         parameters = ModelRequestParameters(function_tools=[self._tools.definition(tool) for tool in request.tools])
         if request.settings.output_schema is not None and not request.tools:
             parameters = self._structured(parameters, request.settings.output_schema, request.settings.output_mode)
-        settings = _settings(request, may_force=self._may_force)
+        settings = self._settings(request)
         if self._google:
             settings["timeout"] = request.settings.timeout_s + 5.0  # the only form its client takes
-        if self._anthropic:
-            # The front of the prompt is the same in every step: this provider serves it from its cache if told to.
-            settings = cast("TheirSettings", {**settings, **_CACHED})
         if self._http is None:
             # Our own client has it already, and would be copied for every request.
             settings["max_retries"] = 0
-        if on_delta is None:
-            if _break_tokens is None:
-                answer = await model_request(
-                    self._model, messages, model_settings=settings, model_request_parameters=parameters
-                )
-            else:
-                answer = await self._model.request(messages, settings, parameters)
-        else:
-            async with model_request_stream(
+        if request.settings.stream and self._resolved.profile.stream:
+            answer = await self._streamed(messages, settings, parameters, on_delta, heard)
+        elif _break_tokens is None:
+            answer = await model_request(
                 self._model, messages, model_settings=settings, model_request_parameters=parameters
-            ) as stream:
-                async for event in stream:
-                    piece = _piece(event)
-                    if piece:
-                        on_delta(piece)
-                answer = stream.get()
+            )
+        else:
+            answer = await self._model.request(messages, settings, parameters)
         return to_ours(answer, request, name=self._name)
+
+    async def _streamed(
+        self,
+        messages: list[theirs.ModelMessage],
+        settings: TheirSettings,
+        parameters: ModelRequestParameters,
+        on_delta: OnDelta | None,
+        heard: Callable[[], None],
+    ) -> theirs.ModelResponse:
+        opened = (
+            model_request_stream(self._model, messages, model_settings=settings, model_request_parameters=parameters)
+            if _break_tokens is None
+            else self._model.request_stream(messages, settings, parameters)
+        )
+        async with opened as stream:
+            heard()
+            async for event in stream:
+                heard()
+                piece = _piece(event) if on_delta is not None else ""
+                if piece and on_delta is not None:
+                    on_delta(piece)
+            return stream.get()
+
+    def _settings(self, request: ModelRequest) -> TheirSettings:
+        """The parameters in the provider's own form."""
+        settings = _settings(request, may_force=self._may_force)
+        more: dict[str, Any] = {}
+        ours = request.settings
+        if self._anthropic and ours.cached:
+            # The front of the prompt is the same in every step: this provider serves it from its cache if told to.
+            more |= _CACHED
+        elif self._keyed and ours.cached and request.chain:
+            # Requests of one conversation go to the machine that has its front in its cache.
+            more["openai_prompt_cache_key"] = request.chain[min(1, len(request.chain) - 1)][:_KEY_CHARS]
+        if ours.thinking_tokens is not None and self._anthropic:
+            # They are part of the answer, and need room for the words after them.
+            room = min(ours.thinking_tokens, (ours.max_tokens or UNKNOWN) - LEAST)
+            if room >= _LEAST_THOUGHT:
+                more["anthropic_thinking"] = {"type": "enabled", "budget_tokens": room}
+        elif ours.thinking_tokens is not None and self._google:
+            more["google_thinking_config"] = {"thinking_budget": ours.thinking_tokens}
+        elif ours.reasoning_effort is not None and isinstance(self._model, OpenAIChatModel):
+            more["openai_reasoning_effort"] = ours.reasoning_effort
+        elif ours.reasoning_effort is not None:
+            more["thinking"] = False if ours.reasoning_effort == "none" else ours.reasoning_effort
+        if self._anthropic and (more.get("anthropic_thinking") or more.get("thinking")):
+            return cast("TheirSettings", {k: v for k, v in settings.items() if k not in _NOT_WHILE_THINKING} | more)
+        return cast("TheirSettings", {**settings, **more})
 
     def _structured(
         self, parameters: ModelRequestParameters, schema: dict[str, Any], mode: str
@@ -405,6 +472,8 @@ class Wire:
             # Its structured output is always strict, where maps of free names are emptied.
             transformer = self._model.profile.get("json_schema_transformer")
             native = transformer is None or _kept(transformer, schema)
+        if native:
+            schema = constrained(schema)
         output = OutputObjectDefinition(json_schema=schema, name="answer", strict=strict if native else None)
         return dataclasses.replace(parameters, output_mode="native" if native else "prompted", output_object=output)
 
@@ -480,7 +549,7 @@ class Wire:
         if resolved.address is not None:
             # Set for OpenAI's account, and no other server's business.
             client.organization = client.project = None
-            if not resolved.model.startswith(tuple(FAMILIES)):
+            if not _is_openai(resolved):
                 profile["openai_chat_supports_max_completion_tokens"] = False
         provider = OpenAIProvider(openai_client=client)
         return _MappedOnce(
@@ -488,6 +557,18 @@ class Wire:
             provider=provider,
             profile=merge_profile(provider.model_profile(resolved.model), profile),
         )
+
+
+def _is_openai(resolved: Resolved) -> bool:
+    """Whether what is asked is OpenAI's own, or bears the name of one of its models: a proxy hands that on."""
+    if resolved.provider not in ("", "openai", "openai-chat"):
+        return False
+    return resolved.address is None or resolved.model.startswith(tuple(FAMILIES))
+
+
+def _goes_on(request: ModelRequest) -> bool:
+    """Whether a conversation will be sent again, longer: a single question is not worth a place in a cache."""
+    return bool(request.tools) or any(message.role == "assistant" for message in request.messages)
 
 
 def _kept(transformer: Any, schema: dict[str, Any]) -> bool:
@@ -525,9 +606,9 @@ def _provider(name: str, resolved: Resolved) -> Provider[Any]:
 
 def _settings(request: ModelRequest, *, may_force: bool) -> TheirSettings:
     ours = request.settings
-    # The time limit of the whole request is the client's; this one only must not come first.
+    # The client counts the silence; this limit only must not come first.
     limit: Any = httpx2.Timeout(ours.timeout_s + 5.0, connect=min(CONNECT_TIMEOUT_S, ours.timeout_s))
-    settings = TheirSettings(max_tokens=ours.max_tokens, timeout=limit)
+    settings = TheirSettings(max_tokens=ours.max_tokens or UNKNOWN, timeout=limit)
     choice = ours.tool_choice if request.tools else "auto"
     if choice == "required":
         settings["tool_choice"] = "required"
@@ -562,8 +643,12 @@ async def to_theirs(
     sent: Callable[[str], bool],
     translated: Translated,
     says_errors: bool,
+    marked: bool = False,
 ) -> list[theirs.ModelMessage]:
     """Our messages as pydantic-ai's. Text is written by render.py, as for every model.
+
+    A message of the user without a word is left out: providers refuse it. Where only the system speaks, its words are
+    sent as the user's.
 
     Args:
         messages: the conversation.
@@ -571,7 +656,11 @@ async def to_theirs(
         sent: whether a medium of a type goes along.
         translated: what was translated before.
         says_errors: whether the provider's format says of a result that it is an error; else its text does.
+        marked: whether the end of what the next request repeats is marked, for providers that cache up to such marks.
     """
+    messages = _with_words(messages)
+    # The last message of the user changes with every step: what stands before it is repeated.
+    passing = len(messages) - 1 if messages and messages[-1].role == "user" else len(messages)
     result: list[theirs.ModelMessage] = []
     parts: list[theirs.ModelRequestPart] = []
     shown: list[theirs.UserContent] = []  # media that tools returned: they follow the tools' texts
@@ -588,10 +677,15 @@ async def to_theirs(
             result.append(translated.together(parts))
             parts.clear()
 
-    for message in messages:
+    for index, message in enumerate(messages):
+        if marked and index == passing > 0 and messages[index - 1].role != "system":
+            end_results()
+            parts.append(theirs.UserPromptPart(content=[theirs.CachePoint()]))
         if message.role == "assistant":
             end_request()
-            answer = translated.get(message.digest) or translated.keep(message.digest, _answer(message))
+            answer = translated.get(message.digest)
+            if answer is None:
+                answer = translated.keep(message.digest, _answer(message, translated.provider))
             names.update({call.id: call.name for call in message.tool_calls})
             if answer.parts:
                 result.append(answer)
@@ -626,16 +720,32 @@ async def to_theirs(
             part = translated.get(message.digest)
             if part is None:
                 part = theirs.UserPromptPart(content=await _user_content(message, media, sent))
-                # The last message changes with every step: it is not worth keeping.
-                passing = message is messages[-1] or not isinstance(part.content, str)
-                part = translated.harmless(part) if passing else translated.keep(message.digest, part)
+                once = message is messages[-1] or not isinstance(part.content, str)
+                part = translated.harmless(part) if once else translated.keep(message.digest, part)
             parts.append(part)
+    if marked and passing == len(messages) and messages[-1].role == "tool":
+        end_results()
+        parts.append(theirs.UserPromptPart(content=[theirs.CachePoint()]))
     end_request()
     return result
 
 
-def _answer(message: Message) -> theirs.ModelResponse:
-    parts: list[theirs.ModelResponsePart] = []
+def _with_words(messages: Sequence[Message]) -> Sequence[Message]:
+    """The conversation as providers take it, see `to_theirs`."""
+    kept = [one for one in messages if one.role != "user" or one.media or one.text.strip()]
+    if not kept:
+        return messages
+    if all(one.role == "system" for one in kept):
+        kept[-1] = kept[-1].model_copy(update={"role": "user"})
+    return kept if len(kept) < len(messages) or kept[-1] is not messages[-1] else messages
+
+
+def _answer(message: Message, provider: str) -> theirs.ModelResponse:
+    parts: list[theirs.ModelResponsePart] = [
+        theirs.ThinkingPart(content=one.text, signature=one.signature, id=one.id, provider_name=one.provider)
+        for one in message.thoughts
+        if one.provider == provider
+    ]
     text = render_message(message)
     if text:
         parts.append(theirs.TextPart(content=text))
@@ -679,24 +789,33 @@ def to_ours(answer: theirs.ModelResponse, request: ModelRequest, *, name: str) -
     """An answer in our types, under the name the model was asked for by."""
     text: list[str] = []
     thinking: list[str] = []
+    thoughts: list[Thought] = []
     calls: list[ToolCall] = []
     for part in answer.parts:
         if isinstance(part, theirs.TextPart):
             text.append(part.content)
         elif isinstance(part, theirs.ThinkingPart):
             thinking.append(part.content)
+            if part.signature and part.provider_name:
+                thoughts.append(
+                    Thought(
+                        text=_clean(part.content), signature=part.signature, id=part.id, provider=part.provider_name
+                    )
+                )
         elif isinstance(part, theirs.ToolCallPart):
             calls.append(
                 ToolCall(id=_clean(part.tool_call_id), name=_clean(part.tool_name), arguments=_arguments(part.args))
             )
     refusal = (answer.provider_details or {}).get("refusal")
+    reason = _FINISH.get(answer.finish_reason, "other")
     if isinstance(refusal, str) and not text:
         text.append(refusal)
-    reason = _FINISH.get(answer.finish_reason, "other")
+        reason = "content_filter"
     said = _clean("".join(text))
     return ModelResponse(
         text=said,
         thinking=_clean("\n".join(thinking)),
+        thoughts=tuple(thoughts),
         tool_calls=tuple(calls),
         finish_reason="tool_calls" if calls and reason == "stop" else reason,
         model=name,
@@ -710,7 +829,7 @@ def _arguments(args: Any) -> dict[str, JsonValue] | str:
         return {}
     raw = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
     try:
-        value = json.loads(raw, parse_constant=_refuse)
+        value = json.loads(raw, parse_constant=_refuse, strict=False)  # models write new lines into strings
         text = canonical_json(value)
     except ValueError:  # no JSON, or a number that JSON does not have
         return _clean(raw)
@@ -742,7 +861,7 @@ def _usage(answer: theirs.ModelResponse, request: ModelRequest, said: str, calls
         return Usage(
             requests=1,
             input_tokens=estimate_input_tokens(request),
-            output_tokens=min(estimate_text_tokens(written), request.settings.max_tokens),
+            output_tokens=min(estimate_text_tokens(written), request.settings.max_tokens or UNKNOWN),
         )
     return Usage(
         requests=1,

@@ -28,7 +28,9 @@ class Holding(NamedTuple):
     given: bool = False
 
 
-async def settle(store: Store, run: str, question: str, answer: JsonValue, *, by: str, now: datetime) -> Holding:
+async def settle(
+    store: Store, run: str, question: str, answer: JsonValue, *, by: str, now: datetime, asked: int | None = None
+) -> Holding:
     """Answer a question, unless it has its answer.
 
     Args:
@@ -38,6 +40,7 @@ async def settle(store: Store, run: str, question: str, answer: JsonValue, *, by
         answer: redacted.
         by: who gives it.
         now: stamps it.
+        asked: the event with which it was asked, as whoever answers saw it; None for as it is asked now.
 
     Returns:
         The answer that holds.
@@ -51,7 +54,8 @@ async def settle(store: Store, run: str, question: str, answer: JsonValue, *, by
         if held is not None:
             return Holding(held, held.seq == given)
         record = ledger.records.get(key)
-        if record is None or record.outcome is not None or given is not None:
+        anew = record is not None and asked not in (None, record.began)
+        if record is None or anew or record.outcome is not None or given is not None:
             return Holding(None)  # superseded, and perhaps asked anew: an answer to the old question is none
         earlier = sum(1 for one in events if one.type == "answered" and one.body.get("question") == question)
         event = new_event(

@@ -1,14 +1,42 @@
-"""What a recorded approval is about: one call, as it was shown to whoever answered."""
+"""Questions as people see them; what a recorded approval is about: one call, as it was shown to whoever answered."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentorchestra.core.effects import Effect, EffectKind
+from agentorchestra.core.effects import Effect, EffectKind, Provenance
 from agentorchestra.core.errors import DivergedError
-from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.ids import EffectKey, canonical_json
+from agentorchestra.core.spec import Question
 from agentorchestra.runtime.ledger import Ledger
+from agentorchestra.runtime.sight import what_was_seen
+
+_CODE_CHARS = 8
+
+
+def question_of(
+    key: str, arguments: Mapping[str, Any], *, approval: bool, provenance: Sequence[Provenance]
+) -> Question:
+    """Build a question from the effect that asks it.
+
+    Args:
+        key: of the effect.
+        arguments: its arguments.
+        approval: whether it asks permission for a call.
+        provenance: what the agent that asks has seen.
+    """
+    details = {name: value for name, value in arguments.items() if name != "question"}
+    question = Question(key=key, question=str(arguments.get("question", "")), details=details)
+    if not approval:
+        return question.model_copy(update={"details": details | what_was_seen(provenance)})
+    return question.model_copy(update={"kind": "approval", "code": _code(key, details)})
+
+
+def _code(key: str, details: Mapping[str, Any]) -> str:
+    shown = canonical_json([key, details.get("component", ""), details.get("arguments", {})])
+    return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()[:_CODE_CHARS]
 
 
 def same_call(key: EffectKey, asked: Mapping[str, Any], effect: Effect) -> None:
@@ -52,4 +80,4 @@ def _name(details: Mapping[str, Any]) -> str:
     return component.rpartition("@")[0] or component
 
 
-__all__ = ["refused_before", "same_call"]
+__all__ = ["question_of", "refused_before", "same_call"]

@@ -8,9 +8,10 @@ can always be afforded.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterator
 
-from agentorchestra.core.budget import NO_COST, NO_USAGE, Bound, Budget, Usage
+from agentorchestra.core.budget import NO_COST, NO_USAGE, Bound, Budget, Room, Usage
 from agentorchestra.core.errors import BudgetExhaustedError
 
 _RESOURCES = ("steps", "tokens", "cost_usd", "active_s")
@@ -115,20 +116,50 @@ class BudgetNode:
             f"({used:.6g} spent, up to {own:.6g} more needed); raise it with {_OPTIONS[resource]} and resume"
         )
 
-    async def reserve(self, bound: Bound, *, final: bool = False, decision: bool = False) -> Hold:
+    def room(self, keep: Bound | None = None, *, final: bool = False) -> Room:
+        """Return what this node and its parents leave for one effect, in tokens and dollars.
+
+        Args:
+            keep: what is to be kept for this agent's last answer; None for what is kept already.
+            final: it is the last answer itself.
+        """
+        mine = self._reserves()
+        left = {"tokens": math.inf, "cost_usd": math.inf}
+        free = dict(left)
+        for node in self.chain():
+            reserve = keep if keep is not None and node in mine else node.final_reserve
+            for resource in left:
+                limit = getattr(node.limits, resource)
+                if limit is None:
+                    continue
+                kept = 0.0 if final and node in mine else float(getattr(reserve, resource))
+                rest = max(0.0, limit - node._used(resource) - kept)
+                left[resource] = min(left[resource], rest)
+                free[resource] = min(free[resource], max(0.0, rest - float(getattr(node.held, resource))))
+        return Room(
+            tokens=left["tokens"],
+            cost_usd=left["cost_usd"],
+            free_tokens=free["tokens"],
+            free_usd=free["cost_usd"],
+        )
+
+    async def reserve(
+        self, bound: Bound, *, final: bool = False, decision: bool = False, keep: Bound | None = None
+    ) -> Hold:
         """Hold a bound against this node and its parents; waits while only other holds are in the way.
 
         Args:
             bound: the most the effect can cost.
             final: the last answer: it may use this agent's own final reserve.
-            decision: keep room for one further request of this size.
+            decision: keep room for one further request.
+            keep: what that one needs; None for one of this size.
 
         Raises:
             BudgetShort: if spent plus the bound exceeds a limit.
         """
         if decision and not final:
             for node in self._reserves():
-                node.final_reserve = bound
+                node.final_reserve = bound if keep is None else keep
         if bound is NO_COST and not decision and not final:
             return Hold(self, bound)  # there is nothing to hold: most tool calls
         while not self._check(bound, final=final, decision=decision):
@@ -159,13 +190,28 @@ class Hold:
         if usage is NO_USAGE and not steps and self._bound is NO_COST:
             self._open = False
             return
-        cost = self._bound.cost_usd if usage.cost_usd is None else usage.cost_usd
-        self._close(Bound(steps=steps, tokens=usage.tokens, cost_usd=cost))
+        self._close(usage.charged(self._bound.cost_usd) + Bound(steps=steps))
 
-    def keep(self, paid: Usage | None = None) -> None:
-        """The attempt may have been paid: the bound counts as spent, and what failed attempts before it cost."""
-        before = paid or Usage()
-        self._close(self._bound + Bound(tokens=before.tokens, cost_usd=before.cost_usd or 0.0))
+    def affords(self, usage: Usage) -> bool:
+        """Return whether the limits have room for a further attempt after one that cost so much."""
+        more = usage.charged() + self._bound
+        for node in self._node.chain():
+            for resource in ("tokens", "cost_usd"):
+                limit = getattr(node.limits, resource)
+                if limit is not None and node._used(resource) + float(getattr(more, resource)) > limit + 1e-12:
+                    return False
+        return True
+
+    def charge(self, usage: Usage) -> None:
+        """Count what a failed attempt cost, or may have cost; the hold stays for the next one."""
+        cost = usage.charged()
+        if cost != NO_COST:
+            for node in self._node.chain():
+                node.spent = node.spent + cost
+
+    def keep(self) -> None:
+        """The attempt may have been paid: the bound counts as spent."""
+        self._close(self._bound)
 
     def release(self) -> None:
         """Nothing was spent."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import NO_COST, NO_USAGE
+from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import (
     BESIDE,
@@ -35,6 +35,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.events import EffectCompleted, EffectStarted, NewEvent
 from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import EffectKey, sha256_text
+from agentorchestra.core.protocols import Sizing
 from agentorchestra.runtime.budget import BudgetShort, Hold, exhausted
 from agentorchestra.runtime.judging import judge, refused
 from agentorchestra.runtime.ledger import Record, within
@@ -124,18 +125,20 @@ async def through(
 
     # reserve
     decision = effect.purpose in _DECISIONS and effect.kind is EffectKind.REQUEST_MODEL
-    bound = handler.bound(effect)
+    final = effect.purpose == "final"
+    acting, bound, keep = _sized(session, handler, effect, decision=decision)
     if decision:
-        bound = bound.model_copy(update={"steps": 1, "active_s": run.longest_decision_s})
+        once = {"steps": 1, "active_s": run.longest_decision_s}
+        bound, keep = bound.model_copy(update=once), keep.model_copy(update=once)
     hold: Hold | None = None
-    if bound is NO_COST and mode is not Mode.COMPOSITE and effect.purpose != "final":
+    if bound is NO_COST and mode is not Mode.COMPOSITE and not final:
         hold = Hold(session.node, bound)  # most calls cost nothing that could be held
     elif mode is not Mode.COMPOSITE:
         try:
-            hold = await session.node.reserve(bound, final=effect.purpose == "final", decision=decision)
+            hold = await session.node.reserve(bound, final=final, decision=decision, keep=keep)
         except BudgetShort as short:
             beside = effect.purpose in BESIDE
-            if beside or (effect.purpose != "final" and (short.soft or short.node is not run.budget)):
+            if beside or (not final and (short.soft or short.node is not run.budget)):
                 return await record_outcome(session, key, effect, Mode.PURE, failed("limited", str(short)), attempt)
             raise exhausted(short) from None
 
@@ -168,7 +171,19 @@ async def through(
             hold.release()
         raise
 
-    return await _act(session, key, effect, mode, handler, base, attempt, hold, decision)
+    return await _act(session, key, effect, acting, mode, handler, base, attempt, hold, decision)
+
+
+def _sized(session: Session[Any], handler: Any, effect: Effect, *, decision: bool) -> tuple[Effect, Bound, Bound]:
+    """Return the effect to execute, the most it can cost, and what is kept for its agent's last answer.
+
+    How much is left depends on what runs beside it, so it is neither compared nor logged as what was asked for.
+    """
+    if effect.request is None or not isinstance(handler, Sizing):
+        bound: Bound = handler.bound(effect)
+        return effect, bound, bound
+    final = effect.purpose == "final"
+    return handler.sized(effect, lambda usual: session.node.room(usual if decision else None, final=final))
 
 
 async def _uncertain(
@@ -206,6 +221,7 @@ async def _act(
     session: Session[Any],
     key: EffectKey,
     effect: Effect,
+    acting: Effect,
     mode: Mode,
     handler: Any,
     base: dict[str, JsonValue],
@@ -217,18 +233,19 @@ async def _act(
     run = session.run
     began = run.clock.monotonic() if decision else 0.0
     child = session.child(key, effect, mode, base, attempt)
+    child.hold = hold
     try:
         if effect.kind is EffectKind.SPAWN:
             return session.spawns.start(key, effect, handler, child)
-        outcome = await executed(session, handler, effect, child)
+        outcome = await executed(session, handler, acting, child)
     except SuspendedError:
         if hold is not None:
             hold.release()
         raise
     except (asyncio.CancelledError, ModelError, BudgetExhaustedError) as exc:
         if hold is not None:
-            lost = isinstance(exc, asyncio.CancelledError) and mode is not Mode.PURE
-            hold.keep(child.failed_attempts) if lost else hold.release()
+            lost = isinstance(exc, asyncio.CancelledError) and mode is not Mode.PURE and not child.between_attempts
+            hold.keep() if lost else hold.release()
         if mode is not Mode.PURE:
             # Queued synchronously: a cancelled task may not get to await anything any more.
             child.interrupted(exc)
@@ -241,9 +258,7 @@ async def _act(
         recorded = await record_outcome(session, key, effect, mode, outcome, child.attempt_number, child=child)
     finally:
         if hold is not None:
-            before = child.failed_attempts
-            total = outcome.usage if before is NO_USAGE else outcome.usage + before
-            hold.settle(total, steps=1 if decision else 0)
+            hold.settle(outcome.usage, steps=1 if decision else 0)
     if decision:
         run.longest_decision_s = max(run.longest_decision_s, run.clock.monotonic() - began)
         run.steps += 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.conditions import conditions_of, untrue
-from agentorchestra.core.content import Trust
+from agentorchestra.core.content import Source, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
 from agentorchestra.core.errors import StoreError, ToolError
 from agentorchestra.runtime.live import (
@@ -109,7 +109,12 @@ class EnvironmentHandler(BaseHandler):
     async def _outcome(self, value: Any, effect: Effect, action: str, ctx: Session[Any]) -> Outcome:
         result = value if isinstance(value, ToolResult) else ToolResult(value)
         recorded, whole = await cut_result(
-            result_value(result.content, Trust.UNTRUSTED, result.sources),
+            result_value(
+                result.content,
+                Trust.UNTRUSTED,
+                result.sources,
+                origin=Source(kind="environment", ref=effect.name),
+            ),
             f"{effect.name}-{action}",
             ctx,
             max_chars=self._max_chars,

@@ -15,12 +15,12 @@ from agentorchestra.core.errors import DoorError, SuspendedError
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.spec import Question
+from agentorchestra.runtime.approvals import question_of
 from agentorchestra.runtime.environments import STATE_ACTION, BaseHandler, EnvironmentHandler
 from agentorchestra.runtime.mail import Waiting
 from agentorchestra.runtime.results import MAX_RESULT_CHARS
 from agentorchestra.runtime.run import Run
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.sight import what_was_seen
 
 
 class AskHumanHandler(BaseHandler):
@@ -41,13 +41,8 @@ class AskHumanHandler(BaseHandler):
             return Outcome(value=answered.answer, trust=Trust.USER)
         if not ctx.asks:
             return failed("denied", "nobody is asked about what this agent does; do without it")
-        question = Question(
-            key=key,
-            question=str(effect.arguments.get("question", "")),
-            kind="approval" if effect.purpose == "approval" else "question",
-            details={k: v for k, v in effect.arguments.items() if k != "question"}
-            | ({} if effect.purpose == "approval" else what_was_seen(effect.provenance)),
-        )
+        approval = effect.purpose == "approval"
+        question = question_of(key, effect.arguments, approval=approval, provenance=effect.provenance)
         if run.services.asker is not None:
             async with run.asking:  # one question at a time
                 answer = await self._asked(run, question)

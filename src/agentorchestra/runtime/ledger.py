@@ -141,8 +141,8 @@ class Ledger:
         elif event.type == "interrupted":
             if key in self.records:
                 self.records[key].interrupted = True
-                if body.get("error_type") != "CancelledError":
-                    self.records[key].bound = Bound()  # refused by the provider: not paid
+                if body.get("error_type") != "CancelledError" or body.get("unpaid"):
+                    self.records[key].bound = Bound()  # refused by the provider, or not under way: not paid
             usage = Usage.model_validate(body.get("usage", {}))
             self._add_usage(key, usage, "")
         elif event.type == "attempt_failed":
@@ -206,16 +206,15 @@ class Ledger:
 
     def spent_under(self, branch: str) -> Bound:
         """What the subtree of a branch has spent, uncertain attempts at their bound."""
-        usage = Usage()
         total = Bound()
         for key, one in self.spent:
             if within(key.branch, branch):
-                usage = usage + one.model_copy(update={"cost_usd": one.cost_usd or 0.0})
+                total = total + one.charged()
         for key, bound in self.open_bounds():
             if within(key.branch, branch):
                 total = total + bound
         steps = sum(1 for key in self.decisions if within(key.branch, branch))
-        return total + Bound(steps=steps, tokens=usage.tokens, cost_usd=usage.cost_usd or 0.0)
+        return total + Bound(steps=steps)
 
     def open_bounds(self) -> Iterator[tuple[EffectKey, Bound]]:
         """Attempts that may have been paid: started, never completed."""

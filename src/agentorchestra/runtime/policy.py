@@ -8,6 +8,8 @@ allowed; a composed address asks, since it can carry data out, and so does what 
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +38,13 @@ FILES = "files"
 """Where the task's files lie in a run's folder."""
 
 _LONGEST_PATH = 4096
+_LONGEST_NAME = 255
+"""Bytes of a path and of a name in it that a disk can keep at most; a longer text names no file."""
+
+_LONGEST_RESOLVED = 16_384
+"""Characters of a path that is followed on the disk; a longer one that goes upwards counts as one that leads out."""
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S*")
 _ELSEWHERE = re.compile(r"~|[$%]\w|\$\{|[A-Za-z]:[\\/]|\\\\")
 """How a path begins that a tool may take to be outside: a home folder, a variable, a drive, a server."""
 
@@ -88,24 +97,22 @@ class DefaultPolicy:
                 yield leaf.path
 
     def _leads_outside(self, text: str) -> bool:
+        """Return whether a tool that takes this text for a path or an address would write elsewhere."""
         if text.lower().startswith("file:"):
             text = unquote(text[5:]).replace("//", "/")
-        elif "://" in text:
-            return False
-        if len(text) > _LONGEST_PATH or ("\n" in text and re.search(r"[ \t]", text)):
-            return False  # no path: a text
-        path = Path(text)
-        if ".." in path.parts or _ELSEWHERE.match(text):
+        elif _ADDRESS.fullmatch(text):
             return True
-        if self._folder is None:
-            return path.is_absolute()
-        try:
-            # A relative path lies in the run's folder, unless a link on its way leads out of it.
-            place, folder = (self._folder / path).resolve(), self._folder.resolve()
-            # The task's files lie in it as links to what other runs read too.
-            return not place.is_relative_to(folder) or place.is_relative_to(folder / FILES)
-        except (OSError, ValueError, RuntimeError):
-            return path.is_absolute()  # not a path this machine can resolve
+        path = Path(text)  # without "." and "//": they can make a path of any length
+        if _ELSEWHERE.match(text):
+            return _can_be_written(os.path.normpath(path))
+        if len(str(path)) > _LONGEST_RESOLVED:
+            return ".." in path.parts
+        folder = Path(os.path.realpath(self._folder or "/?"))
+        # As the text says it, and as it is on this disk, where a link on its way may lead out.
+        places = {os.path.normpath(folder / path)}
+        with contextlib.suppress(ValueError):  # characters that no path has
+            places.add(os.path.realpath(folder / path))
+        return any(not _lies_in(folder, place) and _can_be_written(place) for place in places)
 
     def _network_read(self, effect: Effect, leaves: list[Leaf], view: PolicyView) -> Verdict:
         allowed = {host.casefold() for host in (*self._settings.allowed_hosts, *view.allowed_hosts)}
@@ -144,6 +151,17 @@ class DefaultPolicy:
         if trusted_place:  # how much is to be read of it, and the like
             others = [leaf for leaf in others if isinstance(leaf.value, str)]
         return _composed(effect, others) if others else _ALLOWED
+
+
+def _lies_in(folder: Path, place: str) -> bool:
+    """Return whether a place is below the run's folder; the task's files are links to what other runs read too."""
+    path = Path(place)
+    return path.is_relative_to(folder) and not path.is_relative_to(folder / FILES)
+
+
+def _can_be_written(place: str) -> bool:
+    data = place.encode("utf-8", "surrogatepass")
+    return len(data) <= _LONGEST_PATH and all(len(name) <= _LONGEST_NAME for name in data.split(b"/"))
 
 
 def _composed(effect: Effect, leaves: list[Leaf]) -> Verdict:

@@ -47,8 +47,14 @@ class ToolResult:
     cost_usd: float | None = None
 
 
-def result_value(content: Any, trust: Trust, sources: Sequence[Source] = ()) -> JsonValue:
+def result_value(content: Any, trust: Trust, sources: Sequence[Source] = (), *, origin: Source) -> JsonValue:
     """The content as the JSON value of an outcome.
+
+    Args:
+        content: what the component returned.
+        trust: how far it may be trusted at most.
+        sources: where the component says that it comes from.
+        origin: the component: the source of its blocks that name none and are not its own notes (`Trust.SYSTEM`).
 
     Raises:
         PydanticSerializationError, TypeError, ValueError, RecursionError: if it is not JSON.
@@ -59,7 +65,7 @@ def result_value(content: Any, trust: Trust, sources: Sequence[Source] = ()) -> 
         content = [content]
     is_blocks = isinstance(content, list | tuple) and bool(content)
     if is_blocks and all(isinstance(block, TextBlock | MediaBlock) for block in content):
-        blocks: list[Block] = [_capped(block, trust) for block in content]
+        blocks: list[Block] = [_capped(_with_source(block, origin), trust) for block in content]
     else:
         value = _as_data(_json(content))
         if not sources:
@@ -88,6 +94,13 @@ def _json(content: Any) -> JsonValue:
 def _capped(block: Block, trust: Trust) -> Block:
     """A block is never trusted further than the result it is a part of."""
     return block if block.trust.rank <= trust.rank else block.model_copy(update={"trust": trust})
+
+
+def _with_source(block: Block, origin: Source) -> Block:
+    """Text from outside always has a source: by that it is marked as such (models/render.py)."""
+    if isinstance(block, TextBlock) and block.source is None and block.trust is Trust.UNTRUSTED:
+        return block.model_copy(update={"source": origin})
+    return block
 
 
 def _source_line(source: Source, trust: Trust) -> TextBlock:
@@ -137,7 +150,7 @@ async def cut_result(
     )
     if blocks is None:
         return f"{text[:first]}\n{note}\n{text[on:]}", (ref,)
-    return blocks_value(_ends(blocks, first, on, TextBlock(text=note))), (ref,)
+    return blocks_value(_ends(blocks, first, on, TextBlock(text=note, trust=Trust.SYSTEM))), (ref,)
 
 
 def _read(value: JsonValue) -> tuple[tuple[Block, ...] | None, str]:

@@ -46,6 +46,7 @@ from agentorchestra.core.policy import Policy, PolicyView
 from agentorchestra.core.protocols import Environment, Handler, Owner, Store
 from agentorchestra.core.spec import FINAL, AgentResult, Question, RunManifest, RunResult, RunStatus
 from agentorchestra.runtime.addresses import links_within
+from agentorchestra.runtime.approvals import question_of
 from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.ledger import Ledger, within
@@ -53,7 +54,6 @@ from agentorchestra.runtime.live import LiveEnvironment, clear_up, settle
 from agentorchestra.runtime.mail import MailRoom
 from agentorchestra.runtime.parallel import ReplayEnd
 from agentorchestra.runtime.redact import Redactor
-from agentorchestra.runtime.sight import what_was_seen
 from agentorchestra.runtime.store.landing import Landing
 
 PAUSED = "paused; `agentorchestra resume` goes on from here"
@@ -464,17 +464,10 @@ def open_questions(ledger: Ledger) -> tuple[Question, ...]:
     """The questions of a ledger that nobody has answered."""
     found = []
     for key, record in ledger.open_questions():
-        arguments = record.effect.get("arguments", {})
-        approval = record.effect.get("purpose") == "approval"
-        found.append(
-            Question(
-                key=str(key),
-                question=str(arguments.get("question", "")),
-                kind="approval" if approval else "question",
-                details={k: v for k, v in arguments.items() if k != "question"}
-                | ({} if approval else what_was_seen(_provenance(record.effect))),
-            )
-        )
+        effect = record.effect
+        approval = effect.get("purpose") == "approval"
+        arguments = effect.get("arguments", {})
+        found.append(question_of(str(key), arguments, approval=approval, provenance=_provenance(effect)))
     return tuple(found)
 
 

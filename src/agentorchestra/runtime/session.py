@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import NO_USAGE, Budget, Usage
+from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import Block, MediaBlock, Trust
 from agentorchestra.core.effects import (
     ArtifactRef,
@@ -37,7 +37,7 @@ from agentorchestra.core.events import AttemptFailed, EffectInterrupted
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus, first_names
-from agentorchestra.runtime.budget import BudgetNode
+from agentorchestra.runtime.budget import BudgetNode, Hold
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.door import through
 from agentorchestra.runtime.judging import granted
@@ -82,7 +82,8 @@ class _Attempt:
             retry_in_s=retry_in_s,
         )
         run.account(target, paid)
-        session.failed_attempts = session.failed_attempts + paid
+        if session.hold is not None:
+            session.hold.charge(paid)
         await wait_for(run.append(run.body(body, **session.where(self.number))))
 
 
@@ -94,7 +95,8 @@ class Session(Generic[Deps]):
 
     # Each effect has a session, and few of them change these.
     partial: JsonValue = None
-    failed_attempts = NO_USAGE
+    hold: Hold | None = None  # what the budget holds for the effect that owns this session
+    between_attempts = False  # whether an attempt has failed and the next one has not begun
     raised: BaseException | None = None
     result_chars: int | None = None  # the longest result this agent's window has room for
     functions: Any = None  # what this agent's programs may call
@@ -265,7 +267,13 @@ class Session(Generic[Deps]):
         if self._attempting:
             self.attempt_number += 1
         self._attempting = True
+        self.between_attempts = False
         yield _Attempt(self, self.attempt_number)
+        self.between_attempts = True
+
+    def affords(self, usage: Usage) -> bool:
+        """Whether the budget has room for a further attempt after one that cost so much."""
+        return self.hold is None or self.hold.affords(usage)
 
     def progress(self, text: str) -> None:
         """A line for whoever watches."""
@@ -611,6 +619,7 @@ class Session(Generic[Deps]):
             reason=run.redactor.text(str(exc)) or "cancelled",
             error_type=type(exc).__name__,
             partial=run.redactor.json(self.partial),
+            unpaid=self.between_attempts,
         )
         observe(run.append(run.body(body, **self.where(self.attempt_number))))
 

@@ -17,11 +17,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.evidence import misquoted, results_before
+from agentorchestra.agents.evidence import results_before, said_of
 from agentorchestra.agents.kit import Kit, ask_model, run_agent
-from agentorchestra.agents.leading.checking import Check, plain
+from agentorchestra.agents.leading.checking import Check, is_proven, plain
 from agentorchestra.agents.leading.revising import Hearing, Replacing, told_in
 from agentorchestra.agents.leading.verifying import Verifier
+from agentorchestra.agents.lookup import look_up
+from agentorchestra.agents.outputs import PROGRAMS, outputs
 from agentorchestra.agents.reporter import NAME as REPORTER
 from agentorchestra.agents.showing import short_files
 from agentorchestra.core.content import Trust
@@ -71,7 +73,7 @@ class AgentOrchestra:
         context = (*spec.context, *material)
         planner = spec.model_copy(update={"role": "planner", "tools": tools, "context": context})
         offered = kit.delegates(session, task=spec.instruction)
-        check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, offered, self.settings), material)
+        check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, offered, self.settings))
         early = EarlyFinish(spec, frozenset(one.agent.name for one in offered) - {REPORTER}, check)
         observe = (Replacing(kit, offered), check, early)
         hear = Hearing(kit)
@@ -113,14 +115,16 @@ class EarlyFinish:
         if state.ended or state.problem or self.spec.output_schema is not None or told_in(state):
             return state
         result = self._answered(state, session)
-        if result is None or not _nothing_open(session) or await misquoted(result.sources, session):
+        if result is None or not _nothing_open(session):
             return state
+        looked = await look_up(result.sources, session)
+        if looked.misquoted:
+            return state
+        result = looked.corrected(result)
         found = results_before(session, upto=session.asked + 1)
         doubt = await self.check.doubted(result, session, found, judged=False)
         if doubt.text:
-            problem = self.check.kit.prompts.get("verification").render(
-                unsupported=[], figures=[], doubt=doubt.text, left_out=[]
-            )
+            problem = said_of(self.check.kit.prompts.get("verification"), doubt=doubt.text)
             return state.model_copy(update={"problem": problem, "messages": (*state.messages, *doubt.messages)})
         heard = await Hearing(self.check.kit)(state, session)
         if heard is not None:  # the task may just have changed
@@ -142,8 +146,9 @@ class EarlyFinish:
             return None
         result = found[-1][1]
         refused = any(m.is_error for m in state.messages if m.tool_call_id == calls[0].id)
-        whole = result.status is RunStatus.COMPLETED and result.answer and result.sources and not refused
-        return result if whole else None
+        shown = outputs(session) if session.manifest.checks else []
+        computing = PROGRAMS | {*self.check.kit.given}
+        return result if not refused and is_proven(result, self.spec.instruction, shown, computing) else None
 
 
 def same_task(told: str, task: str, files: Sequence[str] = ()) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentorchestra.agents.evidence import quote_check
 from agentorchestra.agents.kit import Kit, run_agent
 from agentorchestra.agents.showing import VIEW, short_files
 from agentorchestra.core.spec import AgentResult, AgentSpec
@@ -11,10 +12,12 @@ from agentorchestra.runtime.session import Session
 
 
 async def react(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-    """Run one agent linearly over the tools of its spec."""
+    """Run one agent linearly over the tools of its spec; the quotes of its answer are looked up by code."""
     tools = tuple(name for name in spec.tools if name not in _BEHIND)
+    checks = (quote_check(kit.prompts.get("verification")),) if session.manifest.checks else ()
     context = (*spec.context, *await short_files(session))
-    return await run_agent(spec.model_copy(update={"tools": tools, "context": context}), session, kit, prompt="react")
+    own = spec.model_copy(update={"tools": tools, "context": context})
+    return await run_agent(own, session, kit, prompt="react", observe=checks)
 
 
 _BEHIND = frozenset({"describe_files", "check_quotes", VIEW})

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import PydanticSerializationError
 
 from agentorchestra.core.budget import NO_COST, NO_USAGE, Bound, Usage
-from agentorchestra.core.content import MediaBlock, TextBlock, Trust, lowest
+from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import (
     Effect,
     EffectKind,
@@ -242,7 +242,8 @@ class ToolHandler:
         cost = result.cost_usd if result.cost_usd is not None else tool.traits.max_cost_usd
         usage = Usage(cost_usd=cost) if cost else NO_USAGE
         try:
-            value = result_value(result.content, trust, result.sources)
+            origin = Source(kind="tool", ref=tool.name)
+            value = result_value(result.content, trust, result.sources, origin=origin)
         except (PydanticSerializationError, TypeError, ValueError, RecursionError) as exc:
             return failed(
                 "error",

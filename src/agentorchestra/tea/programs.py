@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.core.budget import NO_COST, Bound
-from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, blocks_value, failed
 from agentorchestra.core.effects import provenance_of as sources_of
 from agentorchestra.core.errors import ProgramEndedError
@@ -261,14 +261,17 @@ class _Host:
 
 
 def given(outcome: Outcome) -> JsonValue:
-    """What a function returns: the tool's JSON value; content from files as a list of pieces with their places."""
+    """What a function returns: the tool's JSON value; content from files as a list of pieces with their places.
+
+    A program has the lines of a file without the numbers beside them; their place says which they are.
+    """
     value = outcome.value
     if not (isinstance(value, dict) and value.keys() == blocks_value(()).keys()):  # type: ignore[union-attr]
         return value
     pieces: list[JsonValue] = []
     for block in outcome.blocks():
         piece: dict[str, JsonValue] = (
-            {"text": block.text}
+            {"text": unnumbered(block)}
             if isinstance(block, TextBlock)
             else {"text": "", "media": block.media_type, "name": block.name, "size": block.size}
         )

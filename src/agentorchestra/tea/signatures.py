@@ -378,7 +378,7 @@ def parse_arguments(arguments: dict[str, Any] | str, name: str) -> tuple[dict[st
     value: Any = arguments
     if isinstance(arguments, str):
         try:
-            value = json.loads(arguments) if arguments.strip() else {}
+            value = json.loads(arguments, strict=False) if arguments.strip() else {}
         except ValueError as exc:
             return {}, f"the arguments of {name} are not a JSON object: {_cut(arguments)} ({exc})"
     if not isinstance(value, dict):

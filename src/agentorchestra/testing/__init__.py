@@ -46,6 +46,7 @@ class ServerReply:
         latency_s: seconds before the first byte.
         silent: read the request and never answer.
         cut_after: close the connection after so many pieces of a streamed answer, or half-way through a plain one.
+        pause: awaited before each piece of a streamed answer, with the number of those that were sent.
         drop: close the connection instead of answering.
         usage: replaces the `usage` object of the answer; `{}` leaves it out.
         finish_reason: replaces the answer's; "" leaves it out.
@@ -59,6 +60,7 @@ class ServerReply:
     latency_s: float = 0.0
     silent: bool = False
     cut_after: int | None = None
+    pause: Callable[[int], Awaitable[None]] | None = None
     drop: bool = False
     usage: Mapping[str, Any] | None = None
     finish_reason: str | None = None
@@ -326,6 +328,8 @@ class LoopbackModelServer:
             if reply.cut_after is not None and sent >= reply.cut_after:
                 await writer.drain()
                 return False
+            if reply.pause is not None:
+                await reply.pause(sent)
             data = self._event(piece)
             writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
             await writer.drain()

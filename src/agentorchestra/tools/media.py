@@ -20,7 +20,7 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.models.senses import ROLES
 from agentorchestra.tea.tool import ToolResult, tool
 from agentorchestra.tea.transformations.base import Carried
-from agentorchestra.tools.files.common import WAY_TO_SEE, note
+from agentorchestra.tools.files.common import WAY_TO_HEAR, WAY_TO_SEE, note
 from agentorchestra.tools.media_forms import Form, media_as
 
 PROMPT = "media"
@@ -33,8 +33,7 @@ MOST_BYTES = 18_000_000
 _KINDS = {"image": "pictures", "audio": "sound", "video": "videos"}
 _WAYS_OUT = {
     "image": WAY_TO_SEE,
-    "audio": "name a model that writes down what is said with transcription_model in agentorchestra.toml, or one that "
-    'hears with [roles.hearing] model = "..."',
+    "audio": WAY_TO_HEAR,
     "video": "say video = true in agentorchestra.toml in the profile of a model that takes videos, or name one that "
     'sees with [roles.vision] model = "..."',
 }

@@ -7,25 +7,33 @@ seed. So what runs there is pure: executed again after a crash it gives the same
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pydantic import JsonValue
+
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Trust, lowest
-from agentorchestra.core.effects import Effect, Mode, Outcome, failed
+from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.runtime.vars import PRIVATE
 from agentorchestra.tea.discovery import OPENING
 from agentorchestra.tea.interpreters import MontyPool
 from agentorchestra.tea.monty import MODULES, lacks
+from agentorchestra.tea.programs import MOST_STATE
 from agentorchestra.tea.tool import Tool, ToolResult, tool
-from agentorchestra.tools.workbench import Workbench
+from agentorchestra.tools.workbench import INTERPRETER, Workbench
 
 MONTY = "monty"
 """The interpreter's name as a component."""
+
+STATE = f"{PRIVATE}python"
+"""The variables that an agent's programs left: blobs by the name of the place where they ran."""
 
 _LONGEST_ERROR = 4_000
 
@@ -61,12 +69,31 @@ class LacksError(ToolError):
         self.lacks = lacks
 
 
+@dataclass(frozen=True)
+class Fed:
+    """What came of a program in Monty.
+
+    Attributes:
+        printed: what it printed, and the value of its last expression.
+        error: why it failed, with what it printed until then; "" for a program that ran to its end.
+        dump: its variables as Monty keeps them; None for a program that assigns none, or exceeded a limit.
+    """
+
+    printed: str
+    error: str = ""
+    dump: bytes | None = None
+
+
 class PythonTool:
     """The tool `python`, and its pool of interpreters, started with the first call and closed with the workspace.
 
     A program runs in Monty, which starts at once and can reach nothing. What Monty lacks (files, packages, tools,
     classes that inherit, more time or memory) runs in the sandbox, and the result says why. Both are effects (RunCode):
     which of them ran is in the log, so a replay runs neither.
+
+    Variables stay from one program of an agent to its next, as blobs that the outcomes name. From the first program
+    that needed the sandbox on, all of them run there; those that ran in Monty before are run there once more, for what
+    they assign.
 
     Args:
         limits: of a program in Monty.
@@ -83,13 +110,13 @@ class PythonTool:
         self.tool: Tool[..., Any] = self._make()
 
     def _make(self) -> Tool[..., Any]:
-        @tool(effect=("composite", "execute"))
+        @tool(effect=("composite", "execute"), sequential=True)
         async def python(ctx: RunContext[Any], code: str) -> ToolResult:
             """Run a Python program: what it prints and the value of its last expression come back.
 
-            Each call starts anew, but files it writes stay. The task's files are in the working folder. numpy, pandas,
-            openpyxl, matplotlib, pypdf, Pillow and scipy are there; tools.NAME(argument=value) calls another of your
-            tools. No network.
+            Variables and files stay from one call to the next. The task's files are in the working folder. numpy,
+            pandas, openpyxl, matplotlib, pypdf, Pillow and scipy are there; tools.NAME(argument=value) calls another of
+            your tools. No network.
 
             Args:
                 code: The program.
@@ -99,10 +126,14 @@ class PythonTool:
         return python
 
     async def _call(self, ctx: RunContext[Any], code: str) -> ToolResult:
-        reason = needs(code)
+        kept = ctx.vars.get(STATE)
+        state: dict[str, JsonValue] = kept if isinstance(kept, dict) else {}
+        reason = "variables of earlier programs are in the sandbox" if INTERPRETER in state else needs(code)
         if not reason:
-            outcome = await ctx.run_code(MONTY, {"code": code}, mode=Mode.PURE)
+            outcome = await ctx.run_code(MONTY, {"code": code, **_only(state, MONTY)}, mode=Mode.PURE)
             said = outcome.value if isinstance(outcome.value, dict) else {}
+            if MONTY in said:
+                ctx.vars[STATE] = _only(said, MONTY)
             if not outcome.ok:
                 raise ToolError(outcome.error or "the program gave no result")
             if "printed" in said:
@@ -113,8 +144,14 @@ class PythonTool:
         if self._workbench is None:
             raise ToolError(f"{reason}, which needs a sandbox, and there is none here")
         names = sorted((ctx.capabilities or frozenset()) - {"python", "bash", "done", *OPENING})
-        ended = await self._workbench.run(ctx, "python", code, names)
-        return self._workbench.result(ended, note=f"[run in the sandbox: {reason}]")
+        variables, earlier = str(state.get(INTERPRETER, "")), None
+        if MONTY in state and not variables:
+            left = await ctx.read_artifact(ArtifactRef(name=MONTY, sha256=str(state[MONTY]), size=0))
+            earlier = _again(_programs(left))
+        ended = await self._workbench.run(ctx, "python", code, names, variables=variables, earlier=earlier)
+        if isinstance(ended.value, dict) and isinstance(ended.value.get("variables"), str):
+            ctx.vars[STATE] = {INTERPRETER: ended.value["variables"]}
+        return self._workbench.result(ended)
 
     # -- the handler of RunCode in Monty -----------------------------------------------------------------------------
 
@@ -134,25 +171,34 @@ class PythonTool:
         """What a program printed; what is lacking for one that cannot run here; an error for one that failed."""
         trust = lowest(effect.lowest_trust, Trust.AGENT)
         code, seed = str(effect.arguments.get("code", "")), ctx.random.getrandbits(32)
+        kept = effect.arguments.get(MONTY)
+        state = await ctx.blob(kept) if isinstance(kept, str) else b""
         try:
-            printed = await self.run(code, now=ctx.now, seed=seed)
+            fed = await self.run(code, now=ctx.now, seed=seed, dump=state.partition(b"\n")[2])
         except LacksError as exc:
             return Outcome(value={"lacks": exc.lacks, "error": str(exc)}, trust=trust)
         except ToolError as exc:
             return failed("error", str(exc), error_type="ToolError", trust=trust)
-        return Outcome(value={"printed": printed}, trust=trust)
+        left: dict[str, JsonValue] = {}
+        if fed.dump is not None and len(fed.dump) <= MOST_STATE:
+            programs = json.dumps([*_programs(state), code]).encode()
+            left[MONTY] = await ctx.run.services.store.put_blob(programs + b"\n" + fed.dump)
+        if fed.error:
+            return failed("error", fed.error, error_type="ToolError", trust=trust, value=left or None)
+        return Outcome(value={"printed": fed.printed, **left}, trust=trust)
 
-    async def run(self, code: str, *, now: datetime, seed: int) -> str:
-        """What the program prints and the value of its last expression.
+    async def run(self, code: str, *, now: datetime, seed: int, dump: bytes = b"") -> Fed:
+        """Run a program.
 
         Args:
             code: the program.
             now: what its clock shows, from the beginning to the end.
             seed: of its `random`.
+            dump: of the program before it, whose variables it sees.
 
         Raises:
             LacksError: for a program that fails by what this interpreter lacks, or exceeds a limit.
-            ToolError: for a program that fails, with what it printed until then.
+            ToolError: for one that is empty.
         """
         if not code.strip():
             raise ToolError("the code is empty; give a program, e.g. print(2 + 2)")
@@ -167,23 +213,65 @@ class PythonTool:
             },
             "os_policy": {"datetime": now, "sleep": "zero", "random_start": {"seed": seed}},
         }
+        error, left = "", None
+        held = await self._pool.take(options)
         try:
-            held = await self._pool.take(options)
+            if dump:
+                await held.interpreter.load_session(dump)
             try:
                 value = await held.interpreter.feed_run(code, print_callback=lambda _, text: printed.add(text))
-            finally:
-                await held.give_back(*sys.exc_info())
-        except MontyError as exc:
-            failure = _failure(exc, printed.text())
-            lacks = _lacks(failure)
-            raise (LacksError(failure, lacks) if lacks else ToolError(failure)) from None
-        if value is not None:
-            printed.add(repr(value))
-        return printed.text().rstrip("\n") or "(no output)"
+                if value is not None:
+                    printed.add(repr(value))
+            except MontyError as exc:
+                error = _failure(exc, printed.text())
+                if lacks := _lacks(error):
+                    raise LacksError(error, lacks) from None
+            if dump or assigned(code):
+                left = await held.interpreter.dump()
+        finally:
+            await held.give_back(*sys.exc_info())
+        return Fed(printed.text().rstrip("\n") or "(no output)", error, left)
 
     async def aclose(self) -> None:
         """End the interpreters; idempotent."""
         await self._pool.aclose()
+
+
+def _only(state: dict[str, JsonValue], name: str) -> dict[str, JsonValue]:
+    return {name: state[name]} if name in state else {}
+
+
+def _programs(state: bytes) -> list[str]:
+    """The programs whose variables a blob of Monty's holds."""
+    found: list[str] = json.loads(state.partition(b"\n")[0]) if state else []
+    return found
+
+
+_CHANCE = re.compile(r"\b(?:random|now|today|utcnow|time|uuid\d?|secrets)\b")
+"""Words of programs whose variables may be others when they run again."""
+
+
+def _again(programs: list[str]) -> str:
+    """The programs that the sandbox runs again before one that needs it, and the names that it lacks then."""
+    sure = [code for code in programs if not _CHANCE.search(code)]
+    lost = {name for code in programs if code not in sure for name in assigned(code)}
+    why = "it came of chance or of the clock, and programs run in another interpreter from here on"
+    return json.dumps({"programs": sure, "lost": dict.fromkeys(sorted(lost), why)})
+
+
+def assigned(code: str) -> set[str]:
+    """The names that a program gives a value, as far as its text shows."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return set()
+    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(one.asname or one.name).partition(".")[0] for one in node.names}
+    return found
 
 
 _OURS = frozenset({"tools", "ToolError", "open"})

@@ -28,9 +28,11 @@ from agentorchestra.tools.files.documents import (
     locate,
 )
 from agentorchestra.tools.files.formats.sniff import MARKDOWN_SUFFIXES, TABLE_SUFFIXES, sniff
-from agentorchestra.tools.files.passages import paragraphs, row_text
+from agentorchestra.tools.files.places import Place
 from agentorchestra.tools.files.readers import member_bytes, parse_table, read_document
 from agentorchestra.tools.files.shown import is_media
+from agentorchestra.tools.files.tables import row_text
+from agentorchestra.tools.files.views import stretches
 from agentorchestra.tools.media_forms import on_disk
 from agentorchestra.tools.web.pages import is_address, read_in_run
 
@@ -47,6 +49,7 @@ _NAMED_TEXT = (
     *(".txt", ".text", ".log", ".rst", ".tex", ".bib", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".srt", ".vtt"),
     *(".pdb", ".py", ".js", ".ts", ".c", ".h", ".cpp", ".java", ".go", ".rs", ".sh", ".sql", ".css", ".r"),
 )
+_WORKBOOKS = ("spreadsheetml.sheet", "opendocument.spreadsheet", "vnd.ms-excel")
 _ARCHIVES = ("application/zip", "application/x-tar", "application/gzip", "application/x-bzip2", "application/x-xz")
 
 
@@ -207,7 +210,7 @@ def kind_of(media_type: str) -> str:
     """The kind of a source by its media type, as far as that tells."""
     if is_media(media_type):
         return media_type.partition("/")[0]
-    if media_type in TABLE_SUFFIXES.values() or media_type.endswith("spreadsheetml.sheet"):
+    if media_type in TABLE_SUFFIXES.values() or media_type.endswith(_WORKBOOKS):
         return "table"
     return "pdf" if media_type == "application/pdf" else "archive" if media_type in _ARCHIVES else "text"
 
@@ -263,9 +266,14 @@ def _pieces(path: str, leaf: Leaf) -> Iterator[Piece]:
             if text := row_text(leaf, row):
                 yield Piece(joined(path, f"row {row}"), text)
         return
-    last = leaf.line_count if isinstance(leaf, TextDocument) else len(leaf.pages)
-    for passage in paragraphs(leaf, 1, last, MOST_CHUNKED):
-        yield Piece(joined(path, passage.place), passage.text)
+    if isinstance(leaf, PdfDocument):
+        for number, page in enumerate(leaf.pages, 1):
+            if page.strip():
+                yield Piece(joined(path, str(Place("page", number, number))), page)
+        return
+    for place, text in stretches(leaf):
+        if text.strip():
+            yield Piece(joined(path, str(place)), text)
 
 
 def _cut(pieces: list[Piece]) -> int:

@@ -26,6 +26,7 @@ from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, Tag,
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.sandbox import POSITIONAL, Program, Ran, Sandbox, SandboxLimits
+from agentorchestra.runtime.sandbox._program import EARLIER, VARIABLES
 from agentorchestra.tea.interpreter import Call, Host
 from agentorchestra.tea.interpreter import Ran as Ended
 from agentorchestra.tea.programs import given
@@ -196,6 +197,11 @@ class Workbench:
         files = given.get("files")
         for name, sha256 in (files if isinstance(files, dict) else {}).items():
             kept[name] = await ctx.read_artifact(ArtifactRef(name=name, sha256=str(sha256), size=0))
+        variables, earlier = given.get("variables"), given.get("earlier")
+        if isinstance(variables, str):
+            kept[VARIABLES] = await ctx.blob(variables) if variables else b""
+        if isinstance(earlier, str):
+            kept[EARLIER] = earlier.encode()
         tops = list(dict.fromkeys(one.name.split("/")[0] for one in ctx.manifest.files))
         functions = _names(given.get("functions"))
         return Program(
@@ -222,6 +228,8 @@ class Workbench:
         functions: Sequence[str] = (),
         answer: Answer | None = None,
         seconds: float | None = None,
+        variables: str | None = None,
+        earlier: str | None = None,
     ) -> Outcome:
         """Run a program to its end, its calls through the door.
 
@@ -232,6 +240,9 @@ class Workbench:
             functions: names of plain functions that it may call besides.
             answer: makes its calls; by default they are calls of tools.
             seconds: that it may take, where that is less than any program may.
+            variables: the blob of those that the program sees, "" for none yet; its own are then kept: the outcome's
+                value has their blob under `variables`. None keeps none.
+            earlier: programs to run before it in silence, for what they assign (`_program.py`).
 
         Returns:
             The outcome of its last part.
@@ -244,8 +255,8 @@ class Workbench:
         }
         program: dict[str, JsonValue] = {"language": language, "code": code, "seed": ctx.random.getrandbits(31)}
         program |= {"files": files, "tools": list(tools), "functions": list(functions)}
-        if seconds is not None:
-            program["seconds"] = seconds
+        optional = {"seconds": seconds, "variables": variables, "earlier": earlier}
+        program |= {name: value for name, value in optional.items() if value is not None}
         live = self._live[slot] = _Live(program)
         # Without a sandbox a program reaches whatever its user does: it is judged like one with a network.
         open_ = self.network or (self.sandbox is not None and not self.sandbox.safe)
@@ -267,12 +278,11 @@ class Workbench:
             del self._live[slot]
             await live.end()
 
-    def result(self, outcome: Outcome, *, note: str = "") -> ToolResult:
+    def result(self, outcome: Outcome) -> ToolResult:
         """What a model sees of a program that ended.
 
         Args:
             outcome: of its last part.
-            note: shown above what it printed.
 
         Raises:
             ToolError: the sandbox is not there.
@@ -280,7 +290,7 @@ class Workbench:
         if not outcome.ok or not isinstance(outcome.value, dict):
             raise ToolError(outcome.error or "the program gave no result")
         said = outcome.value
-        lines = [note] if note else []
+        lines = []
         if self.sandbox is not None and not self.sandbox.safe:
             lines.append("[run without a sandbox]")
         for name in ("stdout", "stderr"):
@@ -291,7 +301,7 @@ class Workbench:
         lines += self.about_files(outcome)
         made = outcome.artifacts
         text = "\n".join(lines) or "(no output)"
-        blocks: list[Block] = [TextBlock(text=text, trust=Trust.UNTRUSTED)]
+        blocks: list[Block] = [TextBlock(text=text, trust=Trust.UNTRUSTED)]  # its source is the tool
         pictures = [one for one in made if one.media_type.startswith("image/") and one.size <= SHOWN_BYTES]
         for one in pictures[:SHOWN_PICTURES]:
             source = Source(kind="tool", ref=one.name)
@@ -345,7 +355,11 @@ async def _called(ctx: RunContext[Any], asked: dict[str, JsonValue]) -> dict[str
 async def _recorded(ran: Ran, ctx: Any, trust: Trust) -> Outcome:
     """A program's end as an outcome; its files as artifacts."""
     made = []
+    variables: bytes | None = None
     for name, data in sorted(ran.made.items()):
+        if name == VARIABLES:
+            variables = data
+            continue
         media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
         made.append(await ctx.artifact(name, data, media_type))
     value: dict[str, JsonValue] = {
@@ -353,11 +367,13 @@ async def _recorded(ran: Ran, ctx: Any, trust: Trust) -> Outcome:
         "exit_code": ran.exit_code,
         "stdout": ran.stdout,
         "stderr": ran.stderr,
-        "removed": list(ran.removed),
+        "removed": [name for name in ran.removed if name not in (VARIABLES, EARLIER)],
         "notes": list(ran.notes),
         "detail": ran.detail,
         "peak_bytes": ran.peak_bytes,
     }
+    if variables is not None:
+        value["variables"] = await ctx.run.services.store.put_blob(variables)
     return Outcome(value=value, artifacts=tuple(made), trust=trust)
 
 

@@ -228,7 +228,8 @@ class WebApp:
     async def _approve(self, request: Request) -> Response:
         body = await read_body(request, ApproveBody, self._max_body_bytes)
         run_id = request.path_params["run_id"]
-        return await self._settled(run_id, await self._ws.approve(run_id, question=body.question, by=_BY))
+        approved = await self._ws.approve(run_id, question=body.question, code=body.code, by=_BY)
+        return await self._settled(run_id, approved)
 
     async def _deny(self, request: Request) -> Response:
         body = await read_body(request, DenyBody, self._max_body_bytes)

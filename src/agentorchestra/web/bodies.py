@@ -87,9 +87,10 @@ class AnswerBody(_Body):
 
 
 class ApproveBody(_Body):
-    """POST /runs/{id}/approve."""
+    """POST /runs/{id}/approve: which question, and the code of the call that was shown with it."""
 
-    question: str | None = None
+    question: str
+    code: str = Field(min_length=1)
 
 
 class DenyBody(_Body):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import mimetypes
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,11 +14,17 @@ from typing import TYPE_CHECKING, Any
 from pydantic import JsonValue
 
 from agentorchestra.core.budget import Budget
-from agentorchestra.core.errors import BudgetError, EmptyTaskError, SettingsError, UnknownComponentError
+from agentorchestra.core.errors import (
+    BudgetError,
+    EmptyTaskError,
+    SettingsError,
+    UnheardRecordingError,
+    UnknownComponentError,
+)
 from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.settings import RoleSettings, Settings
-from agentorchestra.core.spec import FINAL, Exchange, RunManifest, RunStatus
+from agentorchestra.core.spec import CHECKS, FINAL, Exchange, RunManifest, RunStatus
 from agentorchestra.runtime.calls import SYSTEM as CALLS
 from agentorchestra.runtime.calls import TASK as CALLS_TASK
 from agentorchestra.runtime.ledger import Ledger
@@ -160,6 +167,7 @@ class Creating:
         limits = choices.budget(names, asked.budget, models, perhaps=perhaps)
         run_id = new_run_id()
         blind = not (seeing.get("image") or seeing.get("document"))
+        self._check_heard(asked.files, seeing)
         kept = await self._keep_files(run_id, asked.files, temporary=asked.temporary_files, blind=blind)
         schema = schema_of(asked.output_type)
         schemas = await self._equipping.keep_texts(equipment)
@@ -209,6 +217,7 @@ class Creating:
             options=place.redact_json(told),
             preset=settings.preset,
             keep_tools=settings.generator.keep,
+            checks=CHECKS,
         )
         await self._write(run_id, manifest)
         self._equipping.hold(run_id, equipment)
@@ -336,6 +345,26 @@ class Creating:
                 kept |= {name: value for name, value in writes.items() if name.startswith(KEPT)}
             return {name: value for name, value in kept.items() if value is not None}
         return {}
+
+    def _check_heard(self, files: Sequence[str | Path], seeing: Mapping[str, Sequence[str]]) -> None:
+        """Refuse a recording that nobody can hear, before anything is spent on it.
+
+        Raises:
+            UnheardRecordingError: with what to configure.
+            UsageError: of the model that is to write it down, if it cannot be asked.
+        """
+        from agentorchestra.tools.files.common import WAY_TO_HEAR
+
+        sounds = [Path(one) for one in files if (mimetypes.guess_type(str(one))[0] or "").startswith("audio/")]
+        given = [one for one in sounds if one.is_file()]
+        if not given or seeing.get("audio"):
+            return
+        scribe = self._settings.transcription_model
+        if not scribe:
+            raise UnheardRecordingError(
+                f"{given[0].name} is a recording, and no model of this run hears: {WAY_TO_HEAR}."
+            )
+        self._stock.models.check(scribe)
 
     async def _keep_files(self, run_id: str, files: Sequence[str | Path], *, temporary: bool, blind: bool) -> Kept:
         """Check all files and keep their bytes, so that a resume reads the same ones."""

@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.errors import AnswerError, EmptyTaskError, UnknownComponentError
 from agentorchestra.core.events import PauseRequested, Told
+from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import FINAL, Question, RunStatus
 from agentorchestra.runtime.answers import answered_already, settle
 from agentorchestra.runtime.ledger import Ledger
@@ -29,8 +30,10 @@ class Steering:
         await self._place.record(run_id)
         return open_questions(Ledger.of(await self._place.store.load(run_id)))
 
-    async def answer(self, run_id: str, answer: JsonValue, *, question: str | None, by: str, kind: str) -> Question:
-        """Answer the oldest (or the named) open question of a kind.
+    async def answer(
+        self, run_id: str, answer: JsonValue, *, question: str | None, by: str, kind: str, code: str | None = None
+    ) -> Question:
+        """Answer the oldest (or the named) open question of a kind; of several approvals, none is allowed unnamed.
 
         Args:
             run_id: the run.
@@ -38,6 +41,7 @@ class Steering:
             question: its key.
             by: who answers.
             kind: `question` or `approval`.
+            code: of the call that is approved, as it was shown.
 
         Raises:
             AnswerError: if there is no such open question, or somebody answered it first.
@@ -53,17 +57,25 @@ class Steering:
                 f"run {run_id} has no open {kind} any more: it is over ({record.status.value}); start a new run"
             )
         open_ = open_questions(ledger)
-        fitting = [one for one in open_ if one.kind == kind and question in (None, one.key)]
+        fitting = [
+            one for one in open_ if one.kind == kind and question in (None, one.key) and code in (None, one.code)
+        ]
+        listed = "; ".join(f"{one.key} ({_kind(one)}): {one.question}" for one in open_) or "none"
         if not fitting:
-            listed = "; ".join(f"{one.key} ({one.kind}): {one.question}" for one in open_) or "none"
-            named = f" {question}" if question else ""
+            named = (f" {question}" if question else "") + (f" with the code {code!r}" if code is not None else "")
             verb = "answer" if kind == "question" else "approve or deny"
             last = max(ledger.answered.values(), key=lambda one: one.seq, default=None)
             so = f". The last: {answered_already(run_id, last)}" if last is not None else ""
             raise AnswerError(f"run {run_id} has no open {kind}{named} to {verb}; open: {listed}{so}")
+        if answer is True and question is None and code is None and len(fitting) > 1:
+            raise AnswerError(
+                f"run {run_id} asks permission for {len(fitting)} calls; name the one that was shown by its code; "
+                f"open: {listed}"
+            )
         chosen = fitting[0]
         said = place.redact_json(answer)
-        held, given = await settle(place.store, run_id, chosen.key, said, by=by, now=place.clock.now())
+        began = ledger.records[EffectKey.parse(chosen.key)].began
+        held, given = await settle(place.store, run_id, chosen.key, said, by=by, now=place.clock.now(), asked=began)
         if held is None:
             raise AnswerError(
                 f"question {chosen.key} of run {run_id} is asked no more: what led to it is done anew; "
@@ -103,6 +115,10 @@ class Steering:
             if run_id not in place.engine.driving:
                 await end_undriven(place.store, place.engine, place.clock, run_id, RunStatus.PAUSED)
         return (await place.record(run_id)).status
+
+
+def _kind(question: Question) -> str:
+    return f"{question.kind}, code {question.code}" if question.code else question.kind
 
 
 __all__ = ["Steering"]

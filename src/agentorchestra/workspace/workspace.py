@@ -578,10 +578,24 @@ class Workspace(Generic[Deps]):
         self._need_open()
         return await self._opened.steering.answer(run_id, answer, question=question, by=by, kind="question")
 
-    async def approve(self, run_id: str, *, question: str | None = None, by: str = "") -> Question:
-        """Approve the oldest (or the named) open approval."""
+    async def approve(
+        self, run_id: str, *, question: str | None = None, code: str | None = None, by: str = ""
+    ) -> Question:
+        """Approve an open approval; `resume` (here or anywhere) goes on.
+
+        Args:
+            run_id: the run.
+            question: its key; without key and code, the only one that is open.
+            code: of the call as it was shown (`Question.code`): another call that is asked about meanwhile is not
+                approved.
+            by: who approves.
+
+        Raises:
+            AnswerError: if there is no such open approval, or several and none is named.
+        """
         self._need_open()
-        return await self._opened.steering.answer(run_id, True, question=question, by=by, kind="approval")
+        steering = self._opened.steering
+        return await steering.answer(run_id, True, question=question, by=by, kind="approval", code=code)
 
     async def deny(self, run_id: str, *, reason: str = "", question: str | None = None, by: str = "") -> Question:
         """Deny the oldest (or the named) open approval."""

@@ -45,7 +45,7 @@ class Hand:
         """An action that is to fail; the sentence."""
         outcome = await self.did(action, **arguments)
         assert not outcome.ok, self.said
-        assert outcome.status == "error", outcome
+        assert outcome.status in ("error", "mistake"), outcome
         assert "\n" not in self.said and "Traceback" not in self.said, self.said
         return self.said
 

@@ -110,7 +110,7 @@ async def test_a_password_is_filled_in_by_its_name_and_stands_nowhere(tmp_path: 
                     call("browser_fill_secret", ref=ref_of(page, "textbox", label), name=name, site=site.host)
                     for label, name in names.items()
                 ]
-                return decide(calls=[call("browser_fill_secret", ref=field, name="HOME", site=site.host), *filled])
+                return decide(calls=[*filled, call("browser_fill_secret", ref=field, name="HOME", site=site.host)])
             return decide(calls=[call("browser_click", ref=ref_of(page, "button", "Sign in"))])
 
         chosen = settings_for(site.host)

@@ -55,7 +55,7 @@ async def test_an_approved_text_is_typed_after_the_process_ended(tmp_path: Path)
             if len(done) == 1:
                 return decide(calls=[call("browser_go_to_url", url=f"{site.address}/form")])
             page = page_of(request)
-            assert f"site={site.host!r}" in page
+            assert f"\nsite: {site.host}\n" in page
             if len(done) == 2:
                 ref = ref_of(page, "textbox", "Name")
                 return decide(calls=[call("browser_input_text", ref=ref, text=secret, site=site.host)])
@@ -75,7 +75,7 @@ async def test_an_approved_text_is_typed_after_the_process_ended(tmp_path: Path)
             task = f"Read {other.address}/form, then fill in {site.address}/form."
             result = await ws.run(task, environments=["browser"])
             assert result.status is RunStatus.WAITING, result
-            assert result.questions[0].details["component"].startswith("browser@")
+            assert str(result.questions[0].details["component"]).startswith("browser@")
         async with opened() as ws:
             await ws.approve(result.run_id)
             result = await ws.resume(result.run_id)

@@ -196,7 +196,7 @@ async def test_a_run_that_had_a_key_is_replayed_where_there_is_none(site: Site, 
 
 async def test_a_choice_of_a_model_is_replayed_where_other_engines_can_be_asked(site: Site, tmp_path: Path) -> None:
     steps = [decide(calls=[call("search", query="lighthouse")]), decide(calls=[call("done", answer="x")])]
-    chooser = ScriptedModel(['{"engines": {"serper": "fits best"}}'], name="chooser")
+    chooser = ScriptedModel(['{"engines": [{"reason": "fits best", "name": "serper"}]}'], name="chooser")
     model = ScriptedModel(steps)
     models = {"chooser": chooser, model.name: model}
     chosen = settings(site, "serper", "wikipedia", choice="model").model_copy(update={"model": model.name})
@@ -405,7 +405,11 @@ async def test_research_with_citations(site: Site, tmp_path: Path) -> None:
 
 async def test_a_model_chooses_the_engines_where_the_settings_say_so(site: Site, tmp_path: Path) -> None:
     chooser = ScriptedModel(
-        ["""{"engines": {"tavily": "fits best", "altavista": "old"}}""", "I would ask all of them."], name="chooser"
+        [
+            """{"engines": [{"reason": "fits best", "name": "tavily"}, {"reason": "old", "name": "altavista"}]}""",
+            "I would ask all of them.",
+        ],
+        name="chooser",
     )
     chosen = settings(site, "serper", "tavily", choice="model")
     chosen = chosen.model_copy(update={"model": "chooser"})

@@ -4,47 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentorchestra.agents.asking import Form, form, list_of
+
 _TEXT: dict[str, Any] = {"type": "string"}
 _FLAG: dict[str, Any] = {"type": "boolean"}
+_NUMBER: dict[str, Any] = {"type": "integer"}
 
+KIND = form(("kind",), reason=_TEXT, kind={"type": "string", "enum": ["table", "text"]})
 
-def _object(required: tuple[str, ...], **properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": [*required]}
-
-
-def _list(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-KIND = _object(("kind",), kind={"type": "string", "enum": ["table", "text"]})
-
-FINDINGS = _object(
+FINDINGS = form(
     ("findings", "answers"),
-    findings=_list(_object(("fact", "quote", "piece"), fact=_TEXT, quote=_TEXT, piece={"type": "integer"})),
+    findings=list_of(form(("quote", "piece", "fact"), quote=_TEXT, piece=_NUMBER, fact=_TEXT)),
+    reason=_TEXT,
     answers=_FLAG,
     answer=_TEXT,
 )
 
-PROGRAM = _object(("code",), code=_TEXT)
+PROGRAM = form(("code",), plan=_TEXT, code=_TEXT)
 
-LOOKED = _object(
-    ("found", "seen"),
-    found=_FLAG,
-    answer=_TEXT,
-    seen=_TEXT,
-    regions=_list({"type": "array", "items": {"type": "number"}, "minItems": 4, "maxItems": 4}),
-)
+_REGION: dict[str, Any] = {"type": "array", "items": {"type": "number"}, "minItems": 4, "maxItems": 4}
+LOOKED = form(("seen", "found"), seen=_TEXT, found=_FLAG, answer=_TEXT, regions={"type": "array", "items": _REGION})
 
-CONCLUSION = _object(
-    ("complete", "answer"), complete=_FLAG, answer=_TEXT, missing=_TEXT, marks=_list({"type": "string"})
-)
+CONCLUSION = form(("complete", "answer"), reason=_TEXT, complete=_FLAG, answer=_TEXT, missing=_TEXT)
 
-ROUND = _object(("go_on",), go_on=_FLAG, missing=_TEXT, strategy=_TEXT)
+ROUND = form(("go_on",), reason=_TEXT, missing=_TEXT, strategy=_TEXT, go_on=_FLAG)
 
 
-def merged(output: dict[str, Any] | None) -> dict[str, Any]:
+def merged(output: dict[str, Any] | None) -> Form:
     """Of several models' answers in one; the answer in the form that the task asks for."""
-    return _object(("answer", "agreed"), answer=output or _TEXT, agreed=_FLAG, disagreement=_TEXT)
+    return form(("agreed", "answer"), disagreement=_TEXT, agreed=_FLAG, answer=output or _TEXT)
 
 
 __all__ = ["CONCLUSION", "FINDINGS", "KIND", "LOOKED", "PROGRAM", "ROUND", "merged"]

@@ -241,12 +241,11 @@ class Rounds:
         return list(dict.fromkeys(one for each in self.done for one in each.result.sources))
 
     async def _add_to_report(self, result: AgentResult) -> None:
-        tried = "\n".join(f"- {one}" for one in self.done[-1].tried)
+        if not result.answer:
+            return
         marks = "".join(f" [{number}]" for number in range(1, len(result.sources) + 1))
-        content = f"{result.answer or 'No answer.'}{marks}" + (f"\n\nTried:\n\n{tried}" if tried else "")
-        await add_to_report(
-            self.session, content, title=f"Analysis, round {len(self.done)}", citations=list(result.sources)
-        )
+        title = f"Analysis, round {len(self.done)}: {self.spec.instruction[:80]}"
+        await add_to_report(self.session, f"{result.answer}{marks}", title=title, citations=list(result.sources))
 
     def _result(self) -> AgentResult:
         """The last round's, or the latest one that has more to say."""

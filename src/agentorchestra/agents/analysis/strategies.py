@@ -54,7 +54,7 @@ CLOSER: tuple[tuple[float, ...], ...] = ((0, 0, 0.55, 0.55), (0.45, 0, 1, 0.55),
 """Where a picture is enlarged when nobody says where to look: its quarters, which overlap a little."""
 
 
-_WHERE = re.compile(r"\A(?:\[run (?:in the|without a) sandbox[^\n]*\]\s*)+")
+_WHERE = re.compile(r"\A\[run without a sandbox\]\s*")
 _FAILED = re.compile(
     r"^(?:Traceback |\[exit code |\[ended by signal |\[it was stopped|\[the sandbox ended it)", re.MULTILINE
 )
@@ -108,6 +108,7 @@ class Analysis:
     missing: str = ""
     regions: list[list[float]] = field(default_factory=list, init=False)
     concluded: int = field(default=0, init=False)  # findings that the last conclusion was drawn from
+    told: int = field(default=0, init=False)  # replies that findings came from; one alone has judged its own already
 
     def __post_init__(self) -> None:
         self.asking = Asking(self.ctx, None, self.ctx.role)
@@ -159,8 +160,14 @@ class Analysis:
 
     # -- text --------------------------------------------------------------------------------------------------------
 
-    async def _chunks(self, chunks: Sequence[Sequence[Piece]], source: str) -> bool:
-        """Ask the chunks, some at the same time, until one answers."""
+    async def _chunks(self, chunks: Sequence[Sequence[Piece]], source: str, *, all_: bool = False) -> bool:
+        """Ask the chunks, some at the same time, until one answers.
+
+        Args:
+            chunks: of the source.
+            source: its name.
+            all_: they are all that it holds.
+        """
         chosen = self._chosen(chunks)
         if len(chosen) < len(chunks):
             self.notes.append(
@@ -170,9 +177,9 @@ class Analysis:
         for start in range(0, len(chosen), self.limits.at_once):
             batch = chosen[start : start + self.limits.at_once]
             known = self._known()
+            values = {**self._asked, "whole": all_ and len(chunks) == 1}
             questions = [
-                Question("analysis_chunk", FINDINGS, self._asked, (*known, *self._shown(chunk, source)))
-                for chunk in batch
+                Question("analysis_chunk", FINDINGS, values, (*known, *self._shown(chunk, source))) for chunk in batch
             ]
             for chunk, reply in zip(batch, await self.asking.all(questions), strict=True):
                 where = f"{source}, {chunk[0].place}" + (f" to {chunk[-1].place}" if len(chunk) > 1 else "")
@@ -205,6 +212,9 @@ class Analysis:
                 continue
             found.append(Finding(str(one["fact"]), quote, piece.place, bool(reply["answers"])))
         self.findings += found
+        self.told += bool(found)
+        if not reply["answers"]:
+            self.missing = str(reply.get("reason") or "")
         if reply["answers"] and found and not self.answer:  # an answer without words behind it is none
             self.answer = str(reply.get("answer") or found[0].fact)
 
@@ -222,6 +232,7 @@ class Analysis:
                 continue
             place = name.removeprefix(f"{content.name}!")
             self.findings += [Finding(one.fact, one.quote, one.place or place, one.answers) for one in inner.findings]
+            self.told += inner.told
             self.tried += inner.tried
             self.notes += inner.notes
             if inner.answer:
@@ -232,7 +243,8 @@ class Analysis:
 
     async def _texts(self, content: SourceContent) -> bool:
         """Its words, then a program over its tables, then their rows."""
-        if content.chunks and await self._chunks(content.chunks, content.name):
+        alone = not content.tables and not content.media
+        if content.chunks and await self._chunks(content.chunks, content.name, all_=alone):
             return True
         if content.tables and await self._computed(content):
             return True
@@ -273,9 +285,10 @@ class Analysis:
             outcome = await self.ctx.call_tool("python", code=prefix + code)
             self.tried.append(f"computed with {', '.join(one or content.name for one in content.tables)}")
             said = "\n".join(one.text for one in outcome.blocks() if isinstance(one, TextBlock)).strip()
-            printed = _WHERE.sub("", said).strip()
-            if outcome.ok and printed not in ("", "(no output)") and not _FAILED.search(printed):
+            printed = _WHERE.sub("", said).removeprefix("(no output)").strip()
+            if outcome.ok and printed and not _FAILED.search(printed):
                 self.findings.append(Finding(f"A program over {content.name} printed: {printed[:4_000]}"))
+                self.told = max(2, self.told + 1)  # whoever wrote the program has not seen what it prints
                 return await self.conclude()
             problem = (printed or outcome.error or "it printed nothing")[-2_000:]
             if outcome.status == "denied":
@@ -411,7 +424,7 @@ class Analysis:
     def _saw(self, text: str, place: str) -> bool:
         """What a model says of what it was shown; words of any other form are what it saw."""
         try:
-            reply: Any = read_output(text, LOOKED)
+            reply: Any = read_output(text, LOOKED.read)
         except OutputError:
             reply = {"found": False, "seen": text.strip()}
         answer = str(reply.get("answer") or "").strip()
@@ -419,6 +432,7 @@ class Analysis:
         said = "; ".join(one for one in (answer if found else "", str(reply["seen"]).strip()) if one)
         if said:
             self.findings.append(Finding(said, place=place, answers=found))
+            self.told += 1
         self.regions = [
             one for one in reply.get("regions") or () if 0 <= one[0] < one[2] <= 1 and 0 <= one[1] < one[3] <= 1
         ]
@@ -429,8 +443,11 @@ class Analysis:
     # -- together ----------------------------------------------------------------------------------------------------
 
     async def conclude(self) -> bool:
-        """What follows from everything that was found; whether it answers the question."""
-        if self.answer or len(self.findings) == self.concluded:
+        """What follows from everything that was found; whether it answers the question.
+
+        Of what one reader found that reader has said so: the same evidence is not judged twice.
+        """
+        if self.answer or self.told < 2 or len(self.findings) == self.concluded:
             return bool(self.answer)
         self.concluded = len(self.findings)
         found = latest(self._lines(), MOST_FOUND)

@@ -1,9 +1,10 @@
 """Retrieve, verify, synthesise by different agents (000, app. E.2): a second agent looks before the user is told.
 
-    an answer ─> are its pages found by one agent alone? ─no──────────────> it stands as it is
-                                 └yes─> an agent that found none of them ─> confirmed, contradicted, undecided
+    an answer ─> did one agent alone find its pages? ─no──────────────────> it stands as it is
+                              └yes─> an agent that found none of them ────> confirmed, contradicted, undecided
 
-What code can check (quotes from files of the task) needs no second agent.
+What code can check needs no second agent: quotes from files of the task, and from pages that a browser showed. These
+are compared with the page's text as it was recorded: nobody opens an address again that may be the answer to a form.
 """
 
 from __future__ import annotations
@@ -13,31 +14,39 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.agent import Delegate
+from agentorchestra.agents.browsing import looks, visited
 from agentorchestra.agents.evidence import VERIFICATION, Found
 from agentorchestra.agents.kit import Kit
 from agentorchestra.agents.references import normalised_address
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
-from agentorchestra.core.effects import Effect, provenance_of
+from agentorchestra.core.effects import Effect, Tag, provenance_of
 from agentorchestra.core.messages import Message
 from agentorchestra.core.settings import TeamSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, RunStatus
 from agentorchestra.runtime.session import Session
 from agentorchestra.tools.web.pages import is_address
 
-USUAL = ("deep_analyzer", "browser_use", "deep_researcher")
+USUAL = ("deep_analyzer", "deep_researcher")
 """Who is asked where the settings name nobody: whoever reads one page costs less than whoever searches."""
+
+_CHANGES = frozenset({Tag.WRITE, Tag.SEND, Tag.SPEND})
+"""Tools with one of these tags are not for a verifier."""
 
 CONFIRMED, CONTRADICTED, UNDECIDED = "confirmed", "contradicted", "undecided"
 
 REPLY: dict[str, Any] = {
     "type": "object",
     "properties": {
+        "reason": {
+            "type": "string",
+            "description": "What you saw there; if it contradicts the claim, what is right and where it stands.",
+        },
         "verdict": {"type": "string", "enum": [CONFIRMED, CONTRADICTED, UNDECIDED]},
-        "problem": {"type": "string"},
     },
-    "required": ["verdict"],
+    "required": ["reason", "verdict"],
+    "additionalProperties": False,
 }
-"""What a verifying agent gives as its output."""
+"""What a verifying agent gives as its output: what it saw, then what follows for the claim."""
 
 LONGEST_PROBLEM, LONGEST_QUOTE = 1_000, 500
 """Characters of what it says that the planner is shown, and of a quote that it is shown."""
@@ -51,11 +60,13 @@ class Doubt:
         text: what the planner is told, "" where nothing is wrong.
         messages: what it is shown besides, as material: the words of whoever doubts.
         said: these words, for the report.
+        again: whether the planner has heard it, of the same answer on the same evidence.
     """
 
     text: str = ""
     messages: tuple[Message, ...] = ()
     said: str = ""
+    again: bool = False
 
     @classmethod
     def of(cls, text: str, said: str, who: str, trust: Trust) -> Doubt:
@@ -76,6 +87,7 @@ class Verifier:
         settings: whether, and whom.
         said: what the agents that were asked gave back, by their names; these are no findings that confirm others.
         known: what came of answers that were verified already.
+        undecided: pages that a verifier has looked at and could settle nothing by: it is not asked about them again.
     """
 
     task: str
@@ -84,10 +96,13 @@ class Verifier:
     settings: TeamSettings
     said: list[tuple[str, AgentResult]] = field(default_factory=list, init=False)
     known: dict[str, Doubt | None] = field(default_factory=dict, init=False)
+    undecided: set[str] = field(default_factory=set, init=False)
 
-    def wanted(self, result: AgentResult, found: Sequence[Found]) -> bool:
-        """Whether an answer rests on pages that only one agent found."""
-        return self.settings.verify == "web" and bool(result.answer.strip()) and bool(self._alone(result, found))
+    def wanted(self, result: AgentResult, found: Sequence[Found], session: Session[Any]) -> bool:
+        """Return True if an answer rests on pages that one agent alone found, and no browser showed."""
+        if self.settings.verify != "web" or not result.answer.strip():
+            return False
+        return any(_page(one) not in self.undecided for one in self._alone(result, found, session))
 
     async def __call__(
         self, result: AgentResult, session: Session[Any], found: Sequence[Found], *, told: Sequence[str] = ()
@@ -101,7 +116,7 @@ class Verifier:
     async def _asked(
         self, result: AgentResult, session: Session[Any], found: Sequence[Found], told: Sequence[str]
     ) -> Doubt | None:
-        alone = self._alone(result, found)
+        alone = self._alone(result, found, session)
         other = self._other({name for one in alone for name in self._finders(one, found, said=True)})
         if other is None:
             return None
@@ -112,10 +127,11 @@ class Verifier:
         self.said.append((other.agent.name, reply))
         verdict = reply.output if isinstance(reply.output, dict) else {}
         if reply.status is not RunStatus.COMPLETED or verdict.get("verdict") not in (CONFIRMED, CONTRADICTED):
+            self.undecided.update(map(_page, alone))
             return None
         if verdict["verdict"] == CONFIRMED:
             return Doubt()
-        said = str(verdict.get("problem") or reply.answer or reply.report)
+        said = str(verdict.get("reason") or verdict.get("problem") or reply.answer or reply.report)
         text = (
             f"{other.agent.name}, which was asked to verify the answer, contradicts it; its words stand above. "
             "Settle which of the two is right, by another look at the pages or another agent."
@@ -138,7 +154,7 @@ class Verifier:
             name=other.agent.name,
             instruction=prompt,
             context=context,
-            tools=other.tools,
+            tools=self._reading(other, session),
             role=other.agent.role,
             system=other.agent.name,
             max_steps=other.agent.max_steps,
@@ -148,21 +164,33 @@ class Verifier:
         effect = other.effect_of(spec, session, provenance=provenance_of(context))
         return effect.model_copy(update={"purpose": VERIFICATION})
 
-    def _alone(self, result: AgentResult, found: Sequence[Found]) -> list[Citation]:
-        """The quotes from pages that the answer rests on and only one agent found."""
+    def _reading(self, other: Delegate, session: Session[Any]) -> tuple[str, ...]:
+        """Return the tools of an agent without those that write, send, spend or delete."""
+        return tuple(name for name in other.tools if not self._changes(name, session))
+
+    def _changes(self, name: str, session: Session[Any]) -> bool:
+        if name in self.kit.tools:
+            return bool(self.kit.tools[name].tags & _CHANGES)
+        make = session.run.services.environments.get(name)
+        one = make() if make is not None else None
+        return one is not None and any(one.mutates(each.name) for each in one.actions())
+
+    def _alone(self, result: AgentResult, found: Sequence[Found], session: Session[Any]) -> list[Citation]:
+        """Return the quotes from pages that the answer rests on, that one agent alone found and no browser showed."""
         cited = result.sources or tuple(one for _, each, _ in found for one in each.sources)
         pages = [one for one in dict.fromkeys(cited) if is_address(one.source)]
-        return [one for one in pages if len(self._finders(one, found)) < 2]
+        browsed = {normalised_address(one) for one in visited(looks(session))} if pages else set()
+        return [one for one in pages if _page(one) not in browsed and len(self._finders(one, found)) < 2]
 
     def _finders(self, cited: Citation, found: Sequence[Found], *, said: bool = False) -> set[str]:
         """The agents that cite the same page; with `said` also those that did so when they were asked to verify."""
-        page = normalised_address(cited.source)
+        page = _page(cited)
         asked = [reply for _, reply in self.said]
         every = [(name, one) for name, one, _ in found if one not in asked]
         return {
             name
             for name, one in (*every, *(self.said if said else ()))
-            if any(normalised_address(other.source) == page for other in one.sources)
+            if any(_page(other) == page for other in one.sources)
         }
 
     def _other(self, finders: set[str]) -> Delegate | None:
@@ -170,6 +198,10 @@ class Verifier:
         there = {one.agent.name: one for one in self.offered if one.agent.name not in finders}
         names = (self.settings.verifier,) if self.settings.verifier else USUAL
         return next((there[name] for name in names if name in there), None)
+
+
+def _page(cited: Citation) -> str:
+    return normalised_address(cited.source)
 
 
 def _claim(result: AgentResult, alone: Sequence[Citation], trust: Trust) -> Block:

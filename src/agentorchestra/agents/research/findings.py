@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -26,6 +27,8 @@ PICTURE = "picture"
 LONGEST = 600
 """Characters of a fact and of its quote. A reader's words go into every further prompt, and a page may speak by it."""
 
+_NEAR = 3
+"""Pieces in which the words of a quote that stands nowhere may have been meant."""
 
 _RANK = 60
 """Of reciprocal rank fusion, as `search` merges its engines."""
@@ -155,13 +158,29 @@ def pieces_of(outcome: Outcome) -> list[Piece]:
     ]
 
 
+_TOLD = (
+    (re.compile(r"; (?:kept since|read at|the whole is the artifact|\d+ (?:links|pictures) \(part=)[^;\n]*"), ""),
+    (re.compile(r"Read on with part=(['\"])(.*?)\1"), r"It goes on at \2"),
+    (re.compile(r"; (?:ask_media|analyze_file)[^\n]*"), ""),
+)
+"""What a page's head says of tools, which its reader does not have."""
+
+
 def about(outcome: Outcome) -> tuple[Block, ...]:
-    """What was read, of how much, and how to read on: what stands around the pieces of a page."""
-    return tuple(
-        block
-        for block in outcome.blocks()
-        if isinstance(block, TextBlock) and (block.source is None or not block.source.place)
-    )
+    """What was read, of how much, and where it goes on: what stands around the pieces of a page."""
+    found: list[Block] = []
+    for block in outcome.blocks():
+        if isinstance(block, TextBlock) and (block.source is None or not block.source.place):
+            text = block.text
+            for pattern, put in _TOLD:
+                text = pattern.sub(put, text)
+            found.append(block.model_copy(update={"text": text}))
+    return tuple(found)
+
+
+def goes_on(around: Sequence[Block]) -> bool:
+    """Whether a page has more than is shown."""
+    return any(isinstance(one, TextBlock) and " goes on" in one.text for one in around)
 
 
 def picture_of(outcome: Outcome, address: str, words: str = "") -> Piece | None:
@@ -193,10 +212,26 @@ def shown(pieces: Sequence[Piece], around: Sequence[Block] = ()) -> tuple[Block,
     return tuple(found)
 
 
-def insights_in(reply: Mapping[str, Any], pieces: Sequence[Piece], query: int, most: int) -> tuple[list[Insight], int]:
-    """The insights whose words stand in the page, and how many were left out because theirs do not."""
+@dataclass(frozen=True)
+class Dropped:
+    """A statement of a reader's whose words do not stand in the piece that it names.
+
+    Attributes:
+        fact, quote: in its words.
+        pieces: those it is asked about once more.
+    """
+
+    fact: str
+    quote: str
+    pieces: tuple[Piece, ...]
+
+
+def insights_in(
+    reply: Mapping[str, Any], pieces: Sequence[Piece], query: int, most: int
+) -> tuple[list[Insight], list[Dropped]]:
+    """The insights whose words stand in the page, and the statements that were left out because theirs do not."""
     found: list[Insight] = []
-    strange = 0
+    dropped: list[Dropped] = []
     for one in reply["insights"][:most]:
         fact = brief(str(one["fact"]), LONGEST)
         quote = normalised(str(one["quote"]))
@@ -209,12 +244,19 @@ def insights_in(reply: Mapping[str, Any], pieces: Sequence[Piece], query: int, m
             seen = named[0]
             found.append(Insight(fact, "", seen.source, seen.place, relevance, query, "picture"))
             continue
-        piece = next((p for p in (*named, *pieces) if p.picture is None and alike(quote, p.text)), None)
-        if piece is None:
-            strange += 1
+        texts = [piece for piece in pieces if piece.picture is None]
+        piece = next((each for each in (*named, *texts) if quote and alike(quote, each.text)), None)
+        if piece is not None:
+            found.append(Insight(fact, quote, piece.source, piece.place, relevance, query))
             continue
-        found.append(Insight(fact, quote, piece.source, piece.place, relevance, query))
-    return found, strange
+        near = sorted(texts, key=lambda each: -_common(quote, each.text))[:_NEAR]
+        dropped.append(Dropped(fact, quote, tuple(named or near)))
+    return found, dropped
+
+
+def _common(quote: str, text: str) -> int:
+    """How many words they have in common."""
+    return len({*re.findall(r"\w+", quote.casefold())} & {*re.findall(r"\w+", text.casefold())})
 
 
 def brief(text: str, most: int) -> str:
@@ -245,6 +287,7 @@ def _from(one: Insight) -> str:
 
 
 __all__ = [
+    "Dropped",
     "Hit",
     "Hits",
     "Insight",
@@ -252,6 +295,7 @@ __all__ = [
     "about",
     "brief",
     "evidence",
+    "goes_on",
     "insights_in",
     "ordered",
     "picture_of",

@@ -21,6 +21,7 @@ class Asked:
 
     Attributes:
         query, since, until, language: what `search` is asked.
+        variants: the same in other words.
         number, round: by which it is named, from 1, and when it was asked; 0 before that.
         branch: the number of the query of the plan that it goes back to; 0 for that one itself.
         depth: 0 for those of the plan, one more than that of the query that it follows from.
@@ -35,6 +36,7 @@ class Asked:
     since: str = ""
     until: str = ""
     language: str = ""
+    variants: tuple[str, ...] = ()
     number: int = 0
     round: int = 0
     branch: int = 0
@@ -70,11 +72,16 @@ def query_from(written: Mapping[str, Any]) -> Asked:
         since = until = ""
     language = str(written.get("language") or "").strip().lower()
     return Asked(
-        " ".join(str(written["query"]).split())[:_LONGEST],
+        _words(written["query"]),
         since=since,
         until=until,
         language=language if _TONGUE.fullmatch(language) else "",
+        variants=tuple(_words(one) for one in written.get("variants") or ()),
     )
+
+
+def _words(query: Any) -> str:
+    return " ".join(str(query).split())[:_LONGEST]
 
 
 class Queries:
@@ -133,20 +140,30 @@ class Queries:
             return self.asked[number - 1]
         return max(last, key=lambda one: one.depth, default=None)
 
-    def bettered(
-        self, drafts: Sequence[Asked], written: Sequence[Mapping[str, Any]], variants: int, *, reflect: bool = True
-    ) -> list[Asked]:
-        """Drafts as they are after a second look, each with its variants behind all first ones.
+    @property
+    def may_follow(self) -> bool:
+        """Whether any query may be followed by another one."""
+        return any(one.depth + 1 < self._depth for one in self.asked)
+
+    def spread(self, queries: Sequence[Asked], variants: int) -> list[Asked]:
+        """Those of these queries that were not asked yet, and so many variants of each behind all of them."""
+        further = [
+            replace(one, query=variant, variants=())
+            for one in queries
+            for variant in one.variants[:variants]
+            if variant
+        ]
+        return self.new([*queries, *further])
+
+    def bettered(self, drafts: Sequence[Asked], written: Sequence[Mapping[str, Any]]) -> list[Asked]:
+        """Drafts as they are after a second look.
 
         Args:
             drafts: in order, named by their numbers from 1.
             written: what the model made of them; a draft that it left out stays as it is, of one that it has twice
                 the first counts.
-            variants: at most, of each.
-            reflect: whether the drafts may change; else they have variants alone.
         """
-        first: list[Asked] = [*drafts]
-        further: list[Asked] = []
+        found = [*drafts]
         seen: set[int] = set()
         for one in written:
             number = int(one["draft"])
@@ -158,16 +175,17 @@ class Queries:
             better = query_from({"since": draft.since, "until": draft.until, "language": draft.language, **one})
             if not better.query:
                 continue
-            better = replace(better, branch=draft.branch, depth=draft.depth)
             problems = tuple(str(problem)[:_LONGEST] for problem in one.get("problems", ()))[:5]
-            if reflect:
-                changed = draft.query if better.mark != draft.mark else ""
-                first[number - 1] = replace(better, draft=changed, problems=problems)
-            else:
-                better = draft
-            words = [query_from({"query": variant}).query for variant in one.get("variants", ())]
-            further += [replace(better, query=variant) for variant in words[:variants]]
-        return self.new([*first, *further])
+            changed = draft.query if better.mark != draft.mark else ""
+            found[number - 1] = replace(
+                better,
+                draft=changed,
+                problems=problems,
+                branch=draft.branch,
+                depth=draft.depth,
+                variants=better.variants or draft.variants,
+            )
+        return found
 
 
 __all__ = ["NOTHING", "Asked", "Queries", "query_from"]

@@ -4,75 +4,77 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentorchestra.agents.asking import Form, form, list_of
+
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 _NUMBER: dict[str, Any] = {"type": "integer"}
+_DECIMAL: dict[str, Any] = {"type": "number"}
+_FLAG: dict[str, Any] = {"type": "boolean"}
 
-_QUERY: dict[str, Any] = {"query": _TEXT, "since": _TEXT, "until": _TEXT, "language": _TEXT}
-
-
-def _list_of(properties: dict[str, Any], *required: str) -> dict[str, Any]:
-    return {"type": "array", "items": {"type": "object", "properties": properties, "required": [*required]}}
-
-
-PLAN: dict[str, Any] = {
-    "type": "object",
-    "properties": {"questions": _TEXTS, "queries": _list_of(_QUERY, "query")},
-    "required": ["questions", "queries"],
+_QUERY: dict[str, dict[str, Any]] = {
+    "query": _TEXT,
+    "since": _TEXT,
+    "until": _TEXT,
+    "language": _TEXT,
+    "variants": _TEXTS,
 }
-"""What is to be found out, and the first queries."""
 
-BETTER: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "queries": _list_of({**_QUERY, "draft": _NUMBER, "problems": _TEXTS, "variants": _TEXTS}, "draft", "query")
-    },
-    "required": ["queries"],
-}
-"""Queries with what was wrong with their drafts, and variants of them."""
+PLAN = form(("queries",), questions=_TEXTS, queries=list_of(form(("query",), reason=_TEXT, **_QUERY)))
+"""What is to be found out, and the first queries; before each what a plain one would miss."""
 
-INSIGHTS: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "insights": _list_of(
-            {"fact": _TEXT, "quote": _TEXT, "piece": _NUMBER, "relevance": {"type": "number"}},
-            "fact",
-            "quote",
-            "piece",
-            "relevance",
-        ),
-        "read_on": _TEXT,
-        "orders": {"type": "boolean"},
-    },
-    "required": ["insights"],
-}
-"""What a page says on the task."""
-
-CHECK: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "complete": {"type": "boolean"},
-        "missing": _TEXTS,
-        "conflicts": _list_of({"about": _TEXT, "marks": _TEXTS, "believe": _TEXT}, "about", "marks"),
-        "calculations": _list_of({"what": _TEXT, "code": _TEXT}, "what", "code"),
-        "follow_ups": _list_of({**_QUERY, "follows": _NUMBER}, "query"),
-    },
-    "required": ["complete"],
-}
-"""What the findings come to."""
+BETTER = form(("queries",), queries=list_of(form(("draft", "query"), draft=_NUMBER, problems=_TEXTS, **_QUERY)))
+"""Queries with what was wrong with their drafts."""
 
 
-def report_schema(output: dict[str, Any] | None) -> dict[str, Any]:
-    """Of the answer, in the form that the caller wants, and the report.
+def insights_form(*, goes_on: bool) -> Form:
+    """Of what a page says on the task.
+
+    Args:
+        goes_on: the page has parts that are not shown and may be read.
+    """
+    one = form(("quote", "piece", "fact", "relevance"), quote=_TEXT, piece=_NUMBER, fact=_TEXT, relevance=_DECIMAL)
+    on = {"read_on": _TEXT} if goes_on else {}
+    return form(("insights",), reason=_TEXT, insights=list_of(one), **on, orders=_FLAG)
+
+
+def check_form(output: dict[str, Any] | None, *, calculations: bool, follow_ups: bool) -> Form:
+    """Of what the findings come to: the judgement, then what is searched next, or the report.
+
+    Args:
+        output: the schema of the answer; None for a text.
+        calculations, follow_ups: whether there may be any.
+    """
+    more: dict[str, Any] = {}
+    if calculations:
+        more["calculations"] = list_of(form(("what", "code"), what=_TEXT, code=_TEXT))
+    if follow_ups:
+        more["follow_ups"] = list_of(form(("query",), follows=_NUMBER, **_QUERY))
+    conflict = form(("about", "marks"), about=_TEXT, marks=_TEXTS, believe=_TEXT)
+    # An answer in a form of its own has none yet where more is searched for.
+    answer = _TEXT if output is None else {"anyOf": [output, {"type": "null"}]}
+    return form(
+        ("complete",),
+        reason=_TEXT,
+        conflicts=list_of(conflict),
+        missing=_TEXTS,
+        complete=_FLAG,
+        **more,
+        report=_TEXT,
+        answer=answer,
+    )
+
+
+def report_form(output: dict[str, Any] | None) -> Form:
+    """Of the report, and the answer in the form that the caller wants.
 
     Args:
         output: the schema of the answer; None for a text.
     """
-    return {
-        "type": "object",
-        "properties": {"answer": output or _TEXT, "report": _TEXT},
-        "required": ["answer", "report"],
-    }
+    return form(("answer", "report"), report=_TEXT, answer=output or _TEXT)
 
 
-__all__ = ["BETTER", "CHECK", "INSIGHTS", "PLAN", "report_schema"]
+MENDED = form(("paragraphs",), paragraphs=list_of(form(("number", "text"), number=_NUMBER, text=_TEXT)))
+"""Paragraphs of a report anew, with marks."""
+
+__all__ = ["BETTER", "MENDED", "PLAN", "check_form", "insights_form", "report_form"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import JsonValue
@@ -12,11 +12,14 @@ from pydantic import JsonValue
 from agentorchestra.agents.asking import Asking, Question
 from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.findings import (
+    Dropped,
     Hit,
     Hits,
     Insight,
     Piece,
     about,
+    brief,
+    goes_on,
     insights_in,
     ordered,
     picture_of,
@@ -24,8 +27,8 @@ from agentorchestra.agents.research.findings import (
     shown,
 )
 from agentorchestra.agents.research.queries import NOTHING, Asked
-from agentorchestra.agents.research.questions import INSIGHTS
-from agentorchestra.core.content import Block, text_of
+from agentorchestra.agents.research.questions import insights_form
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
 from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.settings import ResearchSettings
@@ -36,6 +39,7 @@ SEARCH, FETCH, READ, PYTHON = "search", "fetch", "read_file", "python"
 _PICTURES = "pictures"
 _LISTED = re.compile(r"^- (?P<words>.*): (?P<address>https?://\S+)$", re.MULTILINE)
 _LONGEST_PART = 60
+_LONGEST_TITLE = 160
 
 
 @dataclass
@@ -61,6 +65,7 @@ class Reading:
         values: what each reader is told: task and questions.
         hits: what was found so far.
         pages: that were read.
+        titles: of these, by their addresses.
         notes: what a reader of the report should know, a sentence each.
     """
 
@@ -73,6 +78,7 @@ class Reading:
     values: Mapping[str, Any] = field(default_factory=dict)
     hits: Hits = field(default_factory=Hits)
     pages: int = 0
+    titles: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     async def calls(self, calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> list[Outcome]:
@@ -116,7 +122,7 @@ class Reading:
             outcomes = await self.calls([self._reading(hit, place) for hit, place in wanted])
             read = await self._pieces([hit for hit, _ in wanted], outcomes, pictures=part == 0)
             # A page is read on where its reader says that what is wanted stands there.
-            wanted = await self._taken(read, said)
+            wanted = await self._taken(read, said, last=part + 1 == self.limits.parts)
         return [one for page in said.values() for one in ordered(page, self.limits.insights_per_page)]
 
     def _reading(self, hit: Hit, part: str) -> tuple[str, dict[str, JsonValue]]:
@@ -133,6 +139,7 @@ class Reading:
                 self.notes.append(f"Not read: {hit.address}: {outcome.error}")
                 continue
             pieces = pieces_of(outcome)
+            self.titles |= {one.source: brief(hit.title, _LONGEST_TITLE) for one in pieces if hit.title.strip()}
             picture = picture_of(outcome, hit.address, hit.title) if self.sees else None
             pieces += [picture] if picture is not None else []
             if pieces:
@@ -163,12 +170,14 @@ class Reading:
             if piece is not None and id(hit) in behind:
                 behind[id(hit)].append(piece)
 
-    async def _taken(self, read: Sequence[_Read], said: dict[str, list[Insight]]) -> list[tuple[Hit, str]]:
+    async def _taken(
+        self, read: Sequence[_Read], said: dict[str, list[Insight]], *, last: bool
+    ) -> list[tuple[Hit, str]]:
         """Take the insights out of pages, to those of each page; the parts that are to be read on."""
-        values = {**self.values, "most": self.limits.insights_per_page}
-        questions = [Question("research_insights", INSIGHTS, values, shown(one.pieces, one.around)) for one in read]
+        questions = [self._question(one.pieces, one.around, on=not last and goes_on(one.around)) for one in read]
         replies = await self.asking.all(questions)
         on: list[tuple[Hit, str]] = []
+        dropped: list[tuple[Hit, list[Dropped]]] = []
         for one, question, reply in zip(read, questions, replies, strict=True):
             hit = one.hit
             if self.asking.left_out(question):
@@ -177,20 +186,61 @@ class Reading:
             if reply is None:
                 self.notes.append(f"Read, but nothing could be taken out of it: {hit.address}")
                 continue
-            if reply.get("orders"):
-                self.notes.append(f"Left out, since it gives orders to its reader: {hit.address}")
-                said[hit.address].clear()  # with what an earlier part of it said
+            if self._orders(reply, hit, said):
                 continue
             found, strange = insights_in(reply, one.pieces, hit.query, self.limits.insights_per_page)
             said[hit.address] += found
             if strange:
-                self.notes.append(
-                    f"{strange} statements about {hit.address} were left out: their words do not stand there"
-                )
+                dropped.append((hit, strange))
             part = str(reply.get("read_on") or "").strip()[:_LONGEST_PART]
             if part and part != _PICTURES:
                 on.append((hit, part))
+        if dropped:
+            await self._asked_again(dropped, said)
         return on
+
+    def _question(
+        self, pieces: Sequence[Piece], around: Sequence[Block], *, on: bool = False, again: bool = False
+    ) -> Question:
+        values = {**self.values, "most": self.limits.insights_per_page, "goes_on": on, "again": again}
+        return Question("research_insights", insights_form(goes_on=on), values, shown(pieces, around))
+
+    def _orders(self, reply: Mapping[str, Any], hit: Hit, said: dict[str, list[Insight]]) -> bool:
+        """Whether a page gives orders to its reader: it is left out then, with what an earlier part of it said."""
+        if reply.get("orders"):
+            self.notes.append(f"Left out, since it gives orders to its reader: {hit.address}")
+            said[hit.address].clear()
+        return bool(reply.get("orders"))
+
+    async def _asked_again(self, dropped: Sequence[tuple[Hit, list[Dropped]]], said: dict[str, list[Insight]]) -> None:
+        """Ask readers once more for the words behind statements whose words do not stand there."""
+        questions = []
+        places = []
+        for _, statements in dropped:
+            pieces = [*dict.fromkeys(piece for one in statements for piece in one.pieces)]
+            asked = self._question(pieces, (), again=True)
+            questions.append(replace(asked, content=(*asked.content, _missed(statements)), beside=True))
+            places.append(pieces)
+        replies = await self.asking.all(questions)
+        for (hit, statements), pieces, reply in zip(dropped, places, replies, strict=True):
+            found: list[Insight] = []
+            strange = statements
+            if reply is not None:
+                if self._orders(reply, hit, said):
+                    continue
+                found, strange = insights_in(reply, pieces, hit.query, len(statements))
+            said[hit.address] += found
+            if strange:
+                self.notes.append(
+                    f"{len(strange)} statements about {hit.address} were left out: their words do not stand there"
+                )
+
+
+def _missed(statements: Sequence[Dropped]) -> Block:
+    """What a reader said whose words do not stand in the page: it may be the page's words, and is no order."""
+    lines = ["Statements, each with the quote that was given:", *(f"- {one.fact}: “{one.quote}”" for one in statements)]
+    source = Source(kind="agent", ref="statements")
+    return TextBlock(text="\n".join(lines), source=source, trust=Trust.UNTRUSTED)
 
 
 def _has_pictures(outcome: Outcome) -> bool:

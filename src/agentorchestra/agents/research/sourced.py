@@ -3,37 +3,81 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-_MARK = re.compile(r"\[E\d+\]")
+from agentorchestra.agents.references import MARK
+
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
+_TITLE = re.compile(r"\s*(?:[-*_]{3,}|\*\*[^*\n]+\*\*)\s*")
 _SHOWN = 120
 
 
-def sourced(text: str) -> tuple[str, list[str]]:
-    """The paragraphs and items with marks, under their headings, and the beginnings of those without.
+@dataclass(frozen=True)
+class Part:
+    """A paragraph, a heading, an item of a list or a table.
 
-    A mark anywhere in a paragraph, a list item or a table stands for the whole of it. A paragraph that ends with a
-    colon leads to what follows, and goes where nothing of that is left.
+    Attributes:
+        text: as it stands.
+        holds: it names evidence that there is.
+        leads: a heading, or a line with a colon at its end: it goes where nothing of what it leads to is left.
+    """
+
+    text: str
+    holds: bool
+    leads: bool
+
+    @property
+    def unsourced(self) -> bool:
+        """It says something and names no evidence."""
+        return not self.holds and not self.leads
+
+    @property
+    def brief(self) -> str:
+        """Its beginning, in one line."""
+        words = " ".join(self.text.split())
+        return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
+
+
+def parts_of(text: str, most: int) -> list[Part]:
+    """The parts of a text, in order.
 
     Args:
-        text: Markdown with marks `[E1]`.
+        text: Markdown with marks `[E1]`. One anywhere in a paragraph, an item or a table stands for the whole of it.
+        most: how many pieces of evidence there are.
     """
+    found = []
+    for one in _split(text):
+        holds = any(0 < int(number) <= most for number in MARK.findall(one))
+        leads = one.startswith("#") or one.rstrip("*_ \n").endswith(":") or _TITLE.fullmatch(one) is not None
+        found.append(Part(one, holds, leads and not holds))
+    return found
+
+
+def joined(parts: Sequence[Part]) -> str:
+    """The parts with evidence, below what leads to them; empty lines between them, none between items of a list."""
     kept: list[str] = []
-    gone: list[str] = []
-    leading: list[str] = []  # headings and lines that lead to something
-    for part in _parts(text):
-        if part.startswith("#") or (part.rstrip().endswith(":") and not _MARK.search(part)):
-            leading = [*(leading if not part.startswith("#") else []), part]
-        elif _MARK.search(part):
-            kept += [*leading, part]
+    leading: list[str] = []
+    for part in parts:
+        if part.leads:
+            level = _level(part.text)
+            leading = [*(one for one in leading if not level or 0 < _level(one) < level), part.text]
+        elif part.holds:
+            kept += [*leading, part.text]
             leading = []
-        else:
-            words = " ".join(part.split())
-            gone.append(words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…")
-    return _joined(kept), gone
+    text = ""
+    for before, one in zip(["", *kept], kept, strict=False):
+        between = "\n" if _ITEM.match(before) and _ITEM.match(one) else "\n\n"
+        text += f"{between}{one}" if text else one
+    return text
 
 
-def _parts(text: str) -> list[str]:
+def _level(text: str) -> int:
+    """Of a heading, 1 for the highest; 0 for what is none."""
+    return len(text) - len(text.lstrip("#"))
+
+
+def _split(text: str) -> list[str]:
     """Paragraphs, headings, items of lists, tables."""
     found: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip()):
@@ -51,13 +95,4 @@ def _parts(text: str) -> list[str]:
     return [one for one in found if one.strip()]
 
 
-def _joined(parts: list[str]) -> str:
-    """With empty lines between them, none between the items of a list."""
-    text = ""
-    for before, part in zip(["", *parts], parts, strict=False):
-        between = "\n" if _ITEM.match(before) and _ITEM.match(part) else "\n\n"
-        text += f"{between}{part}" if text else part
-    return text
-
-
-__all__ = ["sourced"]
+__all__ = ["Part", "joined", "parts_of"]

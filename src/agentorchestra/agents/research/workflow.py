@@ -13,13 +13,14 @@ from agentorchestra.agents.reporting import add_to_report
 from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.findings import Insight, brief, evidence, ordered
 from agentorchestra.agents.research.queries import NOTHING, Asked, Queries, query_from
-from agentorchestra.agents.research.questions import BETTER, CHECK, PLAN, report_schema
+from agentorchestra.agents.research.questions import BETTER, MENDED, PLAN, check_form, report_form
 from agentorchestra.agents.research.reading import PYTHON, Reading
 from agentorchestra.agents.research.rounds import as_text
-from agentorchestra.agents.research.sourced import sourced
+from agentorchestra.agents.research.sourced import Part, joined, parts_of
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.environments.report.marks import evidence_marks
 from agentorchestra.runtime.session import Session
 
 _MOST = 10
@@ -63,6 +64,7 @@ class Research:
         asking: asks the agent's model.
         reading: searches and reads for it.
         failed, reasons: calculations without a result, and why each has none.
+        written: the report and the answer, once the model wrote them.
     """
 
     spec: AgentSpec
@@ -78,6 +80,7 @@ class Research:
     failed: list[str] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     complete: bool = False
+    written: Mapping[str, Any] | None = None
     rounds: int = 0
     calculated: int = 0
 
@@ -100,7 +103,7 @@ class Research:
                 break
             why = self._limit()
             if why:
-                if frontier or self.asking.limited:
+                if frontier or self.asking.limited or not self.complete:
                     self.reading.notes.append(why)
                 break
         return await self._report()
@@ -135,7 +138,12 @@ class Research:
         return self.session.now.date().isoformat()
 
     async def _plan(self) -> list[Asked]:
-        values = {"task": self.spec.instruction, "today": self._today, "queries": self.limits.queries}
+        values = {
+            "task": self.spec.instruction,
+            "today": self._today,
+            "queries": self.limits.queries,
+            "variants": self.limits.variants,
+        }
         question = Question("research_plan", PLAN, values, tuple(self.spec.context), decides=True)
         (reply,) = await self.asking.all([question])
         written: Mapping[str, Any] = reply or {}
@@ -146,21 +154,20 @@ class Research:
         return found[: self.limits.queries] or [query_from({"query": self.spec.instruction})]
 
     async def _bettered(self, drafts: Sequence[Asked]) -> Sequence[Asked]:
-        """The queries as they are after a second look, with their variants."""
-        if not self.limits.reflect and not self.limits.variants:
-            return drafts
-        values = {
-            **self.reading.values,
-            "today": self._today,
-            "drafts": [asdict(one) for one in drafts],
-            "asked": self._asked(),
-            "variants": self.limits.variants,
-            "reflect": self.limits.reflect,
-        }
-        content = (*self.spec.context, evidence(self.insights)) if self.insights else tuple(self.spec.context)
-        (reply,) = await self.asking.all([Question("research_queries", BETTER, values, content)])
-        written = (reply or {}).get("queries", ())
-        return self.queries.bettered(drafts, written, self.limits.variants, reflect=self.limits.reflect) or drafts
+        """The queries with their variants, after a second look where one is wanted."""
+        queries = drafts
+        if self.limits.reflect:
+            values = {
+                **self.reading.values,
+                "today": self._today,
+                "drafts": [asdict(one) for one in drafts],
+                "asked": self._asked(),
+                "variants": self.limits.variants,
+            }
+            content = (*self.spec.context, *((evidence(self.insights),) if self.insights else ()))
+            (reply,) = await self.asking.all([Question("research_queries", BETTER, values, content)])
+            queries = self.queries.bettered(drafts, (reply or {}).get("queries", ()))
+        return self.queries.spread(queries, self.limits.variants) or drafts
 
     def _asked(self) -> list[dict[str, Any]]:
         """The queries so far. Why one gave nothing may be in a server's words: these are no part of an order."""
@@ -172,11 +179,14 @@ class Research:
     # -- what is missing ---------------------------------------------------------------------------------------------
 
     async def _check(self, last: Sequence[Asked]) -> list[Asked]:
-        """Judge the findings; the queries of the next round."""
+        """Judge the findings: the queries of the next round, or none and the report."""
         left = self.limits.calculations if PYTHON in self.spec.tools else 0
+        rounds = 0 if self._limit() or not self.queries.may_follow else self.limits.rounds - self.rounds
         self.missing = []
+        if not self.insights and not rounds:  # nothing can be written about nothing
+            return []
         while True:
-            reply = await self._judged(left)
+            reply = await self._judged(left, rounds)
             if reply is None:
                 self._allowance.ends(f"what round {self.rounds} brought not judged")
                 return []
@@ -189,25 +199,29 @@ class Research:
             # What was computed is a finding: it is judged with the others, once.
             await self._calculate(calculations)
             left = 0
-        if self.complete:
-            return []
-        return self.queries.follow_ups(
-            reply.get("follow_ups", ())[: self.limits.follow_ups], self.limits.branches, last
-        )
+        follow_ups = () if self.complete or not rounds else reply.get("follow_ups", ())[: self.limits.follow_ups]
+        found = self.queries.follow_ups(follow_ups, self.limits.branches, last)
+        if not found and str(reply.get("report") or "").strip():
+            self.written = reply
+        return found
 
-    async def _judged(self, calculations: int) -> dict[str, Any] | None:
+    async def _judged(self, calculations: int, rounds_left: int) -> dict[str, Any] | None:
+        schema = self.spec.output_schema
         values = {
             **self.reading.values,
             "asked": self._asked(),
             "most": self.limits.follow_ups,
-            "rounds_left": self.limits.rounds - self.rounds,
+            "variants": self.limits.variants,
+            "rounds_left": rounds_left,
             "calculations": calculations,
             "failed": self.failed[-_MOST:],
+            "output_schema": schema or "",
         }
-        content = (evidence(self.insights), *((_reasons(self.reasons),) if self.reasons else ()))
-        question = Question("research_check", CHECK, values, content, decides=True)
-        (reply,) = await self.asking.all([question])
-        return reply
+        reply = check_form(schema, calculations=bool(calculations), follow_ups=bool(rounds_left))
+        reasons = (_reasons(self.reasons),) if self.reasons else ()
+        content = (*self.spec.context, evidence(self.insights), *reasons)
+        (judged,) = await self.asking.all([Question("research_check", reply, values, content, decides=True)])
+        return judged
 
     async def _calculate(self, written: Sequence[Mapping[str, Any]]) -> None:
         """Compute over the findings; each result is one."""
@@ -245,7 +259,8 @@ class Research:
         last = [one for one in self.queries.asked if one.round == self.rounds]
         text = as_text(last, new, missing=self.missing, complete=self.complete)
         title = f"Research, round {self.rounds}: {self.spec.instruction[:80]}"
-        await add_to_report(self.session, text, title=title, citations=[one.citation for one in new])
+        cited = [one.citation for one in new]
+        await add_to_report(self.session, text, title=title, citations=cited, titles=self.reading.titles)
 
     async def _report(self) -> AgentResult:
         self.insights = ordered(self.insights, self.limits.insights)
@@ -257,27 +272,16 @@ class Research:
             tried = "; ".join(f"{one.query!r}: {one.failed or 'nothing that helps'}" for one in self.queries.asked)
             said = " ".join(["Nothing was found.", *([f"Searched for {tried}."] if tried else []), *notes])
             return AgentResult(status=RunStatus.BLOCKED, answer="", report=said, steps=self.rounds)
-        schema = self.spec.output_schema
-        values = {
-            "task": self.spec.instruction,
-            "complete": self.complete,
-            "missing": self.missing,
-            "conflicts": [
-                {"about": one.about, "marks": [self._mark(side) for side in one.sides], "believe": one.believe}
-                for one in self.conflicts
-            ],
-            "output_schema": schema or "",
-        }
-        question = Question("research_report", report_schema(schema), values, (evidence(self.insights),), final=True)
-        (reply,) = await self.asking.all([question])
-        cited = [one.citation for one in self.insights]
-        written, unsourced = sourced(str((reply or {}).get("report") or ""))
-        notes += [f"Left out, since no finding is named for it: “{one}”" for one in unsourced]
+        reply = self.written or await self._written()
+        written, gone = await self._mended(str((reply or {}).get("report") or ""))
+        notes += [f"Left out, since no finding is named for it: “{one}”" for one in gone]
         written = written or self._findings()
         whole = "\n\n".join(part for part in (written, self._contradictions(written), *self._open()) if part)
-        made = make_report(whole, cited, self.session.manifest.files)
+        cited = [one.citation for one in self.insights]
+        made = make_report(whole, cited, self.session.manifest.files, self.reading.titles)
+        schema = self.spec.output_schema
         answer: Any = (reply or {}).get("answer", "")
-        text = answer if isinstance(answer, str) else ""
+        text = evidence_marks(answer, len(cited)) if isinstance(answer, str) else ""
         status = RunStatus.COMPLETED if self.complete and reply is not None else RunStatus.PARTIAL
         key = tuple(one.citation for one in self.insights if one.group == "key")
         return AgentResult(
@@ -288,6 +292,52 @@ class Research:
             sources=made.sources or key or tuple(cited[:1]),
             steps=self.rounds,
         )
+
+    async def _written(self) -> dict[str, Any] | None:
+        """The report, where the search ended before the check wrote it."""
+        schema = self.spec.output_schema
+        values = {
+            "task": self.spec.instruction,
+            "complete": self.complete,
+            "conflicts": [
+                {"about": one.about, "marks": [self._mark(side) for side in one.sides], "believe": one.believe}
+                for one in self.conflicts
+            ],
+            "output_schema": schema or "",
+        }
+        content = (*self.spec.context, evidence(self.insights))
+        (reply,) = await self.asking.all(
+            [Question("research_report", report_form(schema), values, content, final=True)]
+        )
+        return reply
+
+    async def _mended(self, report: str) -> tuple[str, list[str]]:
+        """What of a report names its findings, and the beginnings of what was left out since it names none.
+
+        Its author is asked once for the findings behind the paragraphs that name none.
+        """
+        known = len(self.insights)
+        parts = parts_of(evidence_marks(report, known), known)
+        open_ = [one for one in parts if one.unsourced]
+        if not open_:
+            return joined(parts), []
+        shown = "\n\n".join(f"{number}. {one.text}" for number, one in enumerate(open_, start=1))
+        written = TextBlock(text=shown, source=Source(kind="agent", ref="report"), trust=Trust.UNTRUSTED)
+        content = (evidence(self.insights), written)
+        question = Question("research_marks", MENDED, {"task": self.spec.instruction}, content, beside=True)
+        (reply,) = await self.asking.all([question])
+        anew = {int(one["number"]): str(one["text"]) for one in (reply or {}).get("paragraphs", ())}
+        kept: list[Part] = []
+        gone: list[str] = []
+        for one in parts:
+            if one.unsourced:
+                text = anew.get(open_.index(one) + 1, "")
+                mended = [part for part in parts_of(evidence_marks(text, known), known) if not part.unsourced]
+                kept += mended
+                gone += [] if any(part.holds for part in mended) else [one.brief]
+            else:
+                kept.append(one)
+        return joined(kept), gone
 
     def _mark(self, insight: Insight) -> str:
         return f"E{self.insights.index(insight) + 1}"

@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 
 import click
 
-from agentorchestra.cli.driving import Stop, drive, run_async
+from agentorchestra.cli.driving import Stop, at_terminal, drive, run_async
 from agentorchestra.cli.entry import Unfinished
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, run_argument, workspace_option
 from agentorchestra.cli.output import command, print_result, say
+from agentorchestra.cli.terminal import TerminalAsker
 from agentorchestra.cli.workspaces import opened_run
-from agentorchestra.core.errors import FencedError
-from agentorchestra.core.spec import Question, RunResult, RunStatus
+from agentorchestra.core.errors import AnswerError, FencedError
+from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus
 from agentorchestra.workspace import Workspace
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -75,21 +76,23 @@ def answer(run: str, text: str, question: str | None, no_resume: bool, as_json: 
     epilog=f"""\b
 Examples:
   agentorchestra approve last
-  agentorchestra approve last --no-resume
+  agentorchestra approve last 3fa9c1d2 --no-resume
 
 \b
 {_EXIT_CODES}""",
 )
 @run_argument
+@click.argument("code", metavar="[CODE]", type=WORDS, required=False)
 @_shared
-def approve(run: str, question: str | None, no_resume: bool, as_json: bool, folder: Path) -> int:
-    """Allow what RUN asks permission for, then go on with the run here.
+def approve(run: str, code: str | None, question: str | None, no_resume: bool, as_json: bool, folder: Path) -> int:
+    """Allow the one call of RUN with this CODE, then go on with the run here.
 
-    `agentorchestra show RUN` lists what it asks, with where each argument came from.
+    `agentorchestra show RUN` lists what is asked, with where each argument came from, and its code. Without CODE the
+    call is shown here and you are asked, if stdin is a terminal and only one is open.
     """
     return _settle(
         run,
-        lambda workspace, run_id: workspace.approve(run_id, question=question, by=_BY),
+        lambda workspace, run_id: _approved(workspace, run_id, question, code, folder),
         no_resume=no_resume,
         as_json=as_json,
         folder=folder,
@@ -121,6 +124,30 @@ def deny(run: str, reason: str, question: str | None, no_resume: bool, as_json: 
         as_json=as_json,
         folder=folder,
     )
+
+
+async def _approved(
+    workspace: Workspace[Any], run_id: str, question: str | None, code: str | None, folder: Path
+) -> Question:
+    """Approve the call with this code; without one, the only open call, once it was shown at the terminal."""
+    if code is None and (await workspace.result(run_id)).status not in FINAL:
+        open_ = [one for one in await workspace.questions(run_id) if one.code and question in (None, one.key)]
+        if len(open_) == 1 and at_terminal():
+            (shown,) = open_
+            said = await TerminalAsker(workspace, run_id)(shown)
+            if said is None:
+                raise AnswerError(f"{shown.key} of run {run_id} was not answered here; nothing was recorded")
+            if said is not True:
+                return await workspace.deny(run_id, reason=said or "", question=shown.key, by=_BY)
+            question, code = shown.key, shown.code
+        elif open_:
+            listed = "; ".join(f"{one.code} ({one.key}): {one.question}" for one in open_)
+            raise AnswerError(
+                f"which call of run {run_id} may be made is not said; read it with "
+                f"`{command('show', run_id, folder)}` and name it with its code: `agentorchestra approve RUN CODE`; "
+                f"open: {listed}"
+            )
+    return await workspace.approve(run_id, question=question, code=code, by=_BY)
 
 
 def _settle(

@@ -9,7 +9,7 @@ import click
 
 from agentorchestra.cli.driving import Stop, run_async
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
-from agentorchestra.cli.output import clean, dollars, emit, emit_json, number, one_line, plural
+from agentorchestra.cli.output import bill, clean, emit, emit_json, number, one_line, plural
 from agentorchestra.cli.workspaces import find_run, opened_run
 from agentorchestra.runtime.compare import Comparison, Side
 
@@ -63,7 +63,7 @@ def _lines(found: Comparison) -> Iterator[str]:
 def _side(side: Side) -> Iterator[str]:
     yield (
         f"{side.run_id}  {side.status.value}  {side.system}, {side.model}; "
-        f"{plural(side.usage.requests, 'request')}, {number(side.usage.tokens)} tokens, {dollars(side.usage.cost_usd)}"
+        f"{plural(side.usage.requests, 'request')}, {number(side.usage.tokens)} tokens, {bill(side.usage)}"
     )
     for step in side.continuation:
         asked = f"({one_line(step.asked, 60)})" if step.asked else ""

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from agentorchestra.cli.driving import Stop, run_async
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, plural, say
+from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, plural, say, unknown_cost
 from agentorchestra.cli.view.model import Charge, RunView
 from agentorchestra.cli.workspaces import exists, find_run, opened
 from agentorchestra.core.budget import Usage
@@ -93,8 +93,8 @@ Exit codes: 0, also for a workspace without runs; 1 if it cannot be read;
 def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> int:
     """Add up what the RUNs cost, all runs of the workspace without any: requests, tokens by class, US dollars.
 
-    Failed attempts that were paid are in it. Where a model has no known price the cost says so and is never taken
-    for zero.
+    Where a model has no known price the cost says so and is never taken for zero. What attempts cost that reached
+    the provider and brought no answer nobody knows: it stands apart, as "unknown, at most ...".
     """
 
     async def work(stop: Stop) -> int:
@@ -146,6 +146,8 @@ def _figures(row: Row) -> list[str]:
     cost = f"${row.known_usd:.4f}"
     if row.unpriced:
         cost = f"{cost} and {plural(row.unpriced, 'request')} of unknown price" if row.known_usd else "unknown price"
+    if unknown := unknown_cost(usage):
+        cost = f"{cost}, {unknown}"
     tokens = (usage.requests, usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
     return [*(number(count) for count in tokens), cost]
 

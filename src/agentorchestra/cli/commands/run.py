@@ -19,6 +19,7 @@ from agentorchestra.cli.options import (
     once_each,
     preset_option,
     role_option,
+    task_on_stdin,
     unsafe_option,
     warn_unsafe,
     workspace_option,
@@ -38,6 +39,7 @@ Examples:
       --model openai:gpt-5 --budget-usd 0.5
   agentorchestra run "Who approved the tunnel?" --file minutes/
   agentorchestra run "How many rows have no date?" --file data.csv --json
+  agentorchestra run - --model openai:gpt-5 < task.txt
   agentorchestra run "Which issues are open?" --mcp mcp.json
   agentorchestra run "And in the second one?" --session offers \\
       --role planner=openai:gpt-5 --role analyzer=openai:gpt-5-mini
@@ -128,12 +130,16 @@ def run(
     environments: tuple[str, ...],
     folder: Path,
 ) -> int:
-    """Run TASK and print the answer with its sources.
+    """Run TASK and print the answer; a TASK of - is read from stdin.
 
-    Progress is written to stderr, the answer to stdout. Everything is recorded in the workspace: a run that
-    stops for any reason goes on with `agentorchestra resume`. At a terminal, questions are asked in place;
-    otherwise the run waits (exit code 3) until `agentorchestra answer`, `approve` or `deny`. Ctrl-C cancels the run.
+    The answer alone is written to stdout; progress, sources and cost to stderr. Everything is recorded in the
+    workspace: a run that stops for any reason goes on with `agentorchestra resume`. At a terminal, questions are
+    asked in place; otherwise the run waits (exit code 3) until `agentorchestra answer`, `approve` or `deny`. Ctrl-C
+    cancels the run.
     """
+
+    if task == "-":
+        task = task_on_stdin()
 
     async def work(stop: Stop) -> int:
         if unsafe_local:

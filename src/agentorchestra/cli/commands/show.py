@@ -10,6 +10,7 @@ from agentorchestra.cli.driving import Stop, run_async
 from agentorchestra.cli.options import FilePath, json_option, run_argument, workspace_option
 from agentorchestra.cli.output import (
     OutputError,
+    account_lines,
     clean,
     command,
     emit,
@@ -17,10 +18,9 @@ from agentorchestra.cli.output import (
     made_files,
     one_line,
     plural,
-    print_questions,
-    print_until,
-    say,
+    question_lines,
     summary_line,
+    until_line,
 )
 from agentorchestra.cli.view.model import RunView
 from agentorchestra.cli.view.tree import tree_lines
@@ -63,8 +63,9 @@ Exit codes: 0; 1 if the log cannot be read, or the page cannot be written;
 @json_option("one object with the run, its result and its events")
 @workspace_option
 def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
-    """Show the tree of agents and effects of RUN: keys, status, tokens and cost, then open questions and the answer.
+    """Show the tree of agents and effects of RUN: keys, status, tokens and cost, then the answer and what is open.
 
+    The answer stands there with its sources, an open question with the commands that settle it.
     An effect that was started and has no end yet is "started"; "interrupted" ones are done again by a resume.
     The HTML page has the requests, arguments and results too; it runs no script and loads nothing.
     """
@@ -93,20 +94,23 @@ def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
         if page is not None:
             _write_page(page, view, record, result, gone=gone)
             return 0
-        tail = [*_made(made_in, made), *_tail(view, result)]
+        tail = [*_made(made_in, made), *_tail(view, result), *_open(view, record, result, folder, gone=gone)]
         emit(clean("\n".join([*_head(record, view, gone=gone), "", *tree_lines(view), "", *tail])))
-        questions = view.questions
-        if questions and record.status not in (RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BLOCKED):
-            print_questions(questions, record.id, folder)
-        elif result.error and result.until is None:
-            say(f"{record.status.value}: {one_line(result.error, 2000)}")
-        if result.until is not None and record.status is RunStatus.WAITING:
-            print_until(result.until, record.id, folder)
-        if gone:
-            say(f"to go on: {command('resume', record.id, folder)}")
         return 0
 
     return run_async(work)
+
+
+def _open(view: RunView, record: RunRecord, result: RunResult, folder: Path, *, gone: bool) -> list[str]:
+    """What the run waits for or ended with, and the commands that go on with it."""
+    lines: list[str] = []
+    if view.questions and record.status not in (RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BLOCKED):
+        lines += question_lines(view.questions, record.id, folder)
+    elif result.error and result.until is None:
+        lines.append(f"{record.status.value}: {one_line(result.error, 2000)}")
+    if result.until is not None and record.status is RunStatus.WAITING:
+        lines.append(until_line(result.until, record.id, folder))
+    return [*lines, f"to go on: {command('resume', record.id, folder)}"] if gone else lines
 
 
 def _write_page(page: Path, view: RunView, record: RunRecord, result: RunResult, *, gone: bool) -> None:
@@ -169,4 +173,4 @@ def _tail(view: RunView, result: RunResult) -> list[str]:
     lines = [f"{note.level}: {one_line(note.text, 500)}" for note in view.notes]
     lines += [""] if lines else []
     lines += [f"answer: {result.answer}", ""] if result.answer else []
-    return [*lines, summary_line(result)]
+    return [*lines, *account_lines(result, result.answer), summary_line(result)]

@@ -9,7 +9,7 @@ import click
 
 from agentorchestra.cli.driving import Stop, run_async
 from agentorchestra.cli.options import run_argument, workspace_option
-from agentorchestra.cli.output import clean, command, emit, emit_json, print_questions, say, summary_line
+from agentorchestra.cli.output import clean, command, emit, emit_json, question_lines, say, summary_line
 from agentorchestra.cli.progress import Progress
 from agentorchestra.cli.workspaces import abandoned, opened_run
 from agentorchestra.core.errors import UnknownRunError
@@ -69,7 +69,8 @@ def tail(run: str, as_json: bool, folder: Path) -> int:
             return exit_code(RunStatus.PAUSED)
         if not as_json:
             emit(summary_line(result))
-            print_questions(result.questions, record.id, folder)
+            for line in question_lines(result.questions, record.id, folder):
+                say(line)
         return exit_code(result.status)
 
     return run_async(work)

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import JsonValue
 
-from agentorchestra.cli.output import CONTROL, dollars, number, plural
+from agentorchestra.cli.output import CONTROL, bill, dollars, number, plural, unknown_cost
 from agentorchestra.cli.view.model import RunView, Span
 from agentorchestra.cli.view.tree import step_line, tree
 from agentorchestra.core.budget import Usage
@@ -94,9 +94,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(
-        step_line=step_line, plural=plural, number=number, dollars=dollars, usage_rows=_usage_rows
-    )
+    environment.globals.update(step_line=step_line, plural=plural, number=number, bill=bill, usage_rows=_usage_rows)
     environment.filters.update(cut=_cut, link=_link, stamp=lambda at: f"{at:%Y-%m-%d %H:%M:%S} UTC", json=_json)
     return environment
 
@@ -144,7 +142,12 @@ def _usage_rows(usage: Usage) -> list[tuple[str, str]]:
         ("output tokens", usage.output_tokens),
         ("of these reasoning", usage.reasoning_tokens),
     ]
-    return [*((name, number(count)) for name, count in rows if count), ("cost", dollars(usage.cost_usd))]
+    unknown = unknown_cost(usage)
+    return [
+        *((name, number(count)) for name, count in rows if count),
+        ("cost", dollars(usage.cost_usd)),
+        *([("of attempts without an answer", unknown)] if unknown else []),
+    ]
 
 
 def _origin(block: Block) -> str:

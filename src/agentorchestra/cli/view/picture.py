@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from agentorchestra.cli.output import clean, dollars, local_time, number, one_line, plural
+from agentorchestra.cli.output import clean, dollars, local_time, number, one_line, plural, unknown_cost
 from agentorchestra.cli.progress import call_text, describe
 from agentorchestra.cli.view.model import AgentView, RunView, Span
 from agentorchestra.cli.view.tree import step_line
@@ -75,13 +75,14 @@ def picture(
 def _head(view: RunView, now: datetime, width: int) -> list[Line]:
     budget, usage = view.budget, view.usage
     seconds = view.active_s(now)
-    cost = dollars(usage.cost_usd)
+    cost, unknown = dollars(usage.cost_usd), unknown_cost(usage)
     parts = [
         view.status.value,
         f"{seconds:.0f} s" + _limit(budget.active_s, " s"),
         f"{view.steps}{_limit(budget.steps)} steps" if budget.steps is not None else plural(view.steps, "step"),
         f"{number(usage.tokens)}{_limit(budget.tokens)} tokens",
         cost + ("" if budget.cost_usd is None else f" of ${budget.cost_usd:g}"),
+        *([unknown] if unknown else []),
     ]
     style = f"bold {_STYLES.get(view.status.value, '')}".strip()
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from agentorchestra.cli.output import dollars, one_line, plural
+from agentorchestra.cli.output import bill, one_line, plural
 from agentorchestra.cli.progress import describe
 from agentorchestra.cli.view.model import AgentView, RunView, Span
 from agentorchestra.core.budget import Usage
@@ -142,7 +142,7 @@ def _parts(node: Node) -> Iterator[str]:
     if node.agent is not None:
         yield plural(node.agent.total_steps, "step")
     if node.usage != Usage():
-        yield f"{plural(node.usage.tokens, 'token')}  {dollars(node.usage.cost_usd)}"
+        yield f"{plural(node.usage.tokens, 'token')}  {bill(node.usage)}"
     if span.seconds is not None:
         yield f"{span.seconds:.1f} s"
     if span.answered_by:

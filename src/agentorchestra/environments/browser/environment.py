@@ -112,8 +112,7 @@ class Browser(Actions):
         for tab in self.session.tabs.values():
             address = tab.page.url if tab.page is not None else tab.url
             whose = " (current)" if tab.number == mine else " (of another agent)" if tab.number in taken else ""
-            site = f", site={host_of(address)!r}" if tab.number == mine and host_of(address) else ""
-            lines.append(f"tab {tab.number}{whose}: {address[:_MOST_ADDRESS]}{site}")
+            lines.append(f"tab {tab.number}{whose}: {address[:_MOST_ADDRESS]}")
         return lines
 
     async def _shown(self, ctx: Any, tab: Tab) -> tuple[list[str], tuple[Block, ...]]:
@@ -133,7 +132,8 @@ class Browser(Actions):
         changed = difference(self._views.get(agent_of(ctx)), view)
         self._views[agent_of(ctx)] = view
         news = [changed] if changed is not None and len(changed) * _NEWS < len(view.text) else []
-        return [f"title: {view.title}", *await self.walls(ctx), view.text, *news], picture
+        site = [f"site: {host}"] if (host := host_of(page.url)) else []
+        return [f"title: {view.title}", *site, *await self.walls(ctx), view.text, *news], picture
 
     async def _picture(self, ctx: Any, page: Page, view: View) -> tuple[Block, ...]:
         """The page with the references of its view; nothing if it cannot be taken, the text says what there is."""

@@ -127,7 +127,7 @@ def _found(pages: tuple[str, ...], words: str, source: Source) -> list[Block]:
     if not blocks:
         raise ToolError(f"{words!r} does not stand in the {len(pages)} pages; try fewer or other words")
     if count > len(blocks):
-        blocks.append(TextBlock(text=f"and {count - len(blocks)} more places", trust=Trust.UNTRUSTED))
+        blocks.append(TextBlock(text=f"and {count - len(blocks)} more places", trust=Trust.SYSTEM))
     return blocks
 
 

@@ -68,7 +68,7 @@ class Reading(Hands):
             raise ToolError("there is no text on the page now; look at a screenshot, or wait for what still loads")
         kept = await ctx.artifact(artifact_name(url, ".md"), text.encode("utf-8", "replace"), "text/markdown")
         blocks = await asyncio.to_thread(document_blocks, TextDocument(text), url, part.strip(), "web")
-        blocks += [TextBlock(text=f"Note: {one}.", trust=Trust.UNTRUSTED) for one in notes]
+        blocks += [TextBlock(text=f"Note: {one}.", trust=Trust.SYSTEM) for one in notes]
         return ToolResult(content=blocks, artifacts=(kept,), sources=(Source(kind="web", ref=url),))
 
     async def _text(self, page: Page) -> tuple[str, list[str]]:
@@ -126,7 +126,7 @@ class Reading(Hands):
             notes.append("nothing on the page serves this goal")
         if len(pieces) > MOST_PIECES:
             notes.append(f"only the first {pieces[MOST_PIECES - 1][1]:,} lines were looked at; read on with read_page")
-        found += [TextBlock(text=f"Note: {one}.", trust=Trust.UNTRUSTED) for one in notes]
+        found += [TextBlock(text=f"Note: {one}.", trust=Trust.SYSTEM) for one in notes]
         return ToolResult(content=found, artifacts=read.artifacts)
 
     @action(mutates=False)

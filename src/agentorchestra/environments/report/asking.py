@@ -35,6 +35,9 @@ _MOST_SUMMARY = 800
 _MOST_NAMED = 200
 """Characters of a model's words in a note."""
 
+_MOST_STRUCK = 30
+"""Marks that name no source of which the author is told."""
+
 _MOST_PLACES = 50
 """Places of one text at which the same words may cite a source: more often, they are words like others."""
 
@@ -53,6 +56,7 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["summary"],
 }
+"""By which the reply is read: what of a reference does not apply may be missing."""
 
 
 @dataclass(frozen=True)
@@ -152,15 +156,44 @@ def _words(text: str) -> set[str]:
 
 
 async def written_up(collected: Collected, title: str, ctx: Any) -> tuple[str, str]:
-    """The text of a report by a model; "" and a sentence where it gave none that can be taken."""
-    outcome = await ctx.ask_model(WRITE, [*_shown(collected)], role="reporter", title=title)
-    why = "" if outcome.ok else f"no model could be asked ({outcome.error})"
-    text = outcome.response.text.strip() if outcome.ok else ""
-    if outcome.ok and not text:
-        why = "the model wrote nothing"
-    elif text and collected.references and len(finish(text, collected.references).uncited) == len(collected.references):
+    """The text of a report by a model; "" and a sentence where it gave none that can be taken.
+
+    Of marks that name no source, and of a text without any, its author is told once.
+    """
+    material = _shown(collected)
+    text, why = await _asked(title, ctx, material)
+    wrong = _wrong(text, collected) if text else ""
+    if wrong:
+        draft = TextBlock(text=text, source=Source(kind="agent", ref="draft"), trust=Trust.UNTRUSTED)
+        note = TextBlock(text=f"Your last text is the draft above. {wrong} Write it anew.", trust=Trust.SYSTEM)
+        again, _ = await _asked(title, ctx, [*material, draft, note])
+        text = again or text
+    if text and _uncited(text, collected):
         why = "the model cited none of the sources"
     return ("", f"The items stand one after the other: {why}.") if why else (text, "")
+
+
+async def _asked(title: str, ctx: Any, content: Sequence[Block]) -> tuple[str, str]:
+    """A text of a model, "" and why where there is none."""
+    outcome = await ctx.ask_model(WRITE, [*content], role="reporter", title=title)
+    if not outcome.ok:
+        return "", f"no model could be asked ({outcome.error})"
+    text = str(outcome.response.text).strip()
+    return text, "" if text else "the model wrote nothing"
+
+
+def _wrong(text: str, collected: Collected) -> str:
+    """What is wrong with the marks of a text, in a sentence; "" for nothing."""
+    if _uncited(text, collected):
+        return "It cites none of the sources."
+    struck = finish(text, collected.references).struck
+    return f"No source in the list has {', '.join(struck[:_MOST_STRUCK])}." if struck else ""
+
+
+def _uncited(text: str, collected: Collected) -> bool:
+    """Whether none of the sources is cited, where there are any."""
+    listed = collected.references
+    return bool(listed) and len(finish(text, listed).uncited) == len(listed)
 
 
 def _shown(collected: Collected) -> Sequence[Block]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict
@@ -54,7 +54,14 @@ class Listed(BaseModel):
 
 
 class Piece(BaseModel):
-    """An item as the report has it: its marks are the report's."""
+    """An item as the report has it.
+
+    Attributes:
+        title, content, summary: of the item; its marks are the report's.
+        by: the agent that added it.
+        quoted: the content with marks of single quotes: `[2.1]` is the first of what is cited of reference 2; "" in
+            reports that were collected before there were any.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -62,6 +69,7 @@ class Piece(BaseModel):
     content: str = ""
     summary: str = ""
     by: str = ""
+    quoted: str = ""
 
 
 class Collected(BaseModel):
@@ -92,6 +100,7 @@ def collect(items: Sequence[Item]) -> Collected:
     pieces = []
     for item in items:
         numbers: dict[int, int] = {}
+        quotes: dict[int, Citation] = {}
         for one in item.references:
             key = key_of(one.url, one.description)
             number = order.setdefault(key, len(order) + 1)
@@ -100,8 +109,9 @@ def collect(items: Sequence[Item]) -> Collected:
             numbers[one.id] = number
             merged = found[number - 1]
             merged.words.append(one.description)
-            merged.cited.append(Citation(source=one.source, place=one.place, quote=one.quote))
-        pieces.append((item, numbers))
+            quotes[one.id] = Citation(source=one.source, place=one.place, quote=one.quote)
+            merged.cited.append(quotes[one.id])
+        pieces.append((item, numbers, quotes))
     references = tuple(
         Listed(
             number=number,
@@ -113,8 +123,14 @@ def collect(items: Sequence[Item]) -> Collected:
     )
     return Collected(
         pieces=tuple(
-            Piece(title=item.title, summary=item.summary, by=item.by, content=_renumbered(item.content, numbers))
-            for item, numbers in pieces
+            Piece(
+                title=item.title,
+                summary=item.summary,
+                by=item.by,
+                content=_renumbered(item.content, {one: str(number) for one, number in numbers.items()}),
+                quoted=_renumbered(item.content, _of_quotes(numbers, quotes, references)),
+            )
+            for item, numbers, quotes in pieces
         ),
         references=references,
     )
@@ -129,8 +145,19 @@ def _words_of(descriptions: Sequence[str]) -> str:
     return "; ".join(kept)[:MOST_DESCRIBED]
 
 
-def _renumbered(content: str, numbers: dict[int, int]) -> str:
-    """An item's text with the report's numbers, as bare marks."""
+def _of_quotes(
+    numbers: Mapping[int, int], quotes: Mapping[int, Citation], references: Sequence[Listed]
+) -> dict[int, str]:
+    """By the numbers of an item's references the names of its quotes in the report."""
+    found = {}
+    for one, number in numbers.items():
+        cited = references[number - 1].cited
+        found[one] = f"{number}.{cited.index(quotes[one]) + 1 if quotes[one] in cited else 1}"
+    return found
+
+
+def _renumbered(content: str, numbers: Mapping[int, str]) -> str:
+    """An item's text with other numbers, as bare marks."""
 
     def mark(found: re.Match[str]) -> str:
         written = found["mark"] or found["text"] or ""

@@ -11,12 +11,12 @@ from pydantic import Field, JsonValue
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.ids import sha256_text
-from agentorchestra.core.spec import Citation
 from agentorchestra.environments.folder import rules_text
-from agentorchestra.environments.report.asking import asked_for, checked, written_up
+from agentorchestra.environments.report.asking import MOST_SHOWN, asked_for, checked, written_up
 from agentorchestra.environments.report.collecting import Collected, assembled, finish
-from agentorchestra.environments.report.items import Item
+from agentorchestra.environments.report.items import Cited, Item, from_citations
 from agentorchestra.environments.report.keeping import MOST_CONTENT, Keeping, count
+from agentorchestra.environments.report.marks import named_in_words, numbered_marks
 from agentorchestra.environments.report.reading import Read, read_object, read_text
 from agentorchestra.tea.environment import action
 from agentorchestra.tea.tool import ToolResult
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentorchestra.environments.registry import EnvironmentParts
 
 LONG = 1_500
-"""Characters from which on an item gets its summary from a model before the report is written."""
+"""Characters from which on an item is read by a model before the report is written, where that is of use."""
 
 FILE = "report.md"
 """Where the report lies in the run's folder, unless it is to lie elsewhere."""
@@ -37,6 +37,7 @@ _MOST_NAMED = 30
 
 Title = Annotated[str, Field(description="Its title.")]
 Path = Annotated[str, Field(description="The file, in the folder; by default report.md.")]
+Stands = Annotated[list[Cited] | None, Field(max_length=2_000)]
 Shared = Annotated[
     str, Field(description="Name of a report that runs of the workspace share; empty for the run's own.")
 ]
@@ -46,7 +47,7 @@ class Report(Keeping):
     """Items with their sources, and the report that is made of them."""
 
     name = "report"
-    version = "1.0.0"
+    version = "1.1.0"
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Self:
@@ -66,7 +67,7 @@ class Report(Keeping):
         content: str | dict[str, JsonValue] = "",
         path: str = "",
         title: Title = "",
-        citations: Annotated[list[Citation] | None, Field(max_length=500)] = None,
+        citations: Annotated[list[Cited] | None, Field(max_length=500)] = None,
         report: Shared = "",
     ) -> str:
         """Add a piece to the report: a text, a JSON object, or a file.
@@ -101,7 +102,7 @@ class Report(Keeping):
             said.append(await self.publish(ctx, shared))
         return "; ".join(said)
 
-    def _read(self, ctx: Any, given: str | dict[str, JsonValue], citations: tuple[Citation, ...]) -> Read:
+    def _read(self, ctx: Any, given: str | dict[str, JsonValue], citations: tuple[Cited, ...]) -> Read:
         size = len(given) if isinstance(given, str) else len(json.dumps(given, ensure_ascii=False))
         if size > MOST_CONTENT:
             raise ToolError(f"the content has {size:,} characters; add at most {MOST_CONTENT:,} at once")
@@ -184,6 +185,7 @@ class Report(Keeping):
         text: str = "",
         report: Shared = "",
         only_cited: bool = False,
+        citations: Stands = None,
     ) -> ToolResult:
         """Make the report of all items: one list of references, numbered from 1, and a text that cites them.
 
@@ -193,6 +195,7 @@ class Report(Keeping):
             text: the report, where it is written already, with its sources as links; else a model writes it.
             report: the name of a shared report, of which the items of all runs are taken.
             only_cited: leave out of the list what the text does not cite.
+            citations: what a text that is given stands on; the mark [E1] in it is the first of them.
         """
         note = ""
         if not text.strip():
@@ -204,15 +207,29 @@ class Report(Keeping):
                 raise ToolError("the report has no items; add what it is to say")
             text, note = await written_up(collected, title, ctx)
         arguments: dict[str, JsonValue] = {"text": text, "title": title, "path": path, "report": report}
-        done = await self.call("write", {**arguments, "only_cited": only_cited}, ctx)
+        cited: list[JsonValue] = [one.model_dump(mode="json") for one in citations or ()]
+        done = await self.call("write", {**arguments, "only_cited": only_cited, "citations": cited}, ctx)
         said = [*done.content] if isinstance(done.content, list) else [self.block(str(done.content))]
         return ToolResult(content=[*said, *([self.block(note)] if note else [])], artifacts=done.artifacts)
 
+    def _cited(self, ctx: Any, text: str, citations: list[Cited]) -> Item:
+        """A text with the citations that its marks name, so that they are numbered with those of the items. Blocks."""
+        references = from_citations(citations, lambda name: self.where(ctx, name))
+        return Item(id="", content=numbered_marks(text, len(references)), references=references)
+
     async def _summarise(self, ctx: Any) -> None:
-        """Long items get their summary first: by it the text passes from one to the next."""
+        """Long items are read by a model first where that changes the report.
+
+        They are shown cut, and their summary says the rest; or they name sources in words, which code does not see.
+        """
         shown = await self.call("items", {}, ctx)
-        for number, one in enumerate(shown.content if isinstance(shown.content, list) else [], start=1):
-            if isinstance(one, dict) and not one.get("summarised") and int(one.get("size") or 0) > LONG:
+        listed = [one for one in shown.content if isinstance(one, dict)] if isinstance(shown.content, list) else []
+        whole = MOST_SHOWN // max(1, len(listed))
+        for number, one in enumerate(listed, start=1):
+            size = int(one.get("size") or 0)
+            if one.get("summarised") or size <= LONG:
+                continue
+            if size > whole or named_in_words((await self._item_of(number, ctx)).content):
                 await self.call("extract", {"item": number}, ctx)
 
     @action(mutates=False)
@@ -247,6 +264,7 @@ class Report(Keeping):
         path: Path = "",
         report: Shared = "",
         only_cited: bool = False,
+        citations: Stands = None,
     ) -> ToolResult:
         """Number the citations of a text, put the list of references under it, and write it to a file.
 
@@ -256,17 +274,19 @@ class Report(Keeping):
             path: the file, in the folder; by default report.md.
             report: the name of a shared report.
             only_cited: leave out of the list what the text does not cite.
+            citations: what the text stands on besides; the mark [E1] in it is the first of them.
         """
         if report:
             self.refuse_candidates(ctx, "complete a shared report")
         for left in reversed(range(_TURNS)):
-            collected = await self.collected(ctx, report)
-            body = text.strip() or assembled(collected)
+            more = [await asyncio.to_thread(self._cited, ctx, text, citations)] if citations and text.strip() else []
+            collected = await self.collected(ctx, report, more)
+            body = collected.pieces[-1].content if more else text.strip() or assembled(collected)
             if title and not body.startswith("# "):
                 body = f"# {title}\n\n{body}"
             done = await asyncio.to_thread(finish, body, collected.references, every=not only_cited)
             data = done.text.encode("utf-8", "replace")
-            made_of = len(collected.pieces) if left else None
+            made_of = len(collected.pieces) - len(more) if left else None
             if not report or await asyncio.to_thread(self.shared(report).write, data, made_of=made_of):
                 break
         said = [f"The report is complete, with {count(len(done.references))}."]

@@ -35,6 +35,16 @@ class Reference(BaseModel):
     quote: str = ""
 
 
+class Cited(Citation):
+    """What an item stands on.
+
+    Attributes:
+        title: of the source, "" where none is known.
+    """
+
+    title: str = ""
+
+
 class Item(BaseModel):
     """A piece of a report.
 
@@ -94,9 +104,13 @@ def reference(
 def from_citations(citations: Sequence[Citation], where: Where = nowhere, first: int = 1) -> tuple[Reference, ...]:
     """Citations as references, numbered from a first number."""
     return tuple(
-        reference(first + index, one.source, place=one.place, quote=one.quote, where=where)
+        reference(first + index, one.source, _title(one), place=one.place, quote=one.quote, where=where)
         for index, one in enumerate(citations)
     )
 
 
-__all__ = ["MOST_DESCRIBED", "Item", "Reference", "Where", "from_citations", "nowhere", "reference"]
+def _title(one: Citation) -> str:
+    return one.title if isinstance(one, Cited) else ""
+
+
+__all__ = ["MOST_DESCRIBED", "Cited", "Item", "Reference", "Where", "from_citations", "nowhere", "reference"]

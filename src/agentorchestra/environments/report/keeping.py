@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, unnumbered
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.environments import disk
@@ -114,15 +114,15 @@ class Keeping(FolderEnvironment):
         ref = ArtifactRef(name="report", sha256=str(short["sha256"]), size=0)
         return Item.model_validate_json(await ctx.read_artifact(ref))
 
-    async def collected(self, ctx: Any, report: str) -> Collected:
-        """The items of the run, or those of a shared report, with their references as one list."""
+    async def collected(self, ctx: Any, report: str, more: Sequence[Item] = ()) -> Collected:
+        """The items of the run, or those of a shared report, and these, with their references as one list."""
         if report:
             shared = self.shared(report)
             await self.publish(ctx, shared)
             items = await asyncio.to_thread(shared.items)
         else:
             items = [await self._whole(ctx, one) for one in self.listed]
-        return await asyncio.to_thread(collect, items)
+        return await asyncio.to_thread(collect, [*items, *more])
 
     # -- shared ------------------------------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class Keeping(FolderEnvironment):
             held = await asyncio.to_thread(disk.copied, place, self._stands_on.temporary)
             try:
                 if not path.lower().endswith(_TEXTS):
-                    return text_of(await disk.shown(held.path, place.shown, "", ctx))
+                    return "\n".join(map(unnumbered, await disk.shown(held.path, place.shown, "", ctx)))
                 data = await asyncio.to_thread(_bounded, held.path, path)
             finally:
                 await asyncio.to_thread(disk.forget, held.path)

@@ -33,6 +33,11 @@ _EVIDENCE = re.compile(
 )
 _NUMBERS = re.compile(r"(\d{1,4})(?:\s?(?:[–—-]|to|bis)\s?\^?(?:E\s?)?(\d{1,4}))?", re.IGNORECASE)
 
+_IN_WORDS = re.compile(
+    r"\((?:see |cf\. )?[A-ZÄÖÜ][\w.&’'-]{1,40}(?:[ ,]{1,2}[\w.&’'-]{1,40}){0,8}[ ,]{1,2}(?:1[5-9]|20)\d\d[a-z]?\b"
+    r"[^()\n]{0,40}\)"
+)
+
 _CODE = re.compile(r"^(?:```|~~~)[^\n]*$|`[^`\n]{1,2000}`", re.MULTILINE)
 _HEADING = re.compile(
     r"^(?:#{1,6}\s{1,4}|\*\*|__)?(?:references|sources|bibliography|works cited|citations|footnotes|notes|"
@@ -127,6 +132,16 @@ def evidence_marks(text: str, most: int) -> str:
     return outside_code(text, lambda part: _EVIDENCE.sub(marks, part))
 
 
+def numbered_marks(text: str, most: int) -> str:
+    """The text with `[3]` in the place of its mark of evidence 3, in whatever form that is written."""
+    return outside_code(evidence_marks(text, most), lambda part: re.sub(r"\[E(\d{1,4})\]", r"[\1]", part))
+
+
+def named_in_words(text: str) -> bool:
+    """Whether a text seems to cite in words, such as `(Miller 2020)` or `(Miller et al., 2020, p. 3)`."""
+    return _IN_WORDS.search(text) is not None
+
+
 def mark_name(written: str) -> str:
     """A mark in the one form by which it is looked up: `^2`, `E2` and `2` are one."""
     name = written.strip().lower().removeprefix("^")
@@ -186,6 +201,8 @@ __all__ = [
     "evidence_marks",
     "mark_name",
     "marks_in",
+    "named_in_words",
+    "numbered_marks",
     "outside_code",
     "without_list",
 ]

@@ -2,21 +2,34 @@
 
 Prints the value of the last expression, as an interactive interpreter does. `tools.NAME(argument=value)` calls a tool
 of the host, and raises ToolError for what it could not do; FUNCTIONS, a JSON list, are tools with names of their own.
+
+Where a file VARIABLES stands in the working folder the program sees the variables in it, and leaves its own there for
+the next program. A file EARLIER holds programs that ran elsewhere and are run here again, in silence, before it.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
+import functools
+import io
 import json
 import linecache
 import os
+import pickle
 import random
 import sys
 import threading
 import traceback
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
+
+VARIABLES = ".variables"
+EARLIER = ".earlier.json"
+MOST_BYTES = 32 << 20
+"""Of the variables that are kept; the largest are left out first."""
 
 
 class ToolError(Exception):
@@ -69,8 +82,126 @@ class _Tools:
         return answer.get("value")
 
 
-def _told(error: BaseException) -> str:
-    """The exception as Python tells it, without the lines of this file."""
+class _Variables:
+    """What programs leave for the next ones, in a file that the host keeps from one to the next.
+
+    Functions and classes are kept with their code (cloudpickle); where that is not installed they are not kept.
+
+    Args:
+        own: the names that every program has; they are not kept.
+
+    Attributes:
+        names: the namespace of the program.
+        lost: variables of earlier programs that could not be kept, and why.
+    """
+
+    def __init__(self, own: dict[str, Any]) -> None:
+        self.names: dict[str, Any] = dict(own)
+        self.lost: dict[str, str] = {}
+        self._own = own
+        self._path = os.path.abspath(VARIABLES)
+        self._process = os.getpid()
+        self._wanted = os.path.exists(self._path)
+
+    def load(self) -> None:
+        """See what earlier programs left."""
+        if not self._wanted or not os.path.getsize(self._path):
+            return
+        own = self._own
+
+        class Reader(pickle.Unpickler):
+            def persistent_load(self, name: str) -> Any:
+                return own[name]
+
+        try:
+            with open(self._path, "rb") as file:
+                anchor, values, self.lost = Reader(file).load()
+        except Exception as error:  # whatever it is: the program can make them anew
+            print(f"[the variables of earlier programs cannot be read: {error}]", file=sys.stderr)
+            return
+        if anchor is not None:
+            self.names = anchor.__globals__  # where the functions of earlier programs look their names up
+        self.names.update({**own, **values})
+
+    def again(self) -> None:
+        """Run programs that ran elsewhere: only for what they assign."""
+        try:
+            with open(EARLIER, encoding="utf-8") as file:
+                earlier = json.load(file)
+        except OSError:
+            return
+        os.remove(EARLIER)
+        for code in earlier["programs"]:
+            silent = io.StringIO()
+            with contextlib.suppress(Exception), contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
+                exec(compile(code, "<earlier program>", "exec"), self.names)
+        for name, reason in earlier["lost"].items():
+            self.names.pop(name, None)
+            self.lost[name] = reason
+
+    def keep(self) -> None:
+        """Leave what can be left for the next program."""
+        if not self._wanted or os.getpid() != self._process:
+            return
+        sizes: dict[str, int] = {}
+        for name, value in self.names.items():
+            if name in ("__builtins__", "__name__") or self._own.get(name, self) is value:
+                continue
+            self.lost.pop(name, None)
+            try:
+                sizes[name] = len(self._pickled(value))
+            except Exception as error:  # what can be kept is known by trying
+                large = isinstance(error, _TooLargeError)
+                what = f"a value of more than {MOST_BYTES:,} bytes" if large else f"a {type(value).__name__}"
+                self.lost[name] = f"{what} cannot be kept"
+        for name in sorted(sizes, key=lambda one: sizes[one], reverse=True):
+            if sum(sizes.values()) > MOST_BYTES:
+                self.lost[name] = f"variables of more than {MOST_BYTES:,} bytes together cannot be kept"
+                del sizes[name]
+        values = {name: self.names[name] for name in sizes}
+        anchor = FunctionType((lambda: None).__code__, self.names, "anchor")
+        for first in (anchor, None):  # without cloudpickle no function can be kept
+            with contextlib.suppress(Exception):
+                data = self._pickled((first, values, self.lost))
+                with open(self._path, "wb") as file:
+                    file.write(data)
+                return
+
+    def _pickled(self, value: Any) -> bytes:
+        target = _Limited()
+        self._writer(target, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+        return target.getvalue()
+
+    @functools.cached_property
+    def _writer(self) -> Any:
+        try:
+            from cloudpickle import Pickler  # type: ignore[import-untyped]
+        except ImportError:
+            from pickle import Pickler
+        named = {id(value): name for name, value in self._own.items() if not name.startswith("__")}
+
+        class Writer(Pickler):  # type: ignore[misc]
+            def persistent_id(self, value: Any) -> str | None:
+                return named.get(id(value))
+
+        return Writer
+
+
+class _TooLargeError(Exception):
+    """A value is larger than all that is kept."""
+
+
+class _Limited(io.BytesIO):
+    """Bytes up to a limit."""
+
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > MOST_BYTES:
+            raise _TooLargeError
+        return super().write(data)
+
+
+def _told(error: BaseException, lost: dict[str, str]) -> str:
+    """The exception as Python tells it, without the lines of this file; and why a variable is not there."""
     told = traceback.TracebackException.from_exception(error)
     todo: list[traceback.TracebackException | None] = [told]
     while todo:
@@ -78,7 +209,10 @@ def _told(error: BaseException) -> str:
         if one is not None:
             one.stack = traceback.StackSummary.from_list([frame for frame in one.stack if frame.filename != __file__])
             todo += [one.__cause__, one.__context__]
-    return "".join(told.format())
+    said = "".join(told.format())
+    if isinstance(error, NameError) and error.name in lost:
+        said += f"({error.name} of an earlier program was not kept: {lost[error.name]}. Make it anew.)\n"
+    return said
 
 
 def main() -> None:
@@ -98,6 +232,10 @@ def main() -> None:
     tools = _Tools(int(results), int(calls))
     names |= {"tools": tools, "ToolError": ToolError}
     names |= {one: tools._function(one) for one in json.loads(functions)}
+    variables = _Variables(names)
+    variables.load()
+    variables.again()
+    names = variables.names
     try:
         tree = ast.parse(code, name)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -110,8 +248,10 @@ def main() -> None:
         raise
     except BaseException as error:
         sys.stdout.flush()
-        print(_told(error), end="", file=sys.stderr, flush=True)
+        print(_told(error, variables.lost), end="", file=sys.stderr, flush=True)
         sys.exit(1)
+    finally:
+        variables.keep()
 
 
 if __name__ == "__main__":

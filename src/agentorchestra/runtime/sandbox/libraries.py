@@ -14,8 +14,19 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-DEFAULT_LIBRARIES = ("numpy", "pandas", "openpyxl", "matplotlib", "pypdf", "pillow", "scipy")
-"""What the extra `sandbox` installs."""
+DEFAULT_LIBRARIES = (
+    "numpy",
+    "pandas",
+    "openpyxl",
+    "python-calamine",
+    "matplotlib",
+    "pypdf",
+    "pillow",
+    "scipy",
+    "cloudpickle",
+)
+"""What the extra `sandbox` installs: with python-calamine, pandas reads .xls and .ods; cloudpickle keeps the functions
+of a program for the next one."""
 
 
 @functools.lru_cache(maxsize=8)

@@ -25,15 +25,20 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
     """
 
     @tool(effect="read")
-    async def read_file(ctx: RunContext[Any], name: str, part: str | None = None) -> ToolResult:
-        """Read a file of the task, whole or a part of it, with the places of what it holds.
+    async def read_file(
+        ctx: RunContext[Any], name: str, part: str | None = None, view_range: list[int] | None = None
+    ) -> ToolResult:
+        """Read a file of the task, whole or a part of it, with the places of what it holds; text comes exactly.
 
         Args:
             name: Its name as listed.
-            part: "lines 200-400", "p. 3", "rows 7-20", "B2:D9", "Sales!B2:D9", "slide 3", "inner.zip!data.csv!row 7",
-                of a video "frame 00:12".
+            part: "p. 3", "rows 7-20", "B2:D9", "Sales!B2:D9", "slide 3", "inner.zip!data.csv!row 7", "line 1,
+                characters 5000-9000", "source" for the text of HTML or CSV, of a video "frame 00:12".
+            view_range: The first and the last line, [1, 400]; [401, -1] is to the end.
         """
-        return await with_index(folder or ctx.folder, lambda index: read_part(ctx, index, name, part))
+        return await with_index(
+            folder or ctx.folder, lambda index: read_part(ctx, index, name, part or "", view_range or ())
+        )
 
     @tool(effect="read")
     async def search_files(ctx: RunContext[Any], query: str, limit: int = 5, files: str | None = None) -> ToolResult:
@@ -56,10 +61,11 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
         return await with_index(folder or ctx.folder, lambda index: describe(ctx, index, files))
 
     @tool(effect="read")
-    async def check_quotes(ctx: RunContext[Any], quotes: list[Quote]) -> list[bool | None]:
-        """Whether quotes stand word for word at their places, in the order given; null for pages nobody fetched.
+    async def check_quotes(ctx: RunContext[Any], quotes: list[Quote]) -> list[bool | str | None]:
+        """Check whether quotes stand at their places: true, false, the place where one stands instead, or null.
 
-        Places are those of this task's files, and of pages of the web as they were when this run fetched them.
+        Null is for pages that nobody fetched, and for pictures. Marks of a format, white space and kinds of dashes and
+        quotation marks make no difference. Pages of the web are taken as they were when this run fetched them.
 
         Args:
             quotes: The quotes with the file or address and the place each is said to stand at.

@@ -13,17 +13,32 @@ from agentorchestra.core.content import Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef, first_names
+from agentorchestra.tools.files.documents import Part, PartsDocument, TextDocument, locate
 from agentorchestra.tools.files.index import PassageIndex, costly
 from agentorchestra.tools.files.passages import Passage
-from agentorchestra.tools.files.readers import Document, read_document
+from agentorchestra.tools.files.readers import Document, read_document, source_sync
 
 _T = TypeVar("_T")
+
+SOURCE = "source"
+"""The part of a file that is text and is read as something else: its own characters."""
+
+WRITTEN_AS_TEXT = frozenset(
+    {"text/html", "text/csv", "text/tab-separated-values", "message/rfc822", "application/json"}
+)
+"""What is text, and is not read as its lines."""
 
 WAY_TO_SEE = (
     'name a model that sees with [roles.vision] model = "..." in agentorchestra.toml, or say vision = true in its '
     "profile"
 )
 """What to do where nobody sees."""
+
+WAY_TO_HEAR = (
+    "name a model that writes down what is said with transcription_model in agentorchestra.toml "
+    '("local:FOLDER" for one on this machine), or one that hears with [roles.hearing] model = "..."'
+)
+"""What to do where nobody hears."""
 
 
 def file_named(ctx: RunContext[Any], name: str) -> FileRef:
@@ -81,6 +96,31 @@ async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *
     return document
 
 
+async def document_at(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, place: str) -> tuple[Document, str]:
+    """The document in which a place of a file lies, and the place in it.
+
+    A file that is text, and is read as a table, a page or a message, has a part `source`: the text as it stands.
+    """
+    document = await document_of(ctx, ref, index)
+    if not names_source(place, ref.media_type) or locate(document, place)[0]:
+        return document, place
+    path = ctx.file(ref.name)
+    try:
+        return as_source(await asyncio.to_thread(source_sync, path)), place
+    except FileInputError as error:
+        raise ToolError(str(error).replace(str(path), ref.name)) from None
+
+
+def names_source(place: str, media_type: str) -> bool:
+    """Whether a place lies in the text itself of a file that is read as something else."""
+    return place.strip().partition("!")[0].strip().lower() == SOURCE and media_type in WRITTEN_AS_TEXT
+
+
+def as_source(text: TextDocument) -> Document:
+    """The text of a file as a part of it, by the name `source`."""
+    return PartsDocument((Part(SOURCE, text),))
+
+
 def block(name: str, passage: Passage, kind: SourceKind = "file") -> TextBlock:
     source = Source(kind=kind, ref=name, place=passage.place)
     return TextBlock(text=passage.text, source=source, trust=Trust.UNTRUSTED)
@@ -101,6 +141,11 @@ def only_pictures(pages: str, way: str) -> str:
     return f"{pages}: pictures without text, which were not read" + (f"; {way}" if way else "")
 
 
-def note(text: str) -> TextBlock:
-    """A line of the tool's own among the content it gives back."""
-    return TextBlock(text=text, trust=Trust.UNTRUSTED)
+def note(text: str, *, outside: bool = True) -> TextBlock:
+    """A line of the tool's own among the content it gives back.
+
+    Args:
+        text: what is said.
+        outside: whether it may hold words from outside: names of files and parts, columns, what a page says.
+    """
+    return TextBlock(text=text, trust=Trust.UNTRUSTED if outside else Trust.SYSTEM)

@@ -12,11 +12,19 @@ from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tea.tool import ToolResult
-from agentorchestra.tools.files.common import document_of, file_named, how_to_look, note, only_pictures
-from agentorchestra.tools.files.documents import pictures_of
+from agentorchestra.tools.files.common import document_at, document_of, file_named, how_to_look, note, only_pictures
+from agentorchestra.tools.files.documents import (
+    Document,
+    PdfDocument,
+    TextDocument,
+    locate,
+    only_part,
+    pictures_of,
+)
 from agentorchestra.tools.files.folders import LISTED, by_folder
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.quotes import quote_stands
+from agentorchestra.tools.files.places import parse_place
+from agentorchestra.tools.files.quotes import place_of
 from agentorchestra.tools.files.read import extent_of, listing
 from agentorchestra.tools.files.readers import PartsDocument, describe_media
 from agentorchestra.tools.files.search import chosen_files
@@ -78,20 +86,35 @@ async def _about(ctx: RunContext[Any], ref: FileRef) -> str:
     return "; " + ", ".join(lines) if lines else ""
 
 
-async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) -> list[bool | None]:
+async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) -> list[bool | str | None]:
     from agentorchestra.tools.web.pages import is_address, read_in_run  # which is made of what this package has
 
-    found: list[bool | None] = []
+    found: list[bool | str | None] = []
     for one in quotes:
         if is_address(one.source):
             page = await read_in_run(ctx, one.source)
-            stands = await asyncio.to_thread(quote_stands, page, one.place, one.quote) if page is not None else None
-            found.append(stands)
+            found.append(None if page is None else await asyncio.to_thread(_checked, page, one.place, one))
             continue
         try:
-            document = await document_of(ctx, file_named(ctx, one.source), index)
+            document, place = await document_at(ctx, file_named(ctx, one.source), index, one.place)
         except ToolError:
             found.append(False)
         else:
-            found.append(await asyncio.to_thread(quote_stands, document, one.place, one.quote))
+            found.append(await asyncio.to_thread(_checked, document, place, one))
     return found
+
+
+def _checked(document: Document, place: str, one: Quote) -> bool | str | None:
+    """Whether a quote stands at its place, or where else; None where only a model can see what stands there."""
+    stands = place_of(document, place, one.quote)
+    if stands is not None:
+        return stands == place or stands
+    _, part, inside = locate(document, place)
+    part = only_part(part)
+    if isinstance(part, TextDocument) and is_media(part.media_type):
+        return None
+    page = parse_place(inside)
+    pages = range(page.first, page.last + 1) if page is not None else ()
+    if isinstance(part, PdfDocument) and part.pictured and (not pages or {*part.pictured} & {*pages}):
+        return None
+    return False

@@ -14,12 +14,19 @@ from agentorchestra.tools.files.places import column_name, pages_named
 
 @dataclass(frozen=True)
 class TextDocument:
-    """Text, addressed by line. Line ends are read as a bare newline whatever they were."""
+    """Text, addressed by line. Line ends are read as a bare newline whatever they were.
+
+    Attributes:
+        notes: what was left out.
+        form: of a text that stands in the file as it is here: its encoding, line ends and undecodable bytes, "" where
+            they are as usual. None for a text that was converted from another format.
+    """
 
     text: str
     media_type: str = "text/plain"
     notes: tuple[str, ...] = ()
     kind: Literal["text"] = "text"
+    form: str | None = None
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -52,6 +59,26 @@ class TextDocument:
         return start, end
 
 
+Area = tuple[int, int, int, int]
+"""First row, first column, last row, last column."""
+
+
+@dataclass(frozen=True)
+class Trait:
+    """What some cells of a workbook have besides their values.
+
+    Attributes:
+        kind: `fill`, `font colour`, `number format`, `formula`, `comment`, `merged`, `hidden rows`, `hidden columns`,
+            `coloured by rule`.
+        value: a colour as RRGGBB, a format's code, a formula as it stands in the first cell, a comment; else "".
+        areas: where, in order.
+    """
+
+    kind: str
+    value: str
+    areas: tuple[Area, ...]
+
+
 @dataclass(frozen=True)
 class TableDocument:
     """A table, addressed by row and cell (row 1 is the first record of the file).
@@ -61,6 +88,7 @@ class TableDocument:
         rows: the records below the header.
         first_row: the row number of `rows[0]`: 2 below a header, else 1.
         notes: what was left out.
+        traits: fills, comments and the like, of workbooks.
     """
 
     header: tuple[str, ...]
@@ -70,6 +98,7 @@ class TableDocument:
     media_type: str = "text/csv"
     notes: tuple[str, ...] = ()
     kind: Literal["table"] = "table"
+    traits: tuple[Trait, ...] = ()
 
     @property
     def last_row(self) -> int:
@@ -164,14 +193,16 @@ def document_to_json(document: Document) -> dict[str, Any]:
     """A document as JSON values, for caches: any kind, with all of its parts."""
     data: dict[str, Any] = {"kind": document.kind, "media_type": document.media_type, "notes": list(document.notes)}
     if isinstance(document, TextDocument):
-        return data | {"text": document.text}
+        return data | {"text": document.text} | ({} if document.form is None else {"form": document.form})
     if isinstance(document, TableDocument):
-        return data | {
+        table = {
             "header": list(document.header),
             "rows": [list(row) for row in document.rows],
             "first_row": document.first_row,
             "delimiter": document.delimiter,
         }
+        traits = [[one.kind, one.value, [list(area) for area in one.areas]] for one in document.traits]
+        return data | table | ({"traits": traits} if traits else {})
     if isinstance(document, PdfDocument):
         tables = [[page, document_to_json(table)] for page, table in document.tables]
         return data | {"pages": list(document.pages), "tables": tables, "pictured": list(document.pictured)}
@@ -189,7 +220,7 @@ def document_from_json(data: dict[str, Any]) -> Document:
     """
     kind, notes = data["kind"], tuple(data.get("notes", ()))
     if kind == "text":
-        return TextDocument(data["text"], data["media_type"], notes)
+        return TextDocument(data["text"], data["media_type"], notes, form=data.get("form"))
     if kind == "table":
         return _table(data, notes)
     if kind == "pdf":
@@ -203,9 +234,17 @@ def document_from_json(data: dict[str, Any]) -> Document:
 
 
 def _table(data: dict[str, Any], notes: tuple[str, ...]) -> TableDocument:
-    rows = tuple(tuple(row) for row in data["rows"])
     return TableDocument(
-        tuple(data["header"]), rows, data["first_row"], data.get("delimiter", ","), data["media_type"], notes
+        tuple(data["header"]),
+        tuple(tuple(row) for row in data["rows"]),
+        data["first_row"],
+        data.get("delimiter", ","),
+        data["media_type"],
+        notes,
+        traits=tuple(
+            Trait(kind, value, tuple((top, left, bottom, right) for top, left, bottom, right in areas))
+            for kind, value, areas in data.get("traits", ())
+        ),
     )
 
 

@@ -21,12 +21,13 @@ from agentorchestra.tools.files.documents import pictures_of
 from agentorchestra.tools.files.passages import passages
 from agentorchestra.tools.files.readers import Document, check_stop, document_from_json, document_to_json
 
-_VERSION = 4
+_VERSION = 5
 """Of the tables and of how passages are cut; another one found in a file means: build anew.
 
 1: the first. 2: passages are numbered by their document, problems are kept, the search's words are stored once.
 3: writing without spaces between words (Chinese, Japanese) is found by its pairs of characters.
-4: which pages are pictures.
+4: which pages are pictures. 5: the names of a table's columns are found; what cells have besides values is kept; JSON
+and XML as they stand in the file; stretches of long lines have places of their own.
 """
 
 _BITS = 24

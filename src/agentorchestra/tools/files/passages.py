@@ -13,20 +13,18 @@ from dataclasses import dataclass
 
 from agentorchestra.tools.files.documents import (
     Document,
-    Leaf,
     PdfDocument,
     TableDocument,
     TextDocument,
     joined,
     leaves,
 )
-from agentorchestra.tools.files.places import Place, column_name
+from agentorchestra.tools.files.places import Place
+from agentorchestra.tools.files.tables import row_text
+from agentorchestra.tools.files.views import LINE_CHARS
 
 MAX_PASSAGE = 1_200
 """Characters after which a passage is cut even inside a sentence (huge lines, text without full stops)."""
-
-MAX_CELL = 400
-"""Characters of a cell shown in its row; the whole cell is read by its address."""
 
 
 @dataclass(frozen=True)
@@ -189,77 +187,29 @@ def passages(document: Document) -> Iterator[Passage]:
 def _passages(document: Document) -> Iterator[Passage]:
     if isinstance(document, TextDocument):
         for start, end, heading in _text_spans(document.text):
-            place = Place("line", document.line_of(start), document.line_of(end - 1))
-            yield Passage(str(place), document.text[start:end], heading)
+            yield Passage(str(_lines(document, start, end)), document.text[start:end], heading)
     elif isinstance(document, PdfDocument):
         for number, page in enumerate(document.pages, 1):
             for start, end, heading in _text_spans(page):
                 yield Passage(str(Place("page", number, number)), page[start:end], heading)
     elif isinstance(document, TableDocument):
-        for row in range(document.first_row, document.last_row + 1):
+        for row in range(1, document.last_row + 1):
             if text := row_text(document, row):
                 yield Passage(str(Place("row", row, row)), text)
 
 
-def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = None) -> str:
-    """A row (or its columns first to last) as `A7 country: Kenya; B7 year: 1952`, empty cells left out."""
-    cells = []
-    record = table.record(row)
-    for column in range(first, min(last or len(record), len(record)) + 1):
-        value = record[column - 1].strip()
-        if value:
-            shown = value if len(value) <= MAX_CELL or first == last else value[:MAX_CELL] + "…"
-            cells.append(f"{column_name(column)}{row} {table.name(column)}: {shown}")
-    return "; ".join(cells)
-
-
-def paragraphs(document: Leaf, first: int, last: int, limit: int) -> Iterator[Passage]:
-    """For reading on end: paragraphs of lines, pages, or rows first to last, together about `limit` characters.
-
-    At least one passage is given, so that reading on always moves.
-    """
-    spent = 0
-    if isinstance(document, TextDocument):
-        start, end = document.span(first, last)
-        for begin, stop, _ in _cut(document.text, start, end):
-            place = Place("line", document.line_of(begin), document.line_of(stop - 1))
-            yield Passage(str(place), document.text[begin:stop])
-            spent += stop - begin
-            if spent >= limit:
-                return
-        return
-    for number in range(first, last + 1):
-        if isinstance(document, PdfDocument):
-            place, text = Place("page", number, number), document.pages[number - 1].strip("\n")
-        else:
-            place, text = Place("row", number, number), row_text(document, number)
-        if text.strip():
-            yield Passage(str(place), text)
-            spent += len(text)
-        if spent >= limit:
-            return
-
-
-def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
-    """Paragraph spans inside text[start:end], long ones cut between lines, endless lines anywhere."""
-    for begin, stop, heading in _blocks(text[start:end]):
-        begin, stop = begin + start, stop + start
-        while stop - begin > MAX_PASSAGE:
-            cut = text.rfind("\n", begin + 1, begin + MAX_PASSAGE)
-            cut = cut if cut > begin else text.rfind(" ", begin + 1, begin + MAX_PASSAGE)
-            cut = cut if cut > begin else begin + MAX_PASSAGE
-            yield begin, cut, heading
-            begin = cut
-            while begin < stop and text[begin] in " \n":
-                begin += 1
-        if stop > begin:
-            yield begin, stop, heading
+def _lines(document: TextDocument, start: int, end: int) -> Place:
+    """Where characters of a text stand: lines, or a stretch of a line that is too long to be cited whole."""
+    first, last = document.line_of(start), document.line_of(end - 1)
+    if first == last:
+        begin, stop = document.span(first, first)
+        if stop - begin > LINE_CHARS:
+            return Place("line", first, first, first_char=start - begin + 1, last_char=end - begin)
+    return Place("line", first, last)
 
 
 __all__ = [
     "Passage",
-    "paragraphs",
     "passages",
-    "row_text",
     "sentence_spans",
 ]

@@ -1,9 +1,11 @@
 """Places inside files: `line 12`, `lines 12-14`, `p. 3`, `pp. 3-4`, `B7`, `B2:D9`, `row 7`, `rows 7-9`.
 
-Inside a part the part's name comes first: `Sales!B7`, `slide 3!line 2`, `inner.zip!data/x.xml!line 3`.
+Inside a part the part's name comes first: `Sales!B7`, `slide 3!line 2`, `inner.zip!data/x.xml!line 3`. A stretch of one
+line or page that is too long to be shown whole is `line 1, characters 5000-9000`.
 
-Lines, pages and rows count from 1. A table's first record is row 1, whether it holds the column names or not, as in a
-spreadsheet; a record whose quoted cell spans lines is still one row.
+Lines, pages, rows and characters count from 1. A line ends at LF, CRLF or CR and nowhere else. A table's first record
+is row 1, whether it holds the column names or not, as in a spreadsheet; a record whose quoted cell spans lines is still
+one row.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from typing import Literal
 Unit = Literal["line", "page", "row", "cell"]
 
 _SPAN = re.compile(
-    r"^\s*(?P<unit>lines?|l\.|ll\.|pages?|pp?\.?|rows?)\s*(?P<first>\d{1,9})(?:\s*(?:-|–|to|\.\.)\s*(?P<last>\d{1,9}))?\s*$",
+    r"^\s*(?P<unit>lines?|l\.|ll\.|pages?|pp?\.?|rows?)\s*(?P<first>\d{1,9})(?:\s*(?:-|–|to|\.\.)\s*(?P<last>\d{1,9}))?"
+    r"(?:\s*,?\s*(?:characters?|chars?)\s*(?P<begin>\d{1,9})(?:\s*(?:-|–|to|\.\.)\s*(?P<end>\d{1,9}))?)?\s*$",
     re.IGNORECASE,
 )
 _CELLS = re.compile(r"^\s*([A-Za-z]{1,3})(\d{1,9})(?:\s*[:-]\s*([A-Za-z]{1,3})(\d{1,9}))?\s*$")
@@ -24,7 +27,14 @@ _CELLS = re.compile(r"^\s*([A-Za-z]{1,3})(\d{1,9})(?:\s*[:-]\s*([A-Za-z]{1,3})(\
 
 @dataclass(frozen=True)
 class Place:
-    """A span inside a file, ends included; columns (from 1) only for cells; the path of the part it lies in, or ""."""
+    """A span inside a file, ends included.
+
+    Attributes:
+        unit: what `first` and `last` count.
+        first_column, last_column: from 1, only for cells.
+        part: the path of the part it lies in, or "".
+        first_char, last_char: from 1, of a stretch of one line or page; 0 for all of it.
+    """
 
     unit: Unit
     first: int
@@ -32,6 +42,8 @@ class Place:
     first_column: int = 0
     last_column: int = 0
     part: str = ""
+    first_char: int = 0
+    last_char: int = 0
 
     def __str__(self) -> str:
         return f"{self.part}!{self._span}" if self.part else self._span
@@ -43,7 +55,8 @@ class Place:
             end = f"{column_name(self.last_column)}{self.last}"
             return start if start == end else f"{start}:{end}"
         one, many = {"line": ("line", "lines"), "page": ("p.", "pp."), "row": ("row", "rows")}[self.unit]
-        return f"{one} {self.first}" if self.first == self.last else f"{many} {self.first}-{self.last}"
+        span = f"{one} {self.first}" if self.first == self.last else f"{many} {self.first}-{self.last}"
+        return f"{span}, characters {self.first_char}-{self.last_char}" if self.first_char else span
 
 
 def parse_place(text: str) -> Place | None:
@@ -57,7 +70,12 @@ def parse_place(text: str) -> Place | None:
         unit: Unit = "line" if letter == "l" else "page" if letter == "p" else "row"
         first = int(match["first"])
         last = int(match["last"] or first)
-        return Place(unit, min(first, last), max(first, last))
+        if match["begin"] is None:
+            return Place(unit, min(first, last), max(first, last))
+        begin, end = int(match["begin"]), int(match["end"] or match["begin"])
+        if unit == "row" or first != last or not begin:
+            return None
+        return Place(unit, first, last, first_char=min(begin, end), last_char=max(begin, end))
     if match := _CELLS.match(text):
         column, row = column_number(match[1]), int(match[2])
         end_column = column_number(match[3]) if match[3] else column

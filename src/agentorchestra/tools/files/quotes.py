@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,19 +24,26 @@ from agentorchestra.tools.files.documents import (
     PdfDocument,
     TableDocument,
     TextDocument,
+    joined,
     leaves,
     locate,
     only_part,
 )
-from agentorchestra.tools.files.passages import row_text
 from agentorchestra.tools.files.places import Place, column_name, parse_place
 from agentorchestra.tools.files.readers import LIMITS, Limits, read_document_sync
+from agentorchestra.tools.files.tables import table_forms
 
 FEW_WORDS = 3
 """Words that each piece of a quote with an ellipsis must have."""
 
 GAP_CHARS = 600
 """Letters and digits that an ellipsis may stand for."""
+
+NEAR = 2
+"""Lines or rows by which a place may be off."""
+
+MOST_SEARCHED = 1_000_000
+"""Characters of a text in which a quote without a place is looked for."""
 
 
 # --- the comparison ---------------------------------------------------------------------------------------------------
@@ -55,12 +64,22 @@ def alike(quote: str, text: str) -> bool:
     return any(_stands(one, other) for one, other in _readings(quote, text))
 
 
+def lines_of(quote: str, text: str) -> list[tuple[int, int]]:
+    """Return the first and the last line, from 1, of each place in a text where a quote stands."""
+    for one, other in _readings(quote, text):
+        there = _plain(other)
+        if found := {(there.line_of(start), there.line_of(end - 1)) for start, end in _spans(one, there)}:
+            return sorted(found)
+    return []
+
+
 def _readings(quote: str, text: str) -> Iterator[tuple[str, str]]:
     """Both texts as they are, then without what our own views put before lines and cells.
 
     The quote loses line numbers and the addresses of cells only where the text has none to compare them with: else a
     false one would be read past.
     """
+    quote, text = _with_newlines(quote), _with_newlines(text)
     yield quote, text
     bare = _bare(text)
     if bare != text:
@@ -71,8 +90,12 @@ def _readings(quote: str, text: str) -> Iterator[tuple[str, str]]:
         yield quote, _LINK.sub(r"\1 \2", text)
 
 
-_LINK = re.compile(r"!?\[([^\[\]]*)\]\(\s*+([^()\s]*+)[^()]*+\)")
-_NUMBERED = re.compile(r"^ *+(\d{1,9})\t", re.MULTILINE)
+def _with_newlines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([ \t]*+([^()\s]*+)[^()\n]*+\)")
+_NUMBERED = re.compile(r"^ *+(\d{1,9})(?:, characters \d+-\d+)?\t", re.MULTILINE)
 _LABEL = re.compile(r"(^|[;,|\t] ?)([A-Z]{1,3})(\d{1,7})(?:[ :=] *+)(?=\S)", re.MULTILINE)
 _ADDRESS = re.compile(r"\b[A-Z]{1,3}\d{1,7}\b")
 
@@ -96,28 +119,42 @@ _ELLIPSIS = re.compile(r"[\[(] ?(?:…|\.{3,}) ?[\])]|…|\.{3,}")
 
 
 def _stands(quote: str, text: str) -> bool:
-    wanted = _plain(quote)
-    if not wanted.text:  # marks alone: a rule, a bracket
+    if not _plain(quote).text:  # marks alone: a rule, a bracket
         return bool(quote.strip()) and normalised(quote) in normalised(text)
-    there = _plain(text)
-    if any(True for _ in _found(wanted.text, there)):
-        return True
+    return any(True for _ in _spans(quote, _plain(text)))
+
+
+def _spans(quote: str, there: _Plain) -> Iterator[tuple[int, int]]:
+    """Where a quote begins and ends."""
+    wanted = _plain(quote).text
+    whole = [*_found(wanted, there)] if wanted else []
+    if whole:
+        yield from whole
+        return
     pieces = [one for one in _ELLIPSIS.split(quote) if _plain(one).text]
-    if len(pieces) == 1:  # at an end it may also stand for the rest of a word
-        return _cut_word(pieces[0], quote, there)
-    return len(pieces) > 1 and all(_plain(one).words >= FEW_WORDS for one in pieces) and _in_order(pieces, there)
+    if len(pieces) == 1:
+        last = _plain(pieces[0]).text
+        # At its end an ellipsis may also stand for the rest of a word ("the harv…"), never for that of a number.
+        if quote.rstrip().endswith(("…", "...")) and last[-1].isalpha() and pieces[0] == pieces[0].rstrip():
+            yield from _found(last, there, ends=False)
+    elif all(_plain(one).words >= FEW_WORDS for one in pieces):
+        yield from _in_order(pieces, there)
 
 
-def _in_order(pieces: list[str], there: _Plain) -> bool:
-    ends = [end for _, end in _found(_plain(pieces[0]).text, there)]
+def _in_order(pieces: list[str], there: _Plain) -> Iterator[tuple[int, int]]:
+    open_ = [*_found(_plain(pieces[0]).text, there)] if pieces else []
     for piece in pieces[1:]:
         found = [*_found(_plain(piece).text, there)]
-        ends = [
-            end
+        open_ = [
+            (begin, end)
             for start, end in found
-            if any(0 <= start - before <= GAP_CHARS and not _negates(there, before, start) for before in ends)
-        ]
-    return bool(ends)
+            for begin, before in open_
+            if 0 <= start - before <= GAP_CHARS and not _negates(there, before, start)
+        ][:_MOST_SPANS]
+    yield from open_
+
+
+_MOST_SPANS = 100
 
 
 def _negates(there: _Plain, start: int, end: int) -> bool:
@@ -135,13 +172,6 @@ _NEGATIONS = {
 }
 
 
-def _cut_word(piece: str, quote: str, there: _Plain) -> bool:
-    """Whether a quote that is cut inside its last word (`the harv…`) stands there up to the cut."""
-    wanted = _plain(piece).text
-    cut = quote.rstrip().endswith(("…", "...")) and wanted[-1].isalpha() and piece == piece.rstrip()
-    return cut and any(True for _ in _found(wanted, there, ends=False))
-
-
 class _Plain(NamedTuple):
     """A text as it is compared: words and numbers without anything between them.
 
@@ -149,11 +179,18 @@ class _Plain(NamedTuple):
         text: their letters and digits; only between two digits there is a blank.
         marks: for each offset whether a quote may begin (_START) or end there (_END).
         words: how many there are.
+        starts, lines: for each word where it begins, and on which line of the text.
     """
 
     text: str
     marks: bytes
     words: int
+    starts: array[int]
+    lines: array[int]
+
+    def line_of(self, offset: int) -> int:
+        """The line, from 1, of the word that an offset lies in."""
+        return self.lines[bisect_right(self.starts, offset) - 1]
 
 
 _START, _END = 1, 2
@@ -211,7 +248,9 @@ def _plain(text: str) -> _Plain:
     text = _HEAD.sub("", _ESCAPED.sub(r"\1", _LINK.sub(r"\1", text)).replace("~~", ""))
     parts: list[str] = []
     marks = bytearray(1)
-    size = words = 0
+    starts, lines = array("q"), array("q")
+    size = words = counted = 0
+    line = 1
     before = ""
     for match in _TOKEN.finditer(text):
         token = match[0]
@@ -227,6 +266,9 @@ def _plain(text: str) -> _Plain:
         inside = match.lastgroup == "word" or before.isalpha()  # "non-toxic", "Covid-19": half of it says another thing
         if not (inside and _HYPHENED.search(text, max(0, start - 2), start)):
             marks[size] |= _START
+        line, counted = line + text.count("\n", counted, start), start
+        starts.append(size)
+        lines.append(line)
         parts.append(token)
         size += len(token)
         marks.extend(bytes(len(token)))
@@ -234,7 +276,7 @@ def _plain(text: str) -> _Plain:
             marks[size] |= _END
         before = token[-1]
         words += token[-1].isalnum()
-    return _Plain("".join(parts), bytes(marks), words)
+    return _Plain("".join(parts), bytes(marks), words, starts, lines)
 
 
 # --- places -----------------------------------------------------------------------------------------------------------
@@ -250,12 +292,12 @@ def place_text(document: Document, place: Place) -> Iterator[str]:
     if isinstance(document, TextDocument):
         if place.unit != "line" or not 1 <= place.first <= document.line_count:
             return
-        yield document.lines(place.first, min(place.last, document.line_count))
+        yield _stretch(document.lines(place.first, min(place.last, document.line_count)), place)
         return
     if isinstance(document, PdfDocument):
         if place.unit != "page" or not 1 <= place.first <= len(document.pages):
             return
-        yield "\n".join(document.pages[place.first - 1 : place.last])
+        yield _stretch("\n".join(document.pages[place.first - 1 : place.last]), place)
         return
     if (
         isinstance(document, PartsDocument)
@@ -263,30 +305,26 @@ def place_text(document: Document, place: Place) -> Iterator[str]:
         or not 1 <= place.first <= document.last_row
     ):
         return
-    yield from _table_text(document, place)
+    yield from table_forms(document, place)
+    yield from _cells_apart(document, place)
 
 
-def _table_text(table: TableDocument, place: Place) -> Iterator[str]:
-    """Rows or cells: with their addresses and columns, as lines of the file, as CSV below the letters of columns."""
+def _stretch(text: str, place: Place) -> str:
+    """The characters that a place names, of the text of its line or page."""
+    return text[place.first_char - 1 : place.last_char] if place.first_char else text
+
+
+def _cells_apart(table: TableDocument, place: Place) -> Iterator[str]:
+    """Rows or cells with something between cells that is no comma ("126,336" may be one cell or two)."""
     rows = range(place.first, min(place.last, table.last_row) + 1)
     first, last = (place.first_column, place.last_column) if place.unit == "cell" else (1, table.width)
     columns = range(first, min(last, table.width) + 1)
-    if not columns:
-        return
-    yield "\n".join(row_text(table, row, first, last) for row in rows)
-    yield "\n".join(_CELL_ADDRESS.sub(r"\1", row_text(table, row, first, last)) for row in rows)
-    cells = {row: [table.cell(row, column) for column in columns] for row in rows}
+    cells = {row: [table.cell(row, column) for column in columns] for row in rows if columns}
     names = [column_name(column) for column in columns]
+    yield "\n".join(" | ".join(one) for one in cells.values())
+    yield "\n".join(" | ".join([str(row), *one]) for row, one in cells.items())
     labelled = ([f"{name}{row} {cell}" for name, cell in zip(names, one, strict=True)] for row, one in cells.items())
     yield "\n".join("; ".join(one) for one in labelled)
-    for between in (",", " | "):  # "126,336" may be one cell or two
-        yield "\n".join(between.join(one) for one in cells.values())
-        yield "\n".join(
-            between.join(one) for one in (["row", *names], *([str(row), *one] for row, one in cells.items()))
-        )
-
-
-_CELL_ADDRESS = re.compile(r"(^|; )[A-Z]{1,3}\d+ ")
 
 
 def verify_quote(path: Path, place: str, quote: str, limits: Limits = LIMITS) -> bool:
@@ -309,6 +347,76 @@ def quote_stands(document: Document, place: str, quote: str) -> bool:
     return where is not None and any(alike(quote, text) for text in place_text(part, where))
 
 
+def place_of(document: Document, place: str, quote: str) -> str | None:
+    """Return the place where a quote stands, None where it stands nowhere that could be meant.
+
+    That is the given place; else the only one within a line or two (a page) of it where a quote of some words stands;
+    for a place that is missing the only one in the document.
+
+    Args:
+        document: what was read.
+        place: as it was given, "" for none.
+        quote: the words.
+    """
+    if quote_stands(document, place, quote):
+        return place
+    names, part, inside = locate(document, place)
+    prefix = "!".join(names)
+    if inside:
+        where = parse_place(inside)
+        if where is None or where.part or _plain(quote).words < FEW_WORDS:
+            return None
+        found = [*islice(_near(only_part(part), where, quote), 2)]
+    else:
+        every = ((path, leaf) for path, leaf in leaves(part) if _size(leaf) <= MOST_SEARCHED)
+        found = [*islice((joined(path, one) for path, leaf in every for one in _everywhere(leaf, quote)), 2)]
+    return joined(prefix, found[0]) if len(found) == 1 else None
+
+
+def _near(document: Document, where: Place, quote: str) -> Iterator[str]:
+    """The places of a quote around one."""
+    if isinstance(document, TextDocument) and where.unit == "line":
+        first = max(1, where.first - NEAR)
+        last = min(document.line_count, where.last + NEAR)
+        for start, end in lines_of(quote, document.lines(first, last)) if first <= last else ():
+            yield str(Place("line", first + start - 1, first + end - 1))
+    elif isinstance(document, PdfDocument) and where.unit == "page":
+        yield from _pages(document, quote, max(1, where.first - 1), min(len(document.pages), where.last + 1))
+    elif isinstance(document, TableDocument) and where.unit == "row":
+        yield from _rows(document, quote, max(1, where.first - NEAR), min(document.last_row, where.last + NEAR))
+
+
+def _everywhere(document: Leaf, quote: str) -> Iterator[str]:
+    if isinstance(document, TextDocument):
+        for start, end in lines_of(quote, document.text):
+            yield str(Place("line", start, end))
+    elif isinstance(document, PdfDocument):
+        yield from _pages(document, quote, 1, len(document.pages))
+    else:
+        yield from _rows(document, quote, 1, document.last_row)
+
+
+def _pages(document: PdfDocument, quote: str, first: int, last: int) -> Iterator[str]:
+    for number in range(first, last + 1):
+        if alike(quote, document.pages[number - 1]):
+            yield str(Place("page", number, number))
+
+
+def _rows(document: TableDocument, quote: str, first: int, last: int) -> Iterator[str]:
+    for number in range(first, last + 1):
+        place = Place("row", number, number)
+        if any(alike(quote, text) for text in place_text(document, place)):
+            yield str(place)
+
+
+def _size(document: Leaf) -> int:
+    if isinstance(document, TextDocument):
+        return len(document.text)
+    if isinstance(document, PdfDocument):
+        return sum(map(len, document.pages))
+    return 20 * len(document.rows) * document.width
+
+
 def _whole(document: Leaf) -> Iterator[str]:
     if isinstance(document, TextDocument):
         yield document.text
@@ -318,4 +426,4 @@ def _whole(document: Leaf) -> Iterator[str]:
         yield from place_text(document, Place("row", 1, document.last_row))
 
 
-__all__ = ["alike", "normalised", "place_text", "quote_stands", "verify_quote"]
+__all__ = ["alike", "lines_of", "normalised", "place_of", "place_text", "quote_stands", "verify_quote"]

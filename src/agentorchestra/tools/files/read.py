@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from agentorchestra.core.content import Block, SourceKind
+from agentorchestra.core.content import Block, Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.tea.tool import ToolResult
-from agentorchestra.tools.files.common import block, document_of, file_named, how_to_look, note, only_pictures
+from agentorchestra.tools.files.common import block, document_at, file_named, how_to_look, note, only_pictures
 from agentorchestra.tools.files.documents import (
     Document,
     Leaf,
@@ -24,18 +26,33 @@ from agentorchestra.tools.files.documents import (
     pictures_of,
 )
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.passages import Passage, paragraphs, row_text
+from agentorchestra.tools.files.passages import Passage
 from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.shown import is_media, show
+from agentorchestra.tools.files.tables import has_nothing, table_view, trait_kinds
+from agentorchestra.tools.files.views import View, length, page_view, text_view
 
-PART_CHARS = 8_000
-"""About how much text one `read_file` gives."""
+PART_CHARS = 16_000
+"""About how much text one `read_file` gives; less than what is cut from the middle of a long result."""
+
+_LEAST_CHARS = 1_000
+
+_CUT_NAMED = 3
+"""Lines that are cut for which it is said how to read on."""
+
+TABLE_CHARS = 12_000
+"""The same of a table; what its cells have besides values comes on top."""
+
+_LEAST_TABLE = 1_000
+"""So much of a table is given in any case, when a file with parts is read from its beginning."""
 
 _LISTED = 40
-"""Parts of a file that are listed; all of them can be read."""
+"""Parts of a file, or columns of a table, that are listed; all of them can be read."""
 
 _KINDS = {
     "vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheet",
+    "vnd.ms-excel": "sheet",
+    "vnd.oasis.opendocument.spreadsheet": "sheet",
     "vnd.openxmlformats-officedocument.presentationml.presentation": "slide",
     "x-ipynb+json": "cell",
     "epub+zip": "chapter",
@@ -47,91 +64,212 @@ _KINDS = {
 }
 
 
-async def read_part(ctx: RunContext[Any], index: PassageIndex, name: str, part: str | None) -> ToolResult:
+async def read_part(
+    ctx: RunContext[Any], index: PassageIndex, name: str, part: str = "", view_range: Sequence[int] = ()
+) -> ToolResult:
     ref = file_named(ctx, name)
     if is_media(ref.media_type):
-        return await show(ctx, ref, (), ref.media_type, part or "")
-    document = await document_of(ctx, ref, index)
-    names, found, inside = locate(document, part or "")
+        return await show(ctx, ref, (), ref.media_type, part)
+    document, part = await document_at(ctx, ref, index, part)
+    names, found, inside = locate(document, part)
     if names and isinstance(found, TextDocument) and is_media(found.media_type):
         return await show(ctx, ref, names, found.media_type, inside)
-    way = how_to_look(ctx)
-    return ToolResult(content=await asyncio.to_thread(document_blocks, document, ref.name, part or "", way=way))
+    asked = Asked(part, span_of(view_range), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
+    return ToolResult(content=await asyncio.to_thread(read_blocks, document, ref.name, asked))
+
+
+def room_for(ctx: RunContext[Any]) -> int:
+    """Characters that one reading may give an agent: fewer where its window is small."""
+    room: int | None = getattr(getattr(ctx, "parent", None), "result_chars", None)
+    return PART_CHARS if room is None else max(_LEAST_CHARS, min(PART_CHARS, room * 4 // 5))
+
+
+def span_of(view_range: Sequence[int]) -> tuple[int, int] | None:
+    """The first and last line of a `view_range`, None for none; -1 for the last line there is.
+
+    Raises:
+        ToolError: if it is no range.
+    """
+    if not view_range:
+        return None
+    if len(view_range) != 2 or view_range[0] < 1 or not (view_range[1] == -1 or view_range[1] >= view_range[0]):
+        raise ToolError(f"view_range is {[*view_range]}; give the first and the last line, e.g. [1, 400]")
+    return view_range[0], view_range[1]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What of a document is read, and how it is told.
+
+    Attributes:
+        part: a place, "" for all.
+        span: the first and last line, page or row, in place of those of `part`.
+        kind: of the source that blocks name.
+        way: how pages that are pictures can be looked at, for whoever reads (`how_to_look`).
+        ranged: whether the tool takes `view_range`, to say how to read on.
+        limit: characters.
+    """
+
+    part: str = ""
+    span: tuple[int, int] | None = None
+    kind: SourceKind = "file"
+    way: str = ""
+    ranged: bool = False
+    limit: int = PART_CHARS
 
 
 def document_blocks(
-    document: Document, name: str, part: str, kind: SourceKind = "file", *, way: str = ""
+    document: Document, name: str, part: str, kind: SourceKind = "file", *, way: str = "", limit: int = PART_CHARS
 ) -> list[Block]:
-    """A document from its beginning, or a part of it, every piece with its place; then how to go on.
+    """`read_blocks` for tools that take a `part` only."""
+    return read_blocks(document, name, Asked(part, kind=kind, way=way, limit=limit))
+
+
+def read_blocks(document: Document, name: str, asked: Asked) -> list[Block]:
+    """A document from its beginning, or a part of it, with its place; then what is not shown, and how to read on.
+
+    Lines of a text are one block, each page and each part is one.
 
     Args:
         document: what was read.
         name: its file's name or its address.
-        part: as a place, "" for all.
-        kind: of the source that blocks name.
-        way: how pages that are pictures can be looked at, for whoever reads (`how_to_look`).
+        asked: what of it.
 
     Raises:
         ToolError: a sentence that lists what parts there are.
     """
-    names, found, inside = locate(document, part)
-    if inside and not names:
+    names, found, inside = locate(document, asked.part)
+    if (inside or asked.span) and not names:
         found = only_part(found)  # a place may leave out the name of the only part
     path = "!".join(names)
     if isinstance(found, PartsDocument):
         if inside:
-            raise ToolError(f"{name} has no part {part!r}; it has {described(found, path)}.")
-        return _read_parts(name, found, path, kind, way)
-    place = _part(name, found, inside, part)
-    passages = _read(found, place)
-    if not passages:
-        said = f"{name}: {joined(path, str(place))} holds no text."
-        return [note(f"{said} Note: {unread}." if (unread := _unread(found, place.first, place.last, way)) else said)]
-    blocks: list[Block] = [block(name, _inside(path, passage), kind) for passage in passages]
-    if unread := _unread(found, place.first, _last_read(place, passages), way):
-        blocks.append(note(f"Note: {unread}."))
-    if more := _read_on(name, found, place, passages, path):
-        blocks.append(note(more))
-    if place == _extent(found):
-        blocks.extend(note(f"Note: {one}.") for one in found.notes)
-    return blocks
+            raise ToolError(f"{name} has no part {asked.part!r}; it has {described(found, path)}.")
+        if asked.span:
+            raise ToolError(f"{name} has parts: give one with view_range, as `part`; it has {described(found, path)}.")
+        return _read_parts(name, found, path, asked)
+    if asked.span and inside:
+        raise ToolError(f"part {asked.part!r} names a place already; leave view_range out")
+    place = _ranged(name, found, asked.span) if asked.span else _part(name, found, inside, asked.part)
+    leaf = _leaf(name, found, place, path, asked)
+    if leaf.blocks:
+        return _with_form(found, place, leaf)
+    said = f"{name}: {joined(path, str(place))} holds no text."
+    return [note(" ".join([said, *(_text_of(one) for one in leaf.notes)]))]
 
 
-def _unread(found: Leaf, first: int, last: int, way: str) -> str:
-    """Which pages from first to last could only be looked at, and how."""
-    pages = pictures_of(found, first, last) if isinstance(found, PdfDocument) else ""
-    return only_pictures(pages, way) if pages else ""
+def _text_of(block: Block) -> str:
+    return block.text if isinstance(block, TextBlock) else ""
 
 
-def _last_read(place: Place, passages: list[Passage]) -> int:
-    """The last page of a place that was come to: behind it somebody reads on."""
-    spent = sum(len(passage.text) for passage in passages)
-    last = parse_place(passages[-1].place)
-    return last.last if last is not None and spent >= PART_CHARS else place.last
+@dataclass(frozen=True)
+class _Read:
+    """What was read of a part of a document.
+
+    Attributes:
+        blocks: its content.
+        notes: what was left out, and how to read on.
+        ends: whether it was read to its end.
+    """
+
+    blocks: list[Block]
+    notes: list[Block]
+    ends: bool = True
 
 
-def _inside(path: str, passage: Passage) -> Passage:
-    return Passage(joined(path, passage.place), passage.text) if path else passage
+def _with_form(document: Leaf, place: Place, read: _Read) -> list[Block]:
+    """Content below a line that says how its file is written, where that is unusual, and above what was left out."""
+    said = document.form if isinstance(document, TextDocument) and document.form else ""
+    notes = [*read.notes]
+    if place == _extent(document):
+        notes.extend(note(f"Note: {one}.") for one in document.notes)
+    return [*([note(said, outside=False)] if said else []), *read.blocks, *notes]
+
+
+def _leaf(name: str, document: Leaf, place: Place, path: str, asked: Asked) -> _Read:
+    """Content at a place, lines in one block, and what is said of it."""
+    if isinstance(document, TableDocument):
+        return _table(name, document, place, path, asked)
+    notes: list[Block] = []
+    if isinstance(document, PdfDocument):
+        view = page_view(document, place, asked.limit)
+        if pages := pictures_of(document, place.first, view.last):
+            said = only_pictures(joined(path, pages), asked.way)
+            notes.append(note(f"Note: {said}.", outside=bool(path)))
+    else:
+        view = text_view(document, place, asked.limit)
+    # A place in a part has the part's name in it, which is a word from outside.
+    notes.extend(note(one, outside=bool(path)) for one in _rest(document, place, view, path, asked))
+    blocks: list[Block] = [
+        block(name, Passage(joined(path, str(where)), text), asked.kind)
+        for where, text in view.pieces
+        if where.unit == "line" or text.strip()
+    ]
+    return _Read(blocks, notes, ends=not view.cut and view.last == place.last)
+
+
+def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: str, asked: Asked) -> list[str]:
+    """What is not shown of a place, and how to read on."""
+    said = []
+    for one in view.cut[:_CUT_NAMED]:
+        size = length(document, one.first)
+        if _goes_on(document, one):
+            rest = replace(one, first_char=one.last_char + 1, last_char=min(one.last_char + asked.limit, size))
+            unit = str(Place(one.unit, one.first, one.first)).capitalize()
+            said.append(
+                f"{unit} has {size:,} characters; {one.first_char:,}-{one.last_char:,} are shown. "
+                f"Read on with part={joined(path, str(rest))!r}."
+            )
+    if len(view.cut) > _CUT_NAMED:
+        said.append(f"{len(view.cut) - _CUT_NAMED:,} more are cut; the numbers of their lines say where.")
+    last, whole = view.last, _extent(document)
+    if last < place.last:
+        following = Place(place.unit, last + 1, place.last)
+        span = f"[{following.first}, {following.last}]"
+        on = f"view_range={span}" if asked.ranged and not path else f"part={joined(path, str(following))!r}"
+        said.append(f"{_not_shown(following)} Read on with {on}.")
+    elif place.last < whole.last and not place.first_char:
+        said.append(f"It has {whole.last:,} {'lines' if whole.unit == 'line' else 'pages'}.")
+    cut = any(one.first == last and _goes_on(document, one) for one in view.cut)
+    if last == whole.last and not cut and _is_open(document):
+        said.append("The last line does not end with a newline.")
+    return said
+
+
+def _goes_on(document: TextDocument | PdfDocument, stretch: Place) -> bool:
+    """Whether a stretch of a line or page ends before that does."""
+    return stretch.last_char < length(document, stretch.first)
+
+
+def _is_open(document: TextDocument | PdfDocument) -> bool:
+    """Whether a text that stands in its file as it is ends without a newline."""
+    return isinstance(document, TextDocument) and document.form is not None and not document.text.endswith("\n")
+
+
+def _not_shown(place: Place) -> str:
+    what = {"line": "Line", "page": "Page", "row": "Row", "cell": "Row"}[place.unit]
+    if place.first == place.last:
+        return f"{what} {place.first:,} is not shown."
+    return f"{what}s {place.first:,}-{place.last:,} are not shown."
 
 
 # --- documents with parts -------------------------------------------------------------------------------------------
 
 
-def _read_parts(file: str, document: PartsDocument, path: str, kind: SourceKind, way: str) -> list[Block]:
+def _read_parts(file: str, document: PartsDocument, path: str, asked: Asked) -> list[Block]:
     """What the parts are, then their content from the first one on."""
-    blocks: list[Block] = [note(f"{joined(file, path) if path else file} has {listing(document, path)}")]
-    spent = 0
+    source = Source(kind=asked.kind, ref=file)
+    listed = f"{joined(file, path) if path else file} has {listing(document, path)}"
+    blocks: list[Block] = [TextBlock(text=listed, source=source, trust=Trust.UNTRUSTED)]
+    left = asked.limit
     for name, leaf in leaves(document, path):
-        found = _read(leaf, _extent(leaf), PART_CHARS - spent)
-        blocks.extend(block(file, _inside(name, passage), kind) for passage in found)
-        if unread := _unread(leaf, 1, _extent(leaf).last, way):
-            blocks.append(note(f"Note: {joined(name, unread)}."))
-        spent += sum(len(passage.text) for passage in found)
-        more = _read_on(file, leaf, _extent(leaf), found, name) if found else ""
-        if "Read on" in more or spent >= PART_CHARS:
-            blocks.append(note(f"{more} Every part above can be read by its name.".strip()))
+        if left <= 0:
+            blocks.append(note("The other parts are not shown; read them by their names as `part`.", outside=False))
             return blocks
-    blocks.append(note(f"{joined(file, path) if path else file} ends here."))
+        read = _leaf(file, leaf, _extent(leaf), name, replace(asked, limit=left))
+        blocks += [*read.blocks, *read.notes]
+        left -= sum(len(_text_of(one)) for one in read.blocks)
+        left = left if read.ends else 0
     return blocks
 
 
@@ -158,8 +296,14 @@ def extent_of(document: Document) -> str:
         return _counted(document)
     if isinstance(document, TextDocument) and is_media(document.media_type):
         return ", ".join(document.text.split("\n"))
-    columns = f"; columns: {', '.join(document.header)}" if isinstance(document, TableDocument) else ""
-    return described(document) + columns
+    if not isinstance(document, TableDocument):
+        return described(document)
+    names = [name for name in document.header if name.strip()]
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    kinds = trait_kinds(document)
+    columns = [f"columns: {', '.join(names[:_LISTED])}{more}"] if names else []
+    told = [f"with {', '.join(kinds)}"] if kinds else []
+    return "; ".join([described(document), *columns, *told])
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -189,6 +333,12 @@ def _part(name: str, document: Leaf, inside: str, part: str) -> Place:
         example = {"line": "lines 1-40", "page": "p. 1", "row": "rows 1-20 or B2:D9"}[whole.unit]
         raise ToolError(f"{name} has no part {part!r}; it has {described(document)}: give e.g. {example!r}.")
     last_column = document.width if isinstance(document, TableDocument) else 0
+    if place.first_char and isinstance(document, TextDocument | PdfDocument) and 1 <= place.first <= whole.last:
+        size = length(document, place.first)
+        if place.first_char > size:
+            where = Place(place.unit, place.first, place.first)
+            raise ToolError(f"{name} has no part {part!r}; {where} has {size:,} characters.")
+        return replace(place, last_char=min(place.last_char, size))
     if place.first < 1 or place.first > whole.last or (cells and not 1 <= place.first_column <= last_column):
         raise ToolError(f"{name} has no part {part!r}; it has {described(document)}.")
     return Place(
@@ -198,6 +348,19 @@ def _part(name: str, document: Leaf, inside: str, part: str) -> Place:
         place.first_column,
         min(place.last_column, last_column),
     )
+
+
+def _ranged(name: str, document: Leaf, span: tuple[int, int]) -> Place:
+    """The lines, pages or rows of a `view_range`, cut to what there is.
+
+    Raises:
+        ToolError: a sentence that says what there is.
+    """
+    whole = _extent(document)
+    first, last = span[0], whole.last if span[1] == -1 else min(span[1], whole.last)
+    if first > whole.last:
+        raise ToolError(f"{name} has nothing in view_range {[*span]}; it has {described(document)}.")
+    return Place(whole.unit, first, last)
 
 
 def described(document: Document, path: str = "") -> str:
@@ -216,62 +379,32 @@ def described(document: Document, path: str = "") -> str:
     return str(whole)
 
 
-def _read(document: Leaf, place: Place, limit: int = PART_CHARS) -> list[Passage]:
-    if isinstance(document, TableDocument):
-        if place.unit == "cell":
-            return list(_cells(document, place))
-        first = place.first
-        names = []
-        if first < document.first_row:  # the header says what the columns are; rows repeat it cell by cell
-            names = [Passage("row 1", document.delimiter.join(document.header))]
-            first = document.first_row
-        return names + list(paragraphs(document, first, place.last, limit))
-    return list(paragraphs(document, place.first, place.last, limit))
+# --- tables ---------------------------------------------------------------------------------------------------------
 
 
-def _cells(table: TableDocument, place: Place) -> list[Passage]:
-    if place.first == place.last and place.first_column == place.last_column:
-        value = table.cell(place.first, place.first_column).strip()
-        return [Passage(str(place), value[: 2 * PART_CHARS])] if value else []
-    found = []
-    spent = 0
-    for row in range(place.first, place.last + 1):
-        if text := row_text(table, row, place.first_column, place.last_column):
-            found.append(Passage(str(Place("cell", row, row, place.first_column, place.last_column)), text))
-            spent += len(text)
-        if spent >= PART_CHARS:
-            break
-    return found
+def _table(name: str, table: TableDocument, place: Place, path: str, asked: Asked) -> _Read:
+    """Rows or cells of a table in one block, what else is to be known of them, and how to read on."""
+    view = table_view(table, place, max(min(asked.limit, TABLE_CHARS), _LEAST_TABLE))
+    if has_nothing(view):
+        return _Read([], [])
+    source = Source(kind=asked.kind, ref=name, place=joined(path, str(view.place)))
+    texts = filter(None, (view.text, view.traits))
+    blocks: list[Block] = [TextBlock(text=text, source=source, trust=Trust.UNTRUSTED) for text in texts]
+    notes: list[Block] = [note(f"Note: {one}.", outside=False) for one in view.notes]
+    if view.rest:
+        ways = " and ".join(repr(joined(path, str(one))) for one in view.rest)
+        notes.append(note(f"The table has {described(table)}. Read on with part={ways}.", outside=bool(path)))
+    return _Read(blocks, notes, ends=not view.rest)
 
 
-def _read_on(name: str, document: Leaf, place: Place, found: list[Passage], path: str = "") -> str:
-    """How to go on reading, "" when the part was read to its end."""
-    if path:
-        name = f"{name}!{path}"
-    last = parse_place(found[-1].place)
-    if last is not None and isinstance(document, TextDocument) and _is_cut(document, last.last, found):
-        rest = (
-            f" Read on with part={joined(path, f'lines {last.last + 1}-{place.last}')!r}."
-            if last.last < place.last
-            else ""
-        )
-        return f"Line {last.last} is longer than one answer holds: find what its rest says by a search.{rest}"
-    if last is None or last.last >= place.last:
-        whole = _extent(document)
-        complete = place.unit != "cell" and place.first == whole.first and place.last == whole.last
-        return f"{name} ends here." if complete else ""
-    following = Place(place.unit, last.last + 1, place.last, place.first_column, place.last_column)
-    return f"{name} goes on; it has {described(document)}. Read on with part={joined(path, str(following))!r}."
-
-
-def _is_cut(document: TextDocument, line: int, found: list[Passage]) -> bool:
-    """Whether passages end inside their last line: they then hold fewer of its characters than it has."""
-    start, end = document.span(line, line)
-    if end - start <= PART_CHARS // 2:
-        return False
-    here = [passage.text for passage in found if passage.place == str(Place("line", line, line))]
-    return sum(map(_ink, here)) < _ink(document.text[start:end])
-
-
-def _ink(text: str) -> int:
-    return sum(map(len, text.split()))
+__all__ = [
+    "PART_CHARS",
+    "Asked",
+    "described",
+    "document_blocks",
+    "extent_of",
+    "listing",
+    "read_blocks",
+    "read_part",
+    "span_of",
+]

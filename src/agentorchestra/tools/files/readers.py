@@ -173,6 +173,13 @@ async def video_frames(
 
 
 def _bytes(path: Path, limits: Limits) -> bytes:
+    data = _data(path, limits)
+    if not data or not data.strip(b" \t\r\n\x0b\x0c\xef\xbb\xbf\xff\xfe\x00"):
+        raise FileInputError(f"{path} is empty; give a file with content.")
+    return data
+
+
+def _data(path: Path, limits: Limits) -> bytes:
     if path.is_dir():
         raise FileInputError(f"{path} is a folder; give its files, e.g. --file {path}/*.md")
     try:
@@ -183,7 +190,7 @@ def _bytes(path: Path, limits: Limits) -> bytes:
             raise FileInputError(
                 f"{path} has {size:,} bytes; at most {limits.max_bytes:,} can be read: give the part you need."
             )
-        data = path.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError:
         raise FileInputError(f"{path} does not exist; check the name and the folder it is in.") from None
     except PermissionError:
@@ -194,9 +201,6 @@ def _bytes(path: Path, limits: Limits) -> bytes:
         raise FileInputError(f"{path} cannot be read: {error.strerror or error}; check the name.") from None
     except ValueError as error:  # a null byte in the name
         raise FileInputError(f"{str(path)!r} cannot be read: {error}; check the name.") from None
-    if not data or not data.strip(b" \t\r\n\x0b\x0c\xef\xbb\xbf\xff\xfe\x00"):
-        raise FileInputError(f"{path} is empty; give a file with content.")
-    return data
 
 
 def _media_type(path: Path, data: bytes) -> str:
@@ -222,21 +226,33 @@ def _text_media_type(path: Path, data: bytes) -> str:
 # --- text and tables ------------------------------------------------------------------------------------------------
 
 
-def _decoded(path: Path, data: bytes, limits: Limits) -> str:
+def _decoded(path: Path, data: bytes, limits: Limits) -> plain.Decoded:
     try:
-        return plain.decode(data)
+        return plain.decoded(data)
     except Refused as error:
         raise FileInputError(refusal(path, error.code, error.detail, limits)) from None
 
 
 def _text_document(path: Path, data: bytes, media_type: str, limits: Limits) -> Document:
-    text = _decoded(path, data, limits)
+    found = _decoded(path, data, limits)
+    text = plain.with_newlines(found.text)
     if media_type in TABLE_SUFFIXES.values():
         table = parse_table(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None, media_type)
         if table is not None:
             return table
         media_type = "text/plain"
-    return TextDocument(text, media_type)
+    return TextDocument(text, media_type, form=plain.form_of(found))
+
+
+def source_sync(path: Path, limits: Limits = LIMITS) -> TextDocument:
+    """The characters of a file as they stand in it, whatever they could be converted to.
+
+    Raises:
+        FileInputError: one sentence, if it is no text.
+    """
+    data = _data(path, limits)
+    found = _decoded(path, data, limits)
+    return TextDocument(plain.with_newlines(found.text), form=plain.form_of(found))
 
 
 def parse_table(text: str, delimiter: str | None = None, media_type: str = "text/csv") -> TableDocument | None:
@@ -288,5 +304,6 @@ __all__ = [
     "parse_table",
     "read_document",
     "read_document_sync",
+    "source_sync",
     "video_frames",
 ]

@@ -12,7 +12,7 @@ from agentorchestra.tea.tool import ToolResult
 from agentorchestra.tools.files.common import document_of
 from agentorchestra.tools.files.documents import Document, PdfDocument, TableDocument, TextDocument, leaves
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.read import PART_CHARS, read_part
+from agentorchestra.tools.files.read import read_part, room_for
 from agentorchestra.tools.files.shown import is_media
 
 MOST_FILES = 20
@@ -33,7 +33,7 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int) -> 
         chars: of converted text, of all files together.
     """
     files = ctx.manifest.files
-    left = min(chars, PART_CHARS)  # what one reading gives is the whole of a file that is no longer
+    left = min(chars, room_for(ctx))  # what one reading gives is the whole of a file that is no longer
     blocks: list[Block] = []
     for ref in files if len(files) <= MOST_FILES else ():
         if is_media(ref.media_type) or not _may_be_short(ref, left):
@@ -43,7 +43,7 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int) -> 
             length = length_of(document)
             if not 0 < length <= left:
                 continue
-            read = await read_part(ctx, index, ref.name, None)
+            read = await read_part(ctx, index, ref.name)
         except ToolError:
             continue  # whoever reads it is told what is wrong with it
         content = read.content

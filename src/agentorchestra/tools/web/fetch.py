@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -16,9 +15,8 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.arguments import INSIDE
 from agentorchestra.tea.tool import Tool, ToolResult, tool
 from agentorchestra.tools.files.common import how_to_look, note
-from agentorchestra.tools.files.documents import Document, TextDocument
-from agentorchestra.tools.files.places import Place, parse_place
-from agentorchestra.tools.files.read import PART_CHARS, document_blocks, extent_of
+from agentorchestra.tools.files.documents import Document
+from agentorchestra.tools.files.read import document_blocks, extent_of
 from agentorchestra.tools.web.pages import Page, artifact_name, file_name, is_text, outline
 from agentorchestra.tools.web.reading import PageReader
 
@@ -32,8 +30,8 @@ _LINKS_SHOWN = 200
 _BEGINNING = 1_200
 """Characters of a page that a crawler followed a link to."""
 
-_JOINED = 1_000
-"""Characters of paragraphs that are shown in one piece."""
+PAGE_CHARS = 8_000
+"""About how much of a page is given at once: most of what stands on pages serves no question."""
 
 
 def fetch_tool(reader: PageReader) -> Tool[..., Any]:
@@ -88,53 +86,18 @@ def _beginning(page: Page) -> list[Block]:
     """The first paragraphs of a page that a crawler followed a link to."""
     if page.document["kind"] != "text" or not is_text(page):
         return [_quoted(page, f"{page.final_url}; {page.media_type}; fetch it by itself")]
-    content = _shown(page, page.read(), "")
-    kept: list[Block] = [
-        _quoted(page, f"{page.final_url}; linked from there; title: {page.about.get('title', 'none')}")
-    ]
-    spent = 0
-    for block in content:
-        spent += len(block.text) if isinstance(block, TextBlock) else 0
-        if spent > _BEGINNING and len(kept) > 1:
-            kept.append(note(f"{page.final_url} goes on; fetch it by itself."))
-            break
-        kept.append(block)
-    return kept
+    said = f"{page.final_url}; linked from there; title: {page.about.get('title', 'none')}"
+    shown = _shown(page, page.read(), "", limit=_BEGINNING)[:1]
+    longer = len(str(page.document["text"])) > _BEGINNING
+    return [_quoted(page, said), *shown, *([note(f"{page.final_url} goes on; fetch it by itself.")] if longer else [])]
 
 
-def _shown(page: Page, document: Document, part: str, way: str = "") -> list[Block]:
+def _shown(page: Page, document: Document, part: str, way: str = "", limit: int = PAGE_CHARS) -> list[Block]:
     if page.media_type.startswith(("image/", "audio/", "video/")):
         if part:
             raise ToolError(f"{page.final_url} is {page.media_type} and has no part {part!r}; leave `part` out.")
         return [_quoted(page, str(page.document.get("text", "")))]
-    blocks = document_blocks(document, page.final_url, part, "web", way=way)
-    return [*_joined(blocks, document)] if isinstance(document, TextDocument) else blocks
-
-
-def _joined(blocks: list[Block], document: TextDocument) -> Iterator[Block]:
-    """Short paragraphs in one piece: pages are full of them, and each piece names its source."""
-    open_block: TextBlock | None = None
-    span = (0, 0)
-    for block in blocks:
-        place = parse_place(block.source.place or "") if isinstance(block, TextBlock) and block.source else None
-        if place is None or not isinstance(block, TextBlock) or block.source is None:
-            if open_block is not None:
-                yield open_block
-                open_block = None
-            yield block
-            continue
-        if open_block is not None and place.first > span[1]:
-            text = document.lines(span[0], place.last)
-            if len(text) <= _JOINED:
-                span = (span[0], place.last)
-                source = block.source.model_copy(update={"place": str(Place("line", *span))})
-                open_block = TextBlock(text=text, source=source, trust=Trust.UNTRUSTED)
-                continue
-        if open_block is not None:
-            yield open_block
-        open_block, span = block, (place.first, place.last)
-    if open_block is not None:
-        yield open_block
+    return document_blocks(document, page.final_url, part, "web", way=way, limit=limit)
 
 
 def _links(page: Page) -> list[Block]:
@@ -165,7 +128,7 @@ def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: b
         said.append(f"{len(page.pictures)} pictures (part='{PICTURES}')")
     said.append(f"the whole is the artifact {artifact}")
     lines = ["; ".join(said), *(f"Note: {one}." for one in page.notes)]
-    if whole and is_text(page) and len(str(page.document["text"])) > PART_CHARS:
+    if whole and is_text(page) and len(str(page.document["text"])) > PAGE_CHARS:
         lines += ["Headings:", *outline(document)] if outline(document) else []
     return "\n".join(lines)
 

@@ -105,10 +105,11 @@ def one_line(text: str, most: int = 200) -> str:
     return shown if len(shown) <= most else shown[:most] + "…"
 
 
-def text_document(job: Job, text: str, media_type: str) -> dict[str, Any]:
+def text_document(job: Job, text: str, media_type: str, form: str | None = None) -> dict[str, Any]:
+    """Text as a document; `form` says how it stands in its file, None that it was converted."""
     text = clean(text)
     job.spend_chars(len(text), "the text")
-    return {"kind": "text", "text": text, "media_type": media_type}
+    return {"kind": "text", "text": text, "media_type": media_type} | ({} if form is None else {"form": form})
 
 
 class Parts:

@@ -10,11 +10,14 @@ from .mail import MARK_OF_MSG, check_compound, convert_eml, convert_msg
 from .markup import convert_html, convert_json, convert_xml
 from .media import describe_media
 from .office import convert_office, office_type
+from .oldsheets import convert_xls
 from .pdf import convert_pdf
 from .sniff import TABLE_SUFFIXES, foreign, sniff
-from .text import decode, table_of
+from .text import decoded, form_of, table_of
 
 _ENCRYPTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
+_OLD_WORKBOOK = tuple(f"{name}\0".encode("utf-16-le") for name in ("Workbook", "Book"))
+"""Names of streams as a compound file lists them."""
 
 
 def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
@@ -47,10 +50,7 @@ def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
     if media_type == "application/x-tar":
         return convert_tar(job, data, media_type, depth, convert)
     if media_type == "application/x-ole-storage":
-        check_compound(data)
-        if MARK_OF_MSG in data:
-            return convert_msg(job, data, depth, convert)
-        raise Refused("encrypted_office" if _ENCRYPTED_OFFICE in data else "ole")
+        return _compound(job, data, depth)
     if media_type == "application/json":
         return convert_json(job, data)
     if media_type == "application/xml":
@@ -62,10 +62,21 @@ def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
     return _plain(job, data, media_type)
 
 
+def _compound(job: Job, data: bytes, depth: int) -> dict[str, Any]:
+    """A message of Outlook's, or an old workbook."""
+    check_compound(data)
+    if MARK_OF_MSG in data:
+        return convert_msg(job, data, depth, convert)
+    if any(one in data for one in _OLD_WORKBOOK):
+        return convert_xls(job, data)
+    raise Refused("encrypted_office" if _ENCRYPTED_OFFICE in data else "ole")
+
+
 def _plain(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
     if (other := foreign(data)) is not None:
         raise Refused("foreign", "|".join(other))
-    text = clean(decode(data))
+    found_text = decoded(data)
+    text = clean(found_text.text)
     if media_type in TABLE_SUFFIXES.values():
         found = table_of(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None)
         if found is not None and job.take_cells(sum(map(len, found[1]))):
@@ -80,4 +91,4 @@ def _plain(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
                 "delimiter": delimiter,
             }
         media_type = "text/plain"
-    return text_document(job, text, media_type)
+    return text_document(job, text, media_type, form_of(found_text))

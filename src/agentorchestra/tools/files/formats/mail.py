@@ -102,9 +102,13 @@ def check_compound(data: bytes) -> None:
     except MemoryError:
         raise
     except Exception as error:  # whatever the library says of broken input
-        raise Refused("mail", f"{type(error).__name__}: {one_line(str(error))}") from None
+        raise Refused(_kind_of(data), f"{type(error).__name__}: {one_line(str(error))}") from None
     if len(data) <= begins:
-        raise Refused("mail", "it is cut off")
+        raise Refused(_kind_of(data), "it is cut off")
+
+
+def _kind_of(data: bytes) -> str:
+    return "mail" if MARK_OF_MSG in data else "office"
 
 
 def convert_msg(job: Job, data: bytes, depth: int, inner: Inner) -> dict[str, Any]:

@@ -7,26 +7,23 @@ import json
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, text_document
-from .text import decode
-
-_LONG_LINE = 2_000
-"""Characters: a file with a longer line was written without line breaks, and is laid out so that it has places."""
+from .text import decode, decoded, form_of, with_newlines
 
 _MOST_OUTPUT = 200_000
 
 
 def convert_json(job: Job, data: bytes) -> dict[str, Any]:
-    """JSON as its lines, laid out where it has none; a notebook as its cells; what is no JSON as text."""
-    text = decode(data)
+    """JSON as it stands in the file; a notebook as its cells; what is no JSON as text."""
+    found = decoded(data)
+    text = with_newlines(found.text)
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        return text_document(job, text, "application/jsonl" if _is_jsonl(text) else "text/plain")
+        media_type = "application/jsonl" if _is_jsonl(text) else "text/plain"
+        return text_document(job, text, media_type, form_of(found))
     if isinstance(value, dict) and isinstance(value.get("cells"), list) and "nbformat" in value:
         return _notebook(job, value)
-    if max(map(len, text.split("\n"))) > _LONG_LINE:
-        text = json.dumps(value, indent=1, ensure_ascii=False)
-    return text_document(job, text, "application/json")
+    return text_document(job, text, "application/json", form_of(found))
 
 
 def _is_jsonl(text: str) -> bool:
@@ -85,21 +82,10 @@ def check_entities(data: bytes) -> None:
 
 
 def convert_xml(job: Job, data: bytes) -> dict[str, Any]:
-    """XML as its lines, laid out where it has none. Broken XML is still text."""
-    text = decode(data)
+    """XML as it stands in the file, broken or not."""
+    found = decoded(data)
     check_entities(data)
-    if max(map(len, text.split("\n"))) <= _LONG_LINE:
-        return text_document(job, text, "application/xml")
-    tree = need("defusedxml.ElementTree")
-    try:
-        from xml.etree.ElementTree import indent
-
-        root = tree.fromstring(data)
-        indent(root, " ")
-        text = tree.tostring(root, encoding="unicode")
-    except tree.ParseError:
-        pass
-    return text_document(job, text, "application/xml")
+    return text_document(job, found.text, "application/xml", form_of(found))
 
 
 def convert_html(job: Job, data: bytes) -> dict[str, Any]:

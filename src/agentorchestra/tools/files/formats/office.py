@@ -17,9 +17,17 @@ DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 EPUB = "application/epub+zip"
+ODS = "application/vnd.oasis.opendocument.spreadsheet"
+ODT = "application/vnd.oasis.opendocument.text"
 
 _MAIN = {"word/document.xml": DOCX, "ppt/presentation.xml": PPTX, "xl/workbook.xml": XLSX}
-_LIBRARIES = {DOCX: ("markitdown", "mammoth"), PPTX: ("markitdown", "pptx"), XLSX: ("openpyxl",)}
+_LIBRARIES = {
+    DOCX: ("markitdown", "mammoth"),
+    PPTX: ("markitdown", "pptx"),
+    XLSX: ("openpyxl",),
+    ODS: ("defusedxml", "openpyxl"),
+    ODT: ("defusedxml",),
+}
 _SLIDE = re.compile(r"^<!-- Slide number: (\d+) -->$", re.MULTILINE)
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 
@@ -36,6 +44,9 @@ def office_type(archive: zipfile.ZipFile) -> str | None:
             said = file.read(200).decode("ascii", "replace").strip()
         if said == EPUB:
             return EPUB
+        kind = said.removeprefix(_OPEN_DOCUMENT).removesuffix("-template")
+        if said.startswith(_OPEN_DOCUMENT) and kind in ("spreadsheet", "text"):
+            return ODS if kind == "spreadsheet" else ODT
         if said.startswith(_OPEN_DOCUMENT):
             raise Refused("open_document", one_line(said.removeprefix(_OPEN_DOCUMENT)))
     if "[Content_Types].xml" in names:
@@ -53,6 +64,10 @@ def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: 
         _look_through(job, archive)
     for library in _LIBRARIES.get(media_type, ("markitdown", "defusedxml")):
         check_installed(library)
+    if media_type in (ODS, ODT):
+        from .opendocument import convert_open_document
+
+        return convert_open_document(job, data, media_type)
     if job.check:
         return Parts(media_type).document()
     if media_type == XLSX:

@@ -7,25 +7,117 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from .base import Refused
 
+NUL = "␀"
+"""Shows a NUL byte in text: models and databases refuse the character itself."""
+
+_NAMES = {
+    "utf-8": "UTF-8",
+    "utf-16-le": "UTF-16 LE",
+    "utf-16-be": "UTF-16 BE",
+    "utf-32-le": "UTF-32 LE",
+    "utf-32-be": "UTF-32 BE",
+    "cp1252": "Windows-1252",
+    "latin-1": "Latin-1",
+}
+_LINE_END = re.compile("\r\n|\r|\n")
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What bytes say as text.
+
+    Attributes:
+        text: with the line ends that it has; NUL characters are shown as `NUL`.
+        encoding: Python's name of it.
+        mark: the byte order mark in front.
+        undecoded: stretches of bytes that mean nothing in this encoding; each shows as U+FFFD.
+        first_undecoded: where the first of them stands in the text.
+        nuls: how many NUL characters there were.
+    """
+
+    text: str
+    encoding: str
+    mark: bytes = b""
+    undecoded: int = 0
+    first_undecoded: int = 0
+    nuls: int = 0
+
+    @property
+    def name(self) -> str:
+        """The encoding as people call it."""
+        return _NAMES[self.encoding]
+
+    @property
+    def exact(self) -> bool:
+        """Whether the text, encoded again, is what was decoded."""
+        return not self.undecoded and not self.nuls
+
 
 def decode(data: bytes) -> str:
-    """Bytes to text: by the byte order mark, else UTF-8, UTF-16 by its zero bytes, else Windows' Latin-1.
+    """Bytes to text with bare newlines: by the byte order mark, else UTF-8, UTF-16 by its zeros, else Windows-1252.
 
     Raises:
         Refused: if the bytes are not text.
     """
-    text = _decode(data)
-    sample = text[:200_000]
+    return with_newlines(decoded(data).text)
+
+
+def decoded(data: bytes) -> Decoded:
+    """Bytes to text as `decode` does, and how they were read.
+
+    Raises:
+        Refused: if the bytes are not text.
+    """
+    found = _decoded(data)
+    sample = found.text[:200_000]
     strange = sum(1 for char in sample if (char < " " and char not in "\t\n\r\x0b\x0c\x1b\x1a\x08") or char == "\x7f")
-    if "\x00" in text or strange > len(sample) / 100 or sample.count("�") > max(2, len(sample) / 20):
+    nuls = found.text.count("\x00")
+    if max(strange / max(len(sample), 1), nuls / max(len(found.text), 1)) > 0.01:
         raise Refused("binary")
+    if sample.count("�") > max(2, len(sample) / 20):
+        raise Refused("binary")
+    return replace(found, text=found.text.replace("\x00", NUL), nuls=nuls) if nuls else found
+
+
+def with_newlines(text: str) -> str:
+    """Text whose lines end with a bare newline."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _decode(data: bytes) -> str:
+def form_of(found: Decoded) -> str:
+    """How a text stands in its file, in sentences; "" where that is as usual: UTF-8 with bare newlines."""
+    said = []
+    if found.encoding != "utf-8":
+        marked = " with a byte order mark" if found.mark else ""
+        not_utf8 = "; it is not valid UTF-8" if found.encoding in ("cp1252", "latin-1") else ""
+        said.append(f"Read as {found.name}{marked}{not_utf8}.")
+    elif found.mark:
+        said.append("It begins with a byte order mark.")
+    if found.undecoded:
+        line = _lines_before(found.text, found.first_undecoded) + 1
+        places = "1 place" if found.undecoded == 1 else f"{found.undecoded:,} places, the first"
+        said.append(f"Bytes that are not {found.name} show as � (in {places} in line {line:,}).")
+    if found.nuls:
+        line = _lines_before(found.text, found.text.index(NUL)) + 1
+        said.append(f"{found.nuls:,} NUL characters show as {NUL} (the first in line {line:,}).")
+    if "\r" in found.text:
+        both = found.text.count("\r\n")
+        ends = {"CRLF": both, "LF": found.text.count("\n") - both, "CR": found.text.count("\r") - both}
+        used = [f"{count:,} {name}" for name, count in ends.items() if count]
+        kind = next(name for name, count in ends.items() if count)
+        said.append(f"Line ends: mixed ({', '.join(used)})." if len(used) > 1 else f"Line ends: {kind}.")
+    return " ".join(said)
+
+
+def _lines_before(text: str, offset: int) -> int:
+    return sum(1 for _ in _LINE_END.finditer(text, 0, offset))
+
+
+def _decoded(data: bytes) -> Decoded:
     marks = (
         (codecs.BOM_UTF8, "utf-8"),
         (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -35,23 +127,35 @@ def _decode(data: bytes) -> str:
     )
     for mark, encoding in marks:
         if data.startswith(mark):
-            return data[len(mark) :].decode(encoding, "replace")
+            return _lenient(data[len(mark) :], encoding, mark)
     # Mostly Latin text in UTF-16 has a zero in every other byte, and would pass as UTF-8.
     even, odd = data[0:4000:2].count(0), data[1:4000:2].count(0)
     if max(even, odd) > min(len(data), 4000) // 8 and min(even, odd) == 0:
-        return data.decode("utf-16-be" if even > odd else "utf-16-le", "replace")
+        return _lenient(data, "utf-16-be" if even > odd else "utf-16-le")
     try:
-        return data.decode("utf-8")
+        return Decoded(data.decode("utf-8"), "utf-8")
     except UnicodeDecodeError as error:
         # A download that was cut inside a character, or a stray byte in a long text, is still UTF-8.
-        lenient = data.decode("utf-8", "replace")
-        bad = lenient.count("�")
-        if error.start >= len(data) - 3 or (bad * 1000 < len(lenient) and bad * 3 < _non_ascii(lenient)):
+        lenient = _lenient(data, "utf-8")
+        bad = lenient.undecoded
+        few = bad * 1000 < len(lenient.text) and bad * 3 < _non_ascii(lenient.text)
+        if error.start >= len(data) - 3 or few:
             return lenient
     try:
-        return data.decode("cp1252")
+        return Decoded(data.decode("cp1252"), "cp1252")
     except UnicodeDecodeError:
-        return data.decode("latin-1")
+        return Decoded(data.decode("latin-1"), "latin-1")
+
+
+def _lenient(data: bytes, encoding: str, mark: bytes = b"") -> Decoded:
+    """Text with U+FFFD for what cannot be decoded; it may hold that character by itself too."""
+    try:
+        return Decoded(data.decode(encoding), encoding, mark)
+    except UnicodeDecodeError as error:
+        text = data.decode(encoding, "replace")
+        own = data.count("�".encode(encoding)) if encoding == "utf-8" else 0
+        before = len(data[: error.start].decode(encoding))
+        return Decoded(text, encoding, mark, max(1, text.count("�") - own), before)
 
 
 def _non_ascii(text: str) -> int:

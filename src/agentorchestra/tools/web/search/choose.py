@@ -30,7 +30,12 @@ _YEAR = re.compile(
 )
 _CHOSEN: dict[str, Any] = {
     "type": "object",
-    "properties": {"engines": {"type": "object", "additionalProperties": {"type": "string"}}},
+    "properties": {
+        "engines": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+        }
+    },
     "required": ["engines"],
 }
 
@@ -135,9 +140,8 @@ async def by_model(
     except OutputError as error:
         raise ToolError(f"the model that chooses answered something else: {error}") from None
     assert isinstance(said, dict)
-    engines = said["engines"]
-    assert isinstance(engines, dict)
-    chosen = {name: str(why)[:200] for name, why in engines.items() if name in ready}
+    engines: Any = said["engines"]
+    chosen = {one["name"]: str(one.get("reason") or "")[:200] for one in engines if one["name"] in ready}
     if not chosen:
         raise ToolError("the model that chooses named no engine that there is")
     return dict([*chosen.items()][:most])

@@ -1,0 +1,211 @@
+"""The outputs of tools, actions and programs that the agents of a branch were given, as the log has them.
+
+They are what an answer rests on besides quotes: a computation is a source by its program and what that printed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
+from agentorchestra.core.effects import EffectKind, Outcome
+from agentorchestra.core.ids import EffectKey, canonical_json
+from agentorchestra.runtime.ledger import Record
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.discovery import OPENING
+from agentorchestra.tea.programs import NAME as PROGRAM
+from agentorchestra.tools.files.quotes import alike
+
+PROGRAMS = frozenset({"python", "bash", "terminal_run", PROGRAM})
+"""What computes: their outputs are results, not material that was read."""
+
+_SILENT = frozenset({"done", "todo", "check_quotes", *OPENING})
+"""Tools whose outputs say nothing about the world."""
+
+_CALLS = (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE, EffectKind.INVOKE_AGENT)
+
+MOST_RESULT = 4_000
+"""Characters of an output that is a result; in a longer one any number may be found."""
+
+MOST_ASKED = 2_000
+"""Characters of a program, or of the arguments of a call, that are shown with its output."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What one call gave.
+
+    Attributes:
+        asker: the agent that called.
+        n: the number, on the branch that was looked at, of the effect that the call belongs to.
+        name: of the tool, the action (`terminal_run`) or PROGRAM.
+        asked: the program, or the arguments as JSON.
+        text: what came back, without the numbers beside lines.
+        trust: of it.
+        media: names of the pictures and recordings that came with it.
+    """
+
+    asker: str
+    n: int
+    name: str
+    asked: str
+    text: str
+    trust: Trust
+    media: frozenset[str] = frozenset()
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """What may be quoted of it: what came back, and the program."""
+        return self.text, self.asked
+
+    def shows(self, name: str) -> bool:
+        """Return whether a model was shown this picture or recording, or asked about it."""
+        asked = self.name not in PROGRAMS and (f'"{name}"' in self.asked or f'"{name}!' in self.asked)
+        return asked or name in self.media
+
+
+def outputs(session: Session[Any]) -> list[Output]:
+    """Return what calls gave a session's agent so far, and the agents that it asked, in order."""
+    records: dict[str, list[tuple[int, Record]]] = {}
+    for key, record in session.run.ledger.records.items():
+        if record.outcome is not None and record.effect.get("kind") in _CALLS:
+            records.setdefault(key.branch, []).append((key.n, record))
+    return list(_on(records, session.branch, session.actor, upto=session.asked))
+
+
+def _on(
+    records: dict[str, list[tuple[int, Record]]], branch: str, asker: str, *, upto: int | None = None, number: int = 0
+) -> Iterator[Output]:
+    for n, record in sorted(records.get(branch, ()), key=lambda one: one[0]):
+        if upto is not None and n > upto:
+            continue  # a replay's log holds later things too
+        name = str(record.effect.get("component", "")).partition("@")[0]
+        if record.effect.get("kind") == EffectKind.INVOKE_AGENT:
+            head = f"{EffectKey(branch, n).path}."
+            agent = str(record.effect.get("arguments", {}).get("name", "agent"))
+            for below in (one for one in records if one.startswith(head) and "/" not in one[len(head) :]):
+                yield from _on(records, below, agent, number=number or n)
+            continue
+        if record.effect.get("kind") == EffectKind.RUN_CODE and name == PROGRAM:
+            yield from _on(records, f"{EffectKey(branch, n).path}.{PROGRAM}", asker, number=number or n)
+        if record.effect.get("kind") == EffectKind.INVOKE_ACTION:
+            name = f"{name}_{record.effect.get('arguments', {}).get('action', '')}"
+        if name not in _SILENT and not name.endswith("_state"):
+            assert record.outcome is not None
+            if record.outcome.ok:
+                yield _output(asker, number or n, name, record.effect.get("arguments", {}), record.outcome)
+
+
+def _output(asker: str, n: int, name: str, arguments: dict[str, Any], outcome: Outcome) -> Output:
+    if "action" in arguments:
+        arguments = arguments.get("arguments", {})
+    program = [value for one in ("code", "command") if isinstance(value := arguments.get(one), str)]
+    asked = program[0] if program and name in PROGRAMS else canonical_json(arguments)
+    blocks = outcome.blocks()
+    pictures = [one for one in blocks if isinstance(one, MediaBlock)]
+    media = {one.name for one in pictures} | {one.source.ref for one in pictures if one.source is not None}
+    trust = lowest(outcome.trust, *(one.trust for one in blocks))
+    return Output(asker, n, name, asked, "\n".join(map(unnumbered, blocks)), trust, frozenset(media))
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+_FIGURE = re.compile(r"(?<![\w.,])\d(?:[\d,.]|[ \u00a0\u202f](?=\d{3}\b))*")
+
+
+def figures(text: str, *, digits: int = 2) -> dict[str, str]:
+    """Return the numbers of a text as they stand, by a form for comparison.
+
+    Args:
+        text: any text.
+        digits: that a number must have to count.
+    """
+    found = {}
+    for match in _FIGURE.finditer(text):
+        written = match[0].rstrip(".,")
+        form = re.sub(r"[, \u00a0\u202f]|\.(?=\d{3}(?!\d))", "", written).lstrip("0") or "0"
+        if sum(char.isdigit() for char in form) >= digits:
+            found[form.rstrip("0").rstrip(".") if "." in form else form] = written
+    return found
+
+
+def given(form: str, known: Collection[str]) -> bool:
+    """Return whether a number stands among known ones, or is one of them rounded.
+
+    Args:
+        form: of a number, as `figures` gives it.
+        known: the forms of others.
+    """
+    if form in known:
+        return True
+    places = len(form.partition(".")[2])
+    finer = (one for one in known if one.count(".") == 1 and len(one.partition(".")[2]) > places)
+    return form.count(".") < 2 and any(abs(float(one) - float(form)) <= 0.5001 / 10**places for one in finer)
+
+
+def computed(answer: str, task: str, shown: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:
+    """Return whether an answer is what one program or tool gave: its words, or its numbers that the task has not.
+
+    Args:
+        answer: an agent's.
+        task: what it was asked.
+        shown: what was given to it.
+        computing: names of those whose output is a result.
+    """
+    asked = figures(task, digits=1)
+    wanted = [form for form in figures(answer, digits=1) if form not in asked]
+    for one in shown:
+        if one.name not in computing or len(one.text) > MOST_RESULT:
+            continue
+        known = {*figures(f"{one.asked}\n{one.text}", digits=1)}
+        printed = {*figures(one.text, digits=1)}
+        if alike(answer, one.text) or (
+            wanted and all(given(form, known) for form in wanted) and any(given(form, printed) for form in wanted)
+        ):
+            return True
+    return False
+
+
+# -- for a judge -------------------------------------------------------------------------------------------------------
+
+
+def output_blocks(shown: Sequence[Output], answer: str, most: int) -> list[TextBlock]:
+    """Return the outputs that an answer may rest on as material, each with its own source and trust, in order.
+
+    Args:
+        shown: all of them.
+        answer: those with its figures and words come first.
+        most: characters of all; of a long one the lines are kept that have to do with the answer.
+    """
+    marks = {*figures(answer, digits=1).values(), *re.findall(r"[^\W\d_]{4,}", answer.casefold())}
+    unlike = {(one.name, one.asked, one.text): one for one in shown}
+    counted = [(sum(mark in one.text.casefold() for mark in marks), one) for one in unlike.values()]
+    ranked = sorted(counted, key=lambda one: (one[1].name not in PROGRAMS, -one[0]))
+    kept: dict[int, str] = {}
+    for count, one in ranked:
+        room = most - sum(map(len, kept.values()))
+        if (count or one.name in PROGRAMS) and room > 0:
+            kept[id(one)] = _excerpt(one, marks, min(room, max(most // 2, 200)))
+    return [
+        TextBlock(text=kept[id(one)], source=Source(kind="tool", ref=one.name), trust=one.trust)
+        for one in unlike.values()
+        if id(one) in kept
+    ]
+
+
+def _excerpt(one: Output, marks: Collection[str], most: int) -> str:
+    """A call and what it gave, in so many characters."""
+    asked = one.asked if len(one.asked) <= MOST_ASKED else f"{one.asked[:MOST_ASKED]}…"
+    head = f"{one.asker} called {one.name}: {asked}\nIt gave: "[:most]
+    room = most - len(head)
+    if len(one.text) <= room:
+        return head + one.text
+    lines = [line for line in one.text.splitlines() if any(mark in line.casefold() for mark in marks)]
+    said = "\n… ".join(lines) or one.text
+    return f"{head}… {said[: max(0, room - 4)]} …"
+
+
+__all__ = ["PROGRAMS", "Output", "computed", "figures", "given", "output_blocks", "outputs"]

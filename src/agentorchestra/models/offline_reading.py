@@ -1,0 +1,45 @@
+"""What the offline model takes from a reading: its paragraphs, each with its own place.
+
+The file tools show lines behind their numbers; the rules compare questions with one paragraph at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from agentorchestra.models.render import RenderedContent
+
+_NUMBERED = re.compile(r"(\d{1,9})(, characters \d+-\d+)?\t(.*)")
+_APART = re.compile(r"[ \t]*(?:[-*+•]\s+\S|\(?\d{1,3}[.)]\s+\S|#{1,6}\s+\S|[\w][\w .()/%°'’-]{0,50}:\s+\S)")
+"""A line that begins something of its own: an item, a heading, a label with its value."""
+
+
+def pieces(contents: Iterable[RenderedContent]) -> list[RenderedContent]:
+    """Readings as their paragraphs; everything else as it is."""
+    found: list[RenderedContent] = []
+    for content in contents:
+        lines = [_NUMBERED.fullmatch(line) for line in content.text.split("\n")]
+        read = [line for line in lines if line is not None]
+        if len(read) == len(lines):
+            found += _paragraphs(content, read)
+        else:
+            found.append(content)
+    return found
+
+
+def _paragraphs(content: RenderedContent, lines: list[re.Match[str]]) -> Iterator[RenderedContent]:
+    path, mark, _ = content.place.rpartition("!")
+    open_lines: list[re.Match[str]] = []
+    for line in [*lines, None]:
+        if open_lines and (line is None or not line[3].strip() or _APART.match(line[3])):
+            first, last = open_lines[0][1], open_lines[-1][1]
+            span = f"line {first}" if first == last else f"lines {first}-{last}"
+            text = "\n".join(one[3] for one in open_lines)
+            yield content.model_copy(update={"text": text, "place": f"{path}{mark}{span}"})
+            open_lines = []
+        if line is not None and line[3].strip():
+            open_lines.append(line)
+
+
+__all__ = ["pieces"]

@@ -1,0 +1,80 @@
+"""How often, and how long, a request is tried again at one model."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from agentorchestra.core.errors import ModelError, ModelRateLimitError
+from agentorchestra.core.settings import ModelProfile
+from agentorchestra.models.client import spent_by
+
+MAX_WAIT_S = 60.0
+"""The longest pause that doubling comes to; a provider that asks for a longer one gets it."""
+
+BEFORE_OTHERS = 3
+"""Attempts at a model whose fallback waits: another one is there sooner than a server is up again."""
+
+UNSURE = 3
+"""Attempts that may have been paid and brought nothing: more of them are not risked."""
+
+
+@dataclass
+class Patience:
+    """What one request has tried at one model.
+
+    Attributes:
+        attempts: failures after which it gives up.
+        rate_limit_s: seconds it waits in all for a rate limit (429), which is no failure.
+        backoff_s: the first pause; it doubles with each, up to `MAX_WAIT_S`.
+        chance: for jitter, from the run's own generator.
+    """
+
+    attempts: int
+    rate_limit_s: float
+    backoff_s: float
+    chance: random.Random
+    _failed: int = field(default=0, init=False)
+    _unsure: int = field(default=0, init=False)
+    _limited: int = field(default=0, init=False)
+    _waited: float = field(default=0.0, init=False)
+
+    @classmethod
+    def of(cls, profile: ModelProfile, chance: random.Random, *, last: bool) -> Patience:
+        """Return the patience with a model.
+
+        Args:
+            profile: its profile.
+            chance: see the class.
+            last: no fallback waits behind it.
+        """
+        attempts = profile.max_attempts if last else min(profile.max_attempts, BEFORE_OTHERS)
+        limited = profile.rate_limit_s if last else min(profile.rate_limit_s, MAX_WAIT_S)
+        return cls(attempts, limited, profile.backoff_s, chance)
+
+    def pause(self, error: ModelError) -> float | None:
+        """Return the seconds until the next attempt after a failed one, None where there is none."""
+        if not error.retryable:
+            return None
+        asked = None if error.retry_after_s is None else max(error.retry_after_s, 0.0)
+        if isinstance(error, ModelRateLimitError):
+            self._limited += 1
+            wait = self._doubled(self._limited) if asked is None else asked
+            if self._limited > BEFORE_OTHERS:
+                wait = max(wait, self.backoff_s)  # so short a time as it names did not help
+            self._waited += wait
+            return wait if self._waited <= self.rate_limit_s else None
+        self._failed += 1
+        self._unsure += spent_by(error).uncertain
+        if self._failed >= self.attempts or self._unsure >= UNSURE:
+            return None
+        wait = self._doubled(self._failed) if asked is None else asked
+        return wait if wait <= max(self.rate_limit_s, MAX_WAIT_S) else None
+
+    def _doubled(self, count: int) -> float:
+        """Return a pause that doubles, with jitter: many agents that failed together do not come back together."""
+        ceiling = min(self.backoff_s * 2.0 ** (count - 1), MAX_WAIT_S)
+        return ceiling * (0.5 + self.chance.random() / 2)
+
+
+__all__ = ["BEFORE_OTHERS", "MAX_WAIT_S", "UNSURE", "Patience"]

@@ -1,0 +1,360 @@
+"""OpenDocument: workbooks (.ods) as tables, as those of .xlsx are read; texts (.odt) as Markdown."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .base import Job, Parts, Refused, clean, need, one_line, text_document
+from .office import ODS, ODT
+from .sheets import LAST_ROW, add_sheet, all_cells, shown
+from .traits import MOST_COMMENTS, Collected
+
+_MOST_COLUMNS = 16_384
+_MOST_REPEATED = 1_000
+"""Empty columns or rows with a fill that are told one by one: more are the sheet's background."""
+
+_CELL_REFERENCE = re.compile(r"\[\.?([^\]\[]*)\]")
+_COLOUR = re.compile(r"#([0-9A-Fa-f]{6})")
+_INDENT = "    "
+_HIDDEN = ("collapse", "filter")
+
+
+def convert_open_document(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
+    """A workbook or a text; the archive was looked through already."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = set(archive.namelist())
+        if "META-INF/manifest.xml" in names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
+            raise Refused("encrypted_office")
+        if job.check:
+            return Parts(media_type).document()
+        tree = need("defusedxml.ElementTree")
+        try:
+            root = tree.fromstring(archive.read("content.xml"))
+            styles = tree.fromstring(archive.read("styles.xml")) if "styles.xml" in names else None
+        except (tree.ParseError, KeyError) as error:
+            raise Refused("office", f"{type(error).__name__}: {one_line(str(error))}") from None
+    body = next((node for node in root if _name(node) == "body"), None)
+    content = next(iter(body), None) if body is not None else None
+    if content is None:
+        raise Refused("office", "it has no content")
+    if media_type == ODT:
+        return _text(job, content, styles)
+    return _workbook(job, content, _Styles([one for one in (styles, root) if one is not None]))
+
+
+def _name(node: Any) -> str:
+    """The name of an element without its name space; "" for a comment."""
+    return str(node.tag).rpartition("}")[2] if isinstance(node.tag, str) else ""
+
+
+def _said(node: Any, name: str) -> str:
+    """An attribute by its name without a name space, "" where it has none."""
+    return next((value for key, value in node.items() if key.rpartition("}")[2] == name), "")
+
+
+def _number(node: Any, name: str, most: int) -> int:
+    """An attribute that counts: 1 at least."""
+    text = _said(node, name)
+    return max(1, min(int(text), most)) if text.isdigit() else 1
+
+
+# --- workbooks ------------------------------------------------------------------------------------------------------
+
+
+class _Styles:
+    """What the named styles of cells look like."""
+
+    def __init__(self, roots: list[Any]) -> None:
+        self._said: dict[str, tuple[str, str, str]] = {}
+        self.hidden_tables: set[str] = set()
+        for style in (node for root in roots for node in root.iter() if _name(node) == "style"):
+            name, family = _said(style, "name"), _said(style, "family")
+            inside = {_name(one): one for one in style}
+            if family == "table-cell":
+                fill, font = (
+                    _said(inside[kind], attribute) if kind in inside else ""
+                    for kind, attribute in (("table-cell-properties", "background-color"), ("text-properties", "color"))
+                )
+                self._said[name] = fill, font, _said(style, "parent-style-name")
+            elif family == "table" and any(_said(one, "display") == "false" for one in style):
+                self.hidden_tables.add(name)
+
+    def of(self, _: Any, key: tuple[str, str]) -> tuple[str, str, str]:
+        """Fill, font colour and number format, each "" where it is the usual one; the format comes with the cell."""
+        name, number_format = key
+        font = self._resolved(name, 1)
+        return self._resolved(name, 0), "" if font == "000000" else font, number_format
+
+    def _resolved(self, name: str, at: int) -> str:
+        for _ in range(20):  # styles that inherit from each other in a circle
+            said = self._said.get(name)
+            if said is None:
+                break
+            if match := _COLOUR.fullmatch(said[at]):
+                return match[1].upper()
+            if said[at]:
+                break  # "transparent"
+            name = said[2]
+        return ""
+
+
+def _workbook(job: Job, content: Any, styles: _Styles) -> dict[str, Any]:
+    parts = Parts(ODS)
+    for sheet in (node for node in content if _name(node) == "table"):
+        traits = Collected(sheet, styles)
+        records, notes = _Sheet(job, sheet, traits).read()
+        found = traits.listed()
+        notes += traits.notes
+        if _said(sheet, "style-name") in styles.hidden_tables:
+            notes.append("this sheet is hidden")
+        add_sheet(parts, clean(_said(sheet, "name")), records, found, notes, ODS)
+    if not len(parts):
+        raise Refused("no_text", "this workbook has no sheet with content")
+    parts.notes.append("programs read .ods with pandas.read_excel(path, engine='calamine')")
+    return parts.document()
+
+
+class _Sheet:
+    """One sheet, row by row: repeated rows and cells are written once in the file."""
+
+    def __init__(self, job: Job, sheet: Any, traits: Collected) -> None:
+        self._job, self._sheet, self._traits = job, sheet, traits
+        self._records: list[list[str]] = []
+        self._usual: list[str] = []
+        self._comments = 0
+        self._areas: dict[str, list[tuple[int, int, int, int]]] = {
+            "hidden rows": [],
+            "hidden columns": [],
+            "merged": [],
+        }
+
+    def read(self) -> tuple[list[list[str]], list[str]]:
+        """The records, and what was left out."""
+        left = self._read()
+        for kind, areas in self._areas.items():
+            self._traits.other(kind, "", areas)
+        return self._records, [f"only the rows up to {len(self._records)} were read, {left}"] if left else []
+
+    def _read(self) -> str:
+        """Take row by row; why that is not possible to the end, "" when it is."""
+        number = 1
+        for node in _rows(self._sheet):
+            if _name(node) == "table-column":
+                self._column(node)
+                continue
+            repeated = _number(node, "number-rows-repeated", LAST_ROW + 1 - number)
+            cells = list(self._cells(node))
+            if _said(node, "visibility") in _HIDDEN:
+                self._areas["hidden rows"].append((number, 1, number + repeated - 1, _MOST_COLUMNS))
+            told = cells if repeated <= _MOST_REPEATED else [cell for cell in cells if cell["value"] is not None]
+            for at in range(number, number + repeated if told else number):
+                if left := self._row(at, told):
+                    return left
+            number += repeated
+            if number > LAST_ROW:
+                break
+        return ""
+
+    def _column(self, node: Any) -> None:
+        first, room = len(self._usual) + 1, _MOST_COLUMNS - len(self._usual)
+        if not room:
+            return
+        count = _number(node, "number-columns-repeated", room)
+        if _said(node, "visibility") in _HIDDEN:
+            self._areas["hidden columns"].append((1, first, LAST_ROW, first + count - 1))
+        self._usual += [_said(node, "default-cell-style-name")] * count
+
+    def _cells(self, row: Any) -> Iterator[dict[str, Any]]:
+        """The cells of a row that have a value, a fill or a comment, as `Collected` takes them."""
+        column = 1
+        usual = _said(row, "default-cell-style-name")
+        for node in row:
+            if _name(node) not in ("table-cell", "covered-table-cell") or column > _MOST_COLUMNS:
+                continue
+            repeated = _number(node, "number-columns-repeated", _MOST_COLUMNS + 1 - column)
+            value, number_format = _value(node)
+            own = _said(node, "style-name") or usual
+            comment = next((one for one in node if _name(one) == "annotation"), None)
+            for at in range(column, column + repeated):
+                by_column = self._usual[at - 1] if at <= len(self._usual) else ""
+                if value or comment is not None or ((own or by_column) and repeated <= _MOST_REPEATED):
+                    yield {
+                        "column": at,
+                        "value": value or None,
+                        "style_id": (own or by_column, number_format),
+                        "formula": _formula(_said(node, "formula")),
+                        "comment": _paragraphs(comment) if comment is not None else "",
+                        "span": (
+                            _number(node, "number-rows-spanned", 9_999),
+                            _number(node, "number-columns-spanned", 9_999),
+                        ),
+                    }
+            column += repeated
+
+    def _row(self, number: int, cells: list[dict[str, Any]]) -> str:
+        """Take a row; why that is not possible, "" when it is."""
+        filled = self._traits.row(number, cells)
+        width = max([filled, *(cell["column"] for cell in cells if cell["value"] is not None)])
+        if width:
+            missing = number - 1 - len(self._records)
+            if not self._job.take_cells(width + 1 + missing):
+                return all_cells(self._job)
+            if number % 1_000 == 0 and self._job.late():
+                return "for lack of time"
+            record = [""] * width
+            for cell in cells:
+                if cell["value"] is not None:
+                    record[cell["column"] - 1] = cell["value"]
+            self._job.spend_chars(sum(map(len, record)), f"row {number}")
+            self._records += [*([] for _ in range(missing)), record]
+        for cell in cells:
+            self._told(number, cell)
+        return ""
+
+    def _told(self, row: int, cell: dict[str, Any]) -> None:
+        column, (rows, columns) = cell["column"], cell["span"]
+        if cell["formula"]:
+            self._traits.formula(row, column, cell["formula"])
+        if rows > 1 or columns > 1:
+            self._areas["merged"].append((row, column, row + rows - 1, column + columns - 1))
+        if cell["comment"]:
+            self._comments += 1
+            if self._comments <= MOST_COMMENTS:
+                self._traits.other("comment", cell["comment"], [(row, column, row, column)])
+            elif self._comments == MOST_COMMENTS + 1:
+                self._traits.notes.append(f"only the first {MOST_COMMENTS:,} comments are told")
+
+
+def _rows(node: Any) -> Iterator[Any]:
+    """The rows and columns of a table, also those in groups and headers."""
+    for one in node:
+        if _name(one) in ("table-row", "table-column"):
+            yield one
+        elif _name(one).startswith(("table-row", "table-header", "table-column")):
+            yield from _rows(one)
+
+
+def _value(cell: Any) -> tuple[str, str]:
+    """What a cell holds, and the kind of its number where that tells more."""
+    kind = _said(cell, "value-type")
+    written = _paragraphs(cell)
+    if kind in ("float", "percentage", "currency"):
+        try:
+            value = shown(float(_said(cell, "value")))
+        except ValueError:
+            return written, ""
+        said = f"currency {_said(cell, 'currency')}".strip() if kind == "currency" else kind
+        return value, "" if kind == "float" else said
+    if kind == "boolean":
+        return _said(cell, "boolean-value").upper(), ""
+    if kind == "date":
+        return _said(cell, "date-value").replace("T", " ").removesuffix(" 00:00:00"), "date"
+    return written, "time" if kind == "time" else ""
+
+
+def _formula(text: str) -> str:
+    """As a person writes it: `of:=[.A1]*2` is `=A1*2`."""
+    return clean(_CELL_REFERENCE.sub(lambda match: match[1].replace(":.", ":"), text.partition(":")[2] or text))
+
+
+# --- texts ----------------------------------------------------------------------------------------------------------
+
+
+def _text(job: Job, content: Any, styles: Any) -> dict[str, Any]:
+    """A text as Markdown; headers and footers at the end."""
+    blocks = list(_blocks(content))
+    notes = []
+    if any(_name(node) == "tracked-changes" for node in content):
+        notes.append("changes were tracked in this text: what was deleted is left out")
+    margins = [node for node in (styles.iter() if styles is not None else ()) if _name(node) in ("header", "footer")]
+    for node in margins:
+        if text := " ".join(_paragraphs(node).split()):
+            blocks.append(f"{_name(node).capitalize()}: {text}")
+    if not any(block.strip() for block in blocks):
+        raise Refused("no_text", "this document has no text")
+    return text_document(job, "\n\n".join(block for block in blocks if block.strip()) + "\n", ODT) | {"notes": notes}
+
+
+def _blocks(node: Any) -> Iterator[str]:
+    """The paragraphs, headings, lists and tables of a part of a text."""
+    for one in node:
+        name = _name(one)
+        if name == "h":
+            yield f"{'#' * min(6, _number(one, 'outline-level', 6))} {_line(one)}"
+        elif name == "p":
+            yield _inline(one)
+        elif name == "list":
+            yield "\n".join(_items(one, ""))
+        elif name == "table":
+            yield _markdown_table(one)
+        elif name not in ("tracked-changes", "sequence-decls", "forms", "variable-decls", "user-field-decls"):
+            yield from _blocks(one)
+
+
+def _items(node: Any, indent: str) -> Iterator[str]:
+    for item in node:
+        first = True
+        for one in item:
+            if _name(one) == "list":
+                yield from _items(one, indent + _INDENT)
+            else:
+                for block in _blocks([one]):
+                    yield f"{indent}{'- ' if first else '  '}{block}"
+                    first = False
+
+
+def _markdown_table(table: Any) -> str:
+    lines = []
+    for row in _rows(table):
+        cells = [
+            " ".join(" ".join(_blocks(cell)).split()).replace("|", "\\|")
+            for cell in row
+            if _name(cell) in ("table-cell", "covered-table-cell")
+            for _ in range(_number(cell, "number-columns-repeated", 100))
+        ]
+        if cells:
+            lines.append(f"| {' | '.join(cells)} |")
+            if len(lines) == 1:
+                lines.append("|" + " --- |" * len(cells))
+    return "\n".join(lines)
+
+
+def _line(node: Any) -> str:
+    return " ".join(_inline(node).split())
+
+
+def _paragraphs(node: Any) -> str:
+    """The text of the paragraphs in an element, a line each, without comments."""
+    return clean("\n".join(_inline(one) for one in node if _name(one) in ("p", "h")))
+
+
+_WRITTEN: dict[str, Callable[[Any], str]] = {
+    "s": lambda node: " " * _number(node, "c", 1_000),
+    "tab": lambda node: "\t",
+    "line-break": lambda node: "\n",
+    "note": lambda node: f" [note: {' '.join(' '.join(_noted(node)).split())}]",
+    "annotation": lambda node: f" [comment: {' '.join(_paragraphs(node).split())}]",
+    "frame": lambda node: " ".join(_blocks(node)),
+    "tracked-changes": lambda node: "",
+}
+
+
+def _noted(note: Any) -> Iterator[str]:
+    for one in note:
+        if _name(one) == "note-body":
+            yield from _blocks(one)
+
+
+def _inline(node: Any) -> str:
+    """The text of a paragraph as it is read: spaces as they are counted, notes and comments in brackets."""
+    found = [node.text or ""]
+    for one in node:
+        name = _name(one)
+        written = _WRITTEN.get(name)
+        found.append(written(one) if written is not None else _inline(one) if name else "")
+        found.append(one.tail or "")
+    return "".join(found)

@@ -1,0 +1,334 @@
+"""Tables as they are read: once, as CSV whose first line has the columns' letters and whose lines begin with the row.
+
+What the cells of a workbook have besides values (colours, formulas, comments) follows as lists of areas.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from agentorchestra.tools.files.documents import Area, TableDocument, Trait
+from agentorchestra.tools.files.places import Place, column_name
+
+MOST_CELL = 2_000
+"""Characters of a cell that are shown among others."""
+
+MOST_ALONE = 33_000
+"""Characters of a cell that is read alone: more than a cell of a workbook can hold."""
+
+MAX_CELL = 400
+"""Characters of a cell shown in its row by a search; the whole cell is read by its address."""
+
+MOST_TRAITS = 4_000
+"""Characters of what is told besides values."""
+
+_MOST_COMMENT = 500
+_NAMED = 12
+"""Rows or cells that are named in a sentence."""
+
+_LAST_ROW = 1_048_576
+_ONE_LINE = ("fill", "font colour")
+_WITHOUT_VALUE = ("merged", "hidden rows", "hidden columns", "coloured by rule")
+_CSV = ("text/csv", "text/tab-separated-values")
+_ADDRESS = re.compile(r"(^|; )[A-Z]{1,3}\d+:? ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A part of a table as it is shown.
+
+    Attributes:
+        text: CSV, or the value of the one cell that is read; "" where no cell has a value.
+        place: what of the table was come to.
+        traits: what its cells have besides values, "" for nothing.
+        rest: the places that are left to read, in order.
+        notes: what is to be known of it.
+    """
+
+    text: str
+    place: Place
+    traits: str = ""
+    rest: tuple[Place, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def table_view(table: TableDocument, place: Place, limit: int) -> TableView:
+    """Rows or cells of a table, up to about `limit` characters: one row at least, so that reading on always moves.
+
+    A range that begins below the names of the columns has them as its first line all the same.
+    """
+    if place.unit == "cell" and (place.first, place.first_column) == (place.last, place.last_column):
+        return _one_cell(table, place)
+    left, wanted = (place.first_column, place.last_column) if place.unit == "cell" else (1, table.width)
+    head = [1] if table.first_row > 1 and place.first > 1 else []
+    right = _fitting(table, [*head, place.first], left, wanted, limit)
+    shown, last = _rows(table, head, place, left, right, limit)
+    rest = [Place("cell", place.first, last, right + 1, wanted)] if right < wanted else []
+    if last < place.last:
+        cells = (left, wanted) if place.unit == "cell" else (0, 0)
+        rest.append(Place(place.unit, last + 1, place.last, *cells))
+    seen = Place("cell", place.first, last, left, right)
+    traits, notes = _traits_shown(table.traits, seen)
+    if place.unit == "row" and right == wanted:
+        seen = Place("row", place.first, last)
+        notes = [*_separated(table, seen), *_uneven(table, shown), *notes]
+    text = _csv(table, shown, left, right) if len(shown) > len(head) else ""
+    return TableView(text, seen, traits, tuple(rest), (*_long_cells(table, shown, left, right), *notes))
+
+
+def view_chars(view: TableView) -> int:
+    """How much of an answer a view takes."""
+    return len(view.text) + len(view.traits)
+
+
+def has_nothing(view: TableView) -> bool:
+    """Whether there is nothing to show, nor anything to read on with."""
+    return not (view.text or view.traits or view.rest)
+
+
+# --- cells ----------------------------------------------------------------------------------------------------------
+
+
+def _one_cell(table: TableDocument, place: Place) -> TableView:
+    value = table.cell(place.first, place.first_column)
+    notes = []
+    if len(value) > MOST_ALONE:
+        notes.append(f"{place} has {len(value):,} characters, of which {MOST_ALONE:,} are shown; a program reads all")
+    traits, more = _traits_shown(table.traits, place, alone=True)
+    return TableView(value[:MOST_ALONE] if value.strip() else "", place, traits, (), (*notes, *more))
+
+
+def _fitting(table: TableDocument, rows: Iterable[int], left: int, wanted: int, limit: int) -> int:
+    """The last column with which these rows fit, the first at least."""
+    records = [table.record(row) for row in rows]
+    spent = 0
+    for column in range(left, wanted + 1):
+        cells = [record[column - 1] for record in records if column <= len(record)]
+        spent += len(column_name(column)) + 1 + sum(len(_line([_cut(cell)])) for cell in cells)
+        if spent > limit and column > left:
+            return column - 1
+    return wanted
+
+
+def _rows(
+    table: TableDocument, head: Sequence[int], place: Place, left: int, right: int, limit: int
+) -> tuple[list[int], int]:
+    """The rows with values that fit, and the last row that was come to."""
+    shown = list(head)
+    spent = sum(len(column_name(column)) + 1 for column in range(left, right + 1))
+    spent += sum(len(_row_line(table, row, left, right)) for row in head)
+    for row in range(place.first, place.last + 1):
+        if not any(cell.strip() for cell in table.record(row)[left - 1 : right]):
+            continue
+        spent += len(_row_line(table, row, left, right))
+        if spent > limit and len(shown) > len(head):
+            return shown, row - 1
+        shown.append(row)
+    return shown, place.last
+
+
+def _csv(table: TableDocument, rows: Sequence[int], left: int, right: int) -> str:
+    widest = max(len(table.record(row)[left - 1 : right]) for row in rows)
+    letters = [column_name(column) for column in range(left, left + widest)]
+    return "\n".join([_line(["row", *letters]), *(_row_line(table, row, left, right) for row in rows)])
+
+
+def _row_line(table: TableDocument, row: int, left: int, right: int) -> str:
+    return _line([str(row), *map(_cut, table.record(row)[left - 1 : right])])
+
+
+def _whole_line(
+    table: TableDocument, row: int, left: int = 1, right: int | None = None, *, numbered: bool = True
+) -> str:
+    """A row as it is shown, with its number in front or without; long cells whole."""
+    cells = table.record(row)[left - 1 : right]
+    return _line([str(row), *cells] if numbered else cells)
+
+
+def _line(cells: Sequence[str]) -> str:
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator="\r\n").writerow(cells)  # what ends a line is what it puts into quotes
+    return out.getvalue()[:-2]
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= MOST_CELL else f"{value[:MOST_CELL]}…"
+
+
+def _long_cells(table: TableDocument, rows: Iterable[int], left: int, right: int) -> Iterator[str]:
+    for row in rows:
+        for column, value in enumerate(table.record(row)[left - 1 : right], left):
+            if len(value) > MOST_CELL:
+                place = Place("cell", row, row, column, column)
+                yield f"{place} has {len(value):,} characters, of which {MOST_CELL:,} are shown; read it by its address"
+
+
+def _separated(table: TableDocument, seen: Place) -> Iterator[str]:
+    """What stands between the cells of a text, where it is no comma; said with its first row."""
+    if table.media_type in _CSV and table.delimiter != "," and seen.first == 1:
+        separator = "a tab" if table.delimiter == "\t" else repr(table.delimiter)
+        yield f"in the file, {separator} stands between the cells"
+
+
+def _uneven(table: TableDocument, rows: Sequence[int]) -> Iterator[str]:
+    """Rows of a text that have more or fewer cells than its first line."""
+    if table.media_type not in _CSV or not rows:
+        return
+    usual = len(table.record(1))
+    for word, chosen in (
+        ("more", [row for row in rows if len(table.record(row)) > usual]),
+        ("fewer", [row for row in rows if len(table.record(row)) < usual]),
+    ):
+        if chosen:
+            yield f"{_rows_named(chosen)} {'have' if len(chosen) > 1 else 'has'} {word} than the {usual} cells of row 1"
+
+
+def _rows_named(rows: Sequence[int]) -> str:
+    more = f" and {len(rows) - _NAMED:,} more" if len(rows) > _NAMED else ""
+    return f"row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows[:_NAMED]))}{more}"
+
+
+# --- rows as they are found and quoted ------------------------------------------------------------------------------
+
+
+def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = None) -> str:
+    """A row (or its columns first to last) as `A7 country: Kenya; B7 year: 1952`, empty cells left out.
+
+    The row that names the columns is `A1: country; B1: year`.
+    """
+    return _labelled(table, row, first, last, named=row >= table.first_row)
+
+
+def _labelled(table: TableDocument, row: int, first: int, last: int | None, *, named: bool) -> str:
+    cells = []
+    record = table.record(row)
+    for column in range(first, min(last or len(record), len(record)) + 1):
+        value = record[column - 1].strip()
+        if value:
+            shown = value if len(value) <= MAX_CELL or first == last else value[:MAX_CELL] + "…"
+            name = f" {table.name(column)}" if named else ""
+            cells.append(f"{column_name(column)}{row}{name}: {shown}")
+    return "; ".join(cells)
+
+
+def table_forms(table: TableDocument, place: Place) -> list[str]:
+    """Rows or cells of a table in the forms in which they may be quoted.
+
+    As `read_file` shows them, as the file has them, as `search_files` shows them with addresses and without (and once
+    showed the names of the columns), and what is told of the cells besides their values.
+    """
+    first, last = (place.first_column, place.last_column) if place.unit == "cell" else (1, None)
+    rows = range(place.first, min(place.last, table.last_row) + 1)
+    records = [table.record(row)[first - 1 : last] for row in rows]
+    named = "\n".join(row_text(table, row, first, last) for row in rows)
+    cells = Place("cell", place.first, place.last, first, last or table.width)
+    return [
+        "\n".join(table.delimiter.join(record) for record in records),
+        "\n".join(_line([str(row), *record]) for row, record in zip(rows, records, strict=True)),
+        "\n".join(map(_line, records)),
+        named,
+        _ADDRESS.sub(r"\1", named),
+        "\n".join(_labelled(table, row, first, last, named=True) for row in rows if row < table.first_row),
+        *filter(None, (traits_text(table.traits, cells),)),
+    ]
+
+
+# --- traits ---------------------------------------------------------------------------------------------------------
+
+
+def trait_kinds(table: TableDocument) -> list[str]:
+    """The kinds of what its cells have besides values."""
+    return list(dict.fromkeys(one.kind for one in table.traits))
+
+
+def traits_text(traits: Iterable[Trait], place: Place, most_comment: int | None = None) -> str:
+    """What the cells of a place have besides values, a line for each colour, format, formula and comment."""
+    grouped: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for one in traits:
+        met = [(area, inside) for area in one.areas if (inside := _inside(area, place)) is not None]
+        areas = [area if one.kind == "merged" else inside for area, inside in met]
+        if not areas:
+            continue
+        where = ", ".join(_address(one.kind, area) for area in areas)
+        if one.kind in _ONE_LINE:
+            grouped.setdefault(one.kind, []).append(f"{one.value} {where}")
+        elif one.kind in _WITHOUT_VALUE:
+            grouped.setdefault(one.kind, []).append(where)
+        elif one.kind == "comment":
+            shown = one.value if most_comment is None else _first(one.value, most_comment)
+            lines.append(f"comment on {where}: {shown}")
+        elif one.kind == "formula":
+            lines.append(f"formula: {where} {one.value}{_filled_from(one.areas[0])}")
+        else:
+            lines.append(f"{one.kind} {one.value}: {where}")
+    named = {"fill": "fills", "font colour": "font colours"}
+    return "\n".join([*(f"{named.get(kind, kind)}: {'; '.join(said)}" for kind, said in grouped.items()), *lines])
+
+
+def _first(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters; read the cell for all)"
+
+
+def _filled_from(area: Area) -> str:
+    """Where a formula that was filled down is written as it is told."""
+    return "" if area[0] == area[2] else f" (as written in {_address('', (*area[:2], *area[:2]))}, filled down)"
+
+
+def _inside(area: Area, place: Place) -> Area | None:
+    """The part of an area that lies in a place."""
+    top, left = max(area[0], place.first), max(area[1], place.first_column)
+    bottom, right = min(area[2], place.last), min(area[3], place.last_column)
+    return (top, left, bottom, right) if top <= bottom and left <= right else None
+
+
+def _address(kind: str, area: Area) -> str:
+    if kind == "hidden rows":
+        return str(area[0]) if area[0] == area[2] else f"{area[0]}-{area[2]}"
+    if kind == "hidden columns":
+        first, last = column_name(area[1]), column_name(area[3])
+        return first if first == last else f"{first}-{last}"
+    return str(Place("cell", area[0], area[2], area[1], area[3]))
+
+
+def _traits_shown(traits: Sequence[Trait], place: Place, *, alone: bool = False) -> tuple[str, list[str]]:
+    """The traits of a place, cut behind a row where they are too long; then a sentence says how the rest is read."""
+    if not traits:
+        return "", []
+    if alone:
+        return traits_text(traits, place), []
+    if len(text := traits_text(traits, place, _MOST_COMMENT)) <= MOST_TRAITS:
+        return text, []
+    first, last = place.first, place.last
+    while first < last:  # the last row down to which they fit
+        middle = (first + last + 1) // 2
+        fits = len(traits_text(traits, _down_to(place, middle), _MOST_COMMENT)) <= MOST_TRAITS
+        first, last = (middle, last) if fits else (first, middle - 1)
+    text = traits_text(traits, _down_to(place, first), _MOST_COMMENT)
+    told = "colours, formulas and the like of cells are told"
+    if len(text) > MOST_TRAITS:
+        text = text[:MOST_TRAITS] + "…"
+        return text, [f"{told} of a part of row {first} only: read fewer columns at once"]
+    rest = Place("cell", first + 1, place.last, place.first_column, place.last_column)
+    return text, [f"{told} down to row {first}; read {rest} for the others"]
+
+
+def _down_to(place: Place, row: int) -> Place:
+    return Place("cell", place.first, row, place.first_column, place.last_column)
+
+
+__all__ = [
+    "MAX_CELL",
+    "TableView",
+    "has_nothing",
+    "row_text",
+    "table_forms",
+    "table_view",
+    "trait_kinds",
+    "traits_text",
+    "view_chars",
+]

@@ -1,0 +1,133 @@
+"""Text and pages as they are read: exactly, in one piece, with the numbers of the lines beside them.
+
+A line is shown as its number, a tab, and its characters. Without the numbers the lines are the file's own. A line that
+is too long is cut, and the stretch that is shown stands beside it: `12, characters 1-4000`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from agentorchestra.tools.files.documents import PdfDocument, TextDocument
+from agentorchestra.tools.files.places import Place
+
+LINE_CHARS = 4_000
+"""After so many characters a line is cut where not everything fits."""
+
+STRETCH_CHARS = 1_200
+"""About how much of a text is cited in one piece by who reads all of it."""
+
+_SLACK = 8
+"""A rest of this part of the limit is shown along: nobody has to ask for a few lines."""
+
+
+class View(NamedTuple):
+    """What is shown of a document.
+
+    Attributes:
+        pieces: the place and the text of each: all lines are one piece, each page is one.
+        last: the last line or page that is shown.
+        cut: the stretches of lines or pages that are shown in place of the whole.
+    """
+
+    pieces: list[tuple[Place, str]]
+    last: int
+    cut: list[Place]
+
+
+def text_view(document: TextDocument, place: Place, limit: int) -> View:
+    """Lines of a text with their numbers, in about `limit` characters; at least a piece of one.
+
+    Args:
+        document: the text.
+        place: lines that it has, or characters of one that it has.
+        limit: characters.
+    """
+    if place.first == place.last:
+        return _one_line(document, place, limit)
+    start, end = document.span(place.first, place.last)
+    lines = place.last - place.first + 1
+    room = limit + limit // _SLACK
+    whole = end - start + lines * (len(str(place.last)) + 2) <= room
+    shown: list[str] = []
+    cut: list[Place] = []
+    spent = 0
+    for number in range(place.first, place.last + 1):
+        begin, stop = document.span(number, number)
+        beside = str(number)
+        if stop - begin > LINE_CHARS and not whole:
+            cut.append(Place("line", number, number, first_char=1, last_char=LINE_CHARS))
+            stop, beside = begin + LINE_CHARS, f"{number}, characters 1-{LINE_CHARS}"
+        line = f"{beside}\t{document.text[begin:stop]}"
+        if shown and not whole and spent + len(line) > limit:
+            cut = [one for one in cut if one.first < number]
+            break
+        shown.append(line)
+        spent += len(line) + 1
+    last = place.first + len(shown) - 1
+    return View([(Place("line", place.first, last), "\n".join(shown))], last, cut)
+
+
+def _one_line(document: TextDocument, place: Place, limit: int) -> View:
+    where, text, cut = _stretch(document.lines(place.first, place.first), place, limit)
+    return View([(where, f"{str(where).removeprefix('line ')}\t{text}")], place.first, cut)
+
+
+def page_view(document: PdfDocument, place: Place, limit: int) -> View:
+    """Pages, in about `limit` characters; at least a piece of one."""
+    view = View([], place.first - 1, [])
+    spent = 0
+    for number in range(place.first, place.last + 1):
+        one = place if place.first == place.last else Place("page", number, number)
+        where, text, cut = _stretch(document.pages[number - 1], one, limit)
+        if view.pieces and spent + len(text) > limit:
+            break
+        view.pieces.append((where, text))
+        view.cut.extend(cut)
+        spent += len(text)
+    return view._replace(last=view.last + len(view.pieces))
+
+
+def _stretch(text: str, place: Place, limit: int) -> tuple[Place, str, list[Place]]:
+    """Of the text of a line or a page the characters that are shown, and where they stand, twice if that is not all."""
+    if not place.first_char and len(text) <= limit + limit // _SLACK:
+        return place, text, []
+    begin = max(place.first_char, 1) - 1
+    end = min(place.last_char or len(text), begin + limit, len(text))
+    shown = replace(place, first_char=begin + 1, last_char=end)
+    return shown, text[begin:end], [shown]
+
+
+def stretches(document: TextDocument, most: int = STRETCH_CHARS) -> Iterator[tuple[Place, str]]:
+    """All of a text in stretches of lines, cut behind blank lines where that is possible; long lines are cut."""
+    first, size, blank = 1, 0, False
+    for number in range(1, document.line_count + 1):
+        begin, stop = document.span(number, number)
+        long = stop - begin > LINE_CHARS
+        if number > first and (long or size + stop - begin > most or (blank and size > most // 4)):
+            yield Place("line", first, number - 1), document.lines(first, number - 1)
+            first, size = number, 0
+        if long:
+            for at in range(begin, stop, most):
+                end = min(at + most, stop)
+                place = Place("line", number, number, first_char=at - begin + 1, last_char=end - begin)
+                yield place, document.text[at:end]
+            first = number + 1
+            continue
+        size += stop - begin + 1
+        blank = not document.text[begin:stop].strip()
+    if first <= document.line_count:
+        yield Place("line", first, document.line_count), document.lines(first, document.line_count)
+
+
+def length(document: TextDocument | PdfDocument, number: int) -> int:
+    """Characters of a line or a page."""
+    if isinstance(document, PdfDocument):
+        return len(document.pages[number - 1])
+    start, end = document.span(number, number)
+    return end - start
+
+
+__all__ = ["LINE_CHARS", "View", "length", "page_view", "stretches", "text_view"]
