@@ -58,9 +58,15 @@ def found(call_id: str, *sentences: str, place: str = "line 3") -> Message:
     return Message(role="tool", content=blocks, tool_call_id=call_id, name="search_files")
 
 
-async def test_a_decision_is_json_with_a_native_call() -> None:
+async def test_a_decision_is_words_or_the_fields_that_are_asked_for_with_a_native_call() -> None:
     response = await respond(request(task_message(QUESTION, [REF])))
-    assert set(json.loads(response.text)) == {"thinking", "evaluation_previous_goal", "memory", "next_goal"}
+    assert response.text == "The files have to be searched for these terms: Arnfeld, mill, closed."
+    asked = request(
+        system('Write {"thinking": "...", "evaluation_previous_goal": "..."}'), task_message(QUESTION, [REF])
+    )
+    fields = json.loads((await respond(asked)).text)
+    assert set(fields) == {"thinking", "evaluation_previous_goal", "memory", "next_goal"}
+    assert fields["thinking"] == response.text
     assert call_of(response) == ("search_files", {"query": "Arnfeld mill closed", "limit": 12})
     assert response.finish_reason == "tool_calls"
 
