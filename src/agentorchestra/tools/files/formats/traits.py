@@ -70,7 +70,8 @@ class Styles:
         self._theme = _theme(book.loaded_theme)
         self._known: dict[int, tuple[str, str, str]] = {}
         self._usual = "000000"
-        self._usual = self._font(book._fonts[0]) or self._usual
+        for font in book._fonts[:1]:
+            self._usual = self._font(font) or self._usual
 
     def of(self, sheet: Any, number: int) -> tuple[str, str, str]:
         """Fill, font colour and number format of a style, each "" where it is the usual one."""
