@@ -570,10 +570,11 @@ class ModelDecider:
     def _roomier(self, request: ModelRequest, cut: int) -> ModelRequest:
         """The request with more room for its reply than the one before had, whose reply was cut."""
         usual = request.settings.max_tokens
-        if usual is None:
-            return request  # it had all that the model, its window and the budget allow
-        room = max(usual, min(cut * MORE_ROOM, usual * MOST_ROOM))
-        return request.model_copy(update={"settings": request.settings.model_copy(update={"max_tokens": room})})
+        if usual is None:  # it is as long as model, window and budget allow: what others may need too goes to it
+            more = {"least_tokens": cut * MORE_ROOM}
+        else:
+            more = {"max_tokens": max(usual, min(cut * MORE_ROOM, usual * MOST_ROOM))}
+        return request.model_copy(update={"settings": request.settings.model_copy(update=more)})
 
     def _with_calls(self, response: ModelResponse, state: State) -> ModelResponse:
         """The response with calls that the model wrote into its text: some servers do not take them out."""
