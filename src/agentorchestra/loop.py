@@ -34,8 +34,7 @@ TROUBLES_ENDED = 4
 """Replies in a row that were withheld, empty or cut, or prompts that were too long: then the answer is asked for."""
 
 MORE_ROOM = 2
-MOST_ROOM = 8
-"""A reply that was cut may be so many times as long when it is asked for again; in all, so many times the usual."""
+"""A reply that was cut has room for so many times as many tokens when it is asked for again, where there are any."""
 
 OVERFLOW_SHARE = 0.7
 """What is left of a prompt that a provider found too long."""
@@ -565,16 +564,13 @@ class ModelDecider:
         if response.finish_reason != "length":
             return 0
         asked = self.asked.settings.max_tokens if self.asked is not None else None
-        return max(response.usage.output_tokens, asked or 0)
+        return max(response.usage.output_tokens, asked or 1)
 
     def _roomier(self, request: ModelRequest, cut: int) -> ModelRequest:
         """The request with more room for its reply than the one before had, whose reply was cut."""
-        usual = request.settings.max_tokens
-        if usual is None:  # it is as long as model, window and budget allow: what others may need too goes to it
-            more = {"least_tokens": cut * MORE_ROOM}
-        else:
-            more = {"max_tokens": max(usual, min(cut * MORE_ROOM, usual * MOST_ROOM))}
-        return request.model_copy(update={"settings": request.settings.model_copy(update=more)})
+        room, most = cut * MORE_ROOM, request.settings.max_tokens
+        changes = {"least_tokens": room, "max_tokens": None if most is None else max(most, room)}
+        return request.model_copy(update={"settings": request.settings.model_copy(update=changes)})
 
     def _with_calls(self, response: ModelResponse, state: State) -> ModelResponse:
         """The response with calls that the model wrote into its text: some servers do not take them out."""

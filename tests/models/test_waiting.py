@@ -128,10 +128,11 @@ async def test_a_run_goes_on_when_its_server_is_back(tmp_path: Path, format_: st
     address, port = server.base_url, int(server.base_url.split(":")[2].partition("/")[0])
     profile = ModelProfile(model=MODELS[format_], base_url=address, price=PRICE, backoff_s=0.05, max_attempts=50)
     settings = Settings(models={"m": profile}, model="m", system="react", budget=Budget(cost_usd=1))
-    refused, result = 0, None
+    refused = 0
+    result: Any = None
     async with Workspace(tmp_path / "ws", settings=settings) as ws:
         async for notice in ws.stream("What is 2 + 3?"):
-            event = notice.event
+            event: Any = notice.event
             if event is not None and event.type == "completed" and server.count == 1 and not refused:
                 await server.stop()
             if event is not None and event.type == "attempt_failed":

@@ -66,8 +66,7 @@ def analyzer(request: ModelRequest) -> ModelResponse:
     name = "annex.txt" if "annex.txt" in task else "lease.txt"
     if request.messages[-2].role != "tool":
         return decide(calls=[call("read_file", name=name)])
-    lines = request.messages[-2].text.splitlines()
-    for number, line in enumerate(lines, start=1):
+    for number, line in re.findall(r"^(\d+)\t(.*)$", request.messages[-2].text, re.MULTILINE):
         asked = set(re.findall(r"\w{4,}", task.replace(name, "").lower()))
         if asked & set(re.findall(r"\w{4,}", line.lower())):
             cited: Any = {"source": name, "place": f"line {number}", "quote": line}

@@ -437,8 +437,8 @@ class ResearchSettings(BaseModel):
         rounds: of searching, reading and judging; 3 in both papers.
         depth: how far follow-ups lead from a query of the plan, that one counted; each branch has its own. 2 in 001.
         queries: of the plan, searched in the first round.
-        reflect: whether queries are looked at once more before they are searched: what is wrong with them, what is
-            searched instead.
+        reflect: whether queries are looked at once more before they are searched, one request a round: what is wrong
+            with them, what is searched instead.
         variants: of each query that are searched as well, in other words.
         follow_ups: that are asked for after a round; 3 in 001.
         branches: of these that are searched; 2 in 001.
