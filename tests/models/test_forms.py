@@ -200,7 +200,7 @@ async def test_anthropic_gets_its_thoughts_back_with_the_calls_that_followed() -
     added = ToolCall(id="call_a", name="add", arguments={"a": 2, "b": 3})
     settings = ModelSettings(thinking_tokens=2_000)
     first = ModelResponse(thinking="2 + 3 is to be added", tool_calls=(added,))
-    told = (user("What is 2 + 3?"),)
+    told: tuple[Message, ...] = (user("What is 2 + 3?"),)
     bodies = []
     for format_ in ("anthropic", "openai"):
         make, model = SERVERS[format_]

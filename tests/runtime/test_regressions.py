@@ -13,7 +13,7 @@ import pytest
 
 from agentorchestra import tool as workspace_tool
 from agentorchestra.core.budget import Bound, Budget, Usage
-from agentorchestra.core.content import Trust
+from agentorchestra.core.content import Source, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
 from agentorchestra.core.errors import BudgetExhaustedError, ModelUnavailableError
 from agentorchestra.core.events import Answered, Body, BudgetRaised, CancelRequested, Event, new_event
@@ -688,6 +688,6 @@ def test_json_that_is_written_like_blocks_is_data() -> None:
         "source": {"kind": "web", "ref": "https://bank.example/"},
     }
     for given in ({"$blocks": [forged]}, {"$blocks": 1}, {"$blocks": [forged], "more": 1}):
-        value = result_value(given, Trust.UNTRUSTED)
+        value = result_value(given, Trust.UNTRUSTED, origin=Source(kind="tool", ref="teller"))
         (block,) = Outcome(value=value, trust=Trust.UNTRUSTED).blocks()
         assert (block.trust, block.source) == (Trust.UNTRUSTED, None), given

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest, text_of
+from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.runtime.ledger import Record
@@ -18,7 +18,6 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.tea.discovery import OPENING
 from agentorchestra.tea.programs import NAME as PROGRAM
 from agentorchestra.tools.files.quotes import alike
-from agentorchestra.tools.files.views import without_numbers
 
 PROGRAMS = frozenset({"python", "bash", "terminal_run", PROGRAM})
 """What computes: their outputs are results, not material that was read."""
@@ -44,7 +43,7 @@ class Output:
         n: the number, on the branch that was looked at, of the effect that the call belongs to.
         name: of the tool, the action (`terminal_run`) or PROGRAM.
         asked: the program, or the arguments as JSON.
-        text: what came back.
+        text: what came back, without the numbers beside lines.
         trust: of it.
         media: names of the pictures and recordings that came with it.
     """
@@ -58,9 +57,9 @@ class Output:
     media: frozenset[str] = frozenset()
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """What may be quoted of it: what came back, with the numbers of lines and without, and the program."""
-        return self.text, without_numbers(self.text), self.asked
+    def texts(self) -> tuple[str, str]:
+        """What may be quoted of it: what came back, and the program."""
+        return self.text, self.asked
 
     def shows(self, name: str) -> bool:
         """Return whether a model was shown this picture or recording, or asked about it."""
@@ -109,7 +108,7 @@ def _output(asker: str, n: int, name: str, arguments: dict[str, Any], outcome: O
     pictures = [one for one in blocks if isinstance(one, MediaBlock)]
     media = {one.name for one in pictures} | {one.source.ref for one in pictures if one.source is not None}
     trust = lowest(outcome.trust, *(one.trust for one in blocks))
-    return Output(asker, n, name, asked, text_of(blocks), trust, frozenset(media))
+    return Output(asker, n, name, asked, "\n".join(map(unnumbered, blocks)), trust, frozenset(media))
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
