@@ -106,7 +106,7 @@ class Reader(ScriptedModel):
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def kind(self, system: str, material: str) -> Any:
-        return {"kind": "table" if len(re.findall(r"^\S+\|\S+$", material, re.MULTILINE)) > 1 else "text"}
+        return {"kind": "table" if len(re.findall(r"^(?:\d+\t)?\S+\|\S+$", material, re.MULTILINE)) > 1 else "text"}
 
     def chunk(self, system: str, material: str) -> Any:
         """The sentence with the town's code, or with its id; of a row the cells."""

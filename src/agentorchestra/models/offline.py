@@ -589,7 +589,7 @@ def _at_place(view: _View, question: rules.Question) -> _Decision | None:
         return _finish(view, f"Not found in the given files. {made[-1].text}", (), "the place could not be read")
     found = rules.best(question, read)
     if found is None:
-        first = read[0]
+        first = next(iter(rules.table_rows(read[0])), read[0])
         text = " ".join(first.text.split())
         found = rules.Found(f"{name} ({first.place}) says: “{text}”", text, first.ref, first.place, first.text.strip())
     return _finish(view, found.answer, (found,), "read at the place the question names")
