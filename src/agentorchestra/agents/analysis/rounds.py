@@ -31,6 +31,9 @@ DESCRIBE, CHECK, FETCH, READ, PYTHON = "describe_files", "check_quotes", "fetch"
 BEHIND = (DESCRIBE, VIEW, CHECK, REPORT)
 """What the workflow uses itself, and the model is not offered."""
 
+BEGINNING = 20
+"""Lines of a text that tell what kind it is."""
+
 MOST_TRIED = 12_000
 """Characters of what was tried that are told, the latest."""
 
@@ -143,10 +146,12 @@ class Rounds:
             blocks.append(TextBlock(text=said, source=Source(kind="file", ref="names"), trust=Trust.UNTRUSTED))
         return (*blocks, *await self._addresses(text))
 
-    async def _read_all(self, files: Sequence[FileRef]) -> list[Outcome]:
+    async def _beginnings(self, files: Sequence[FileRef]) -> list[Outcome]:
         build = self.session.run.services.tool_effect
         assert build is not None  # describe_files was called
-        effects: list[Effect] = [build(READ, {"name": ref.name}, self.session) for ref in files]
+        effects: list[Effect] = [
+            build(READ, {"name": ref.name, "view_range": [1, BEGINNING]}, self.session) for ref in files
+        ]
         return await self.session.perform_all(effects)
 
     async def _kinds(self, asking: Asking) -> list[Block]:
@@ -169,9 +174,9 @@ class Rounds:
     async def _asked_kinds(self, asking: Asking, files: list[FileRef]) -> list[str]:
         if not files or READ not in self.spec.tools:
             return [""] * len(files)
-        read = await self._read_all(files)
+        read = await self._beginnings(files)
         questions = [
-            Question("analysis_kind", KIND, {"name": ref.name}, outcome.blocks()[:3], beside=True)
+            Question("analysis_kind", KIND, {"name": ref.name}, outcome.blocks(), beside=True)
             for ref, outcome in zip(files, read, strict=True)
         ]
         return [str((reply or {}).get("kind") or "") for reply in await asking.all(questions)]
