@@ -362,3 +362,11 @@ async def test_a_growing_conversation_is_sent_as_a_fresh_client_would_send_it() 
             known = history[: 2 + 3 * (grown.index(body) + 1)]
             await client.request(asking(*known, tools=tools), media=no_media)
             assert server.requests == [body]
+
+
+async def test_arguments_with_raw_line_breaks_are_read() -> None:
+    """Many models write them into strings, where JSON has none."""
+    broken = ToolCall(id="1", name="add", arguments='{"a": 2, "b": 3, "note": "one\ntwo\tthree"}')
+    async with serving(lambda body: [broken]) as (_, client):
+        answer = await client.request(asking(tools=(schema(),)), media=no_media)
+    assert answer.tool_calls[0].arguments == {"a": 2, "b": 3, "note": "one\ntwo\tthree"}
