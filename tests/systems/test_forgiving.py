@@ -64,7 +64,7 @@ ADD = '{"name": "add", "arguments": {"a": 2, "b": 3}}'
 )
 @pytest.mark.parametrize("native", [True, False])
 async def test_calls_in_other_forms(tmp_path: Path, reply: ModelResponse, native: bool) -> None:
-    steps = [reply, ask_again if not native else answers_with_results]
+    steps: list[Any] = [reply, ask_again if not native else answers_with_results]
     result = await ran(tmp_path, ScriptedModel(steps, native_tools=native))
     assert result.answer == "5", result.report
 
