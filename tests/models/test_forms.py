@@ -87,7 +87,7 @@ async def test_results_in_openais_form() -> None:
     assert roles == ["system", "user", "assistant", "tool", "tool", "user"]
     assert [message["tool_call_id"] for message in body["messages"][3:5]] == ["call_a", "call_b"]
     assert [one["id"] for one in body["messages"][2]["tool_calls"]] == ["call_a", "call_b"]
-    assert "no such" in body["messages"][4]["content"] and "error" in body["messages"][4]["content"]
+    assert body["messages"][4]["content"] == "Error: no such"
     assert body["max_completion_tokens"] == 77
     assert body["tools"][0]["function"]["parameters"] == schema("add").parameters
 
