@@ -143,7 +143,7 @@ async def test_a_budget_without_room_for_the_judge_keeps_the_answer(tmp_path: Pa
         assert len(model.requests) == 2
         # What is left after the answer has no room for a question, whose reply may have 4,096 tokens.
         used = estimate_input_tokens(model.requests[0])
-        result = await ws.run(f"What is the code of {TOWN}?", budget=Budget(tokens=used + 8_000), **given)
+        result = await ws.run(f"What is the code of {TOWN}?", budget=Budget(tokens=used + 7_600), **given)
         assert first.answer == result.answer == "1111" and result.status is RunStatus.COMPLETED
         assert len(model.requests) == 3, "the judge was not asked"
         assert "Nobody judged whether the answer is complete: " in result.report

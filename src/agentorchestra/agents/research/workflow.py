@@ -215,7 +215,6 @@ class Research:
             "rounds_left": rounds_left,
             "calculations": calculations,
             "failed": self.failed[-_MOST:],
-            "output_schema": schema or "",
         }
         reply = check_form(schema, calculations=bool(calculations), follow_ups=bool(rounds_left))
         reasons = (_reasons(self.reasons),) if self.reasons else ()
@@ -303,7 +302,6 @@ class Research:
                 {"about": one.about, "marks": [self._mark(side) for side in one.sides], "believe": one.believe}
                 for one in self.conflicts
             ],
-            "output_schema": schema or "",
         }
         content = (*self.spec.context, evidence(self.insights))
         (reply,) = await self.asking.all(
