@@ -109,7 +109,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (also,) = re.findall(r"^runtime\) targets=\(--editable \.(.*)\) ;;$", script, re.MULTILINE)
     for one in _with_what_they_need(["agentorchestra", *also.split()]):
         for file in one.files or ():
-            if (top := file.parts[0]) not in ("..", "__pycache__") and not (site / top).exists():
+            top, found = file.parts[0], Path(str(one.locate_file(file)))
+            if found.parent.name == "bin" and top == ".." and not found.read_bytes().startswith(b"#!"):
+                (folder / "bin" / found.name).symlink_to(found.resolve())
+            elif top not in ("..", "__pycache__") and not (site / top).exists():
                 (site / top).symlink_to(str(one.locate_file(top)))
     (site / "agentorchestra.pth").write_text(f"{ROOT / 'src'}\n")
     program = folder / "bin" / "agentorchestra"
@@ -167,6 +170,7 @@ def _commands(text: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_the_commands_of_the_first_page_print_what_stands_there(place: Path, demo: Path) -> None:
     (text,) = [one for page, one in _blocks("console") if page == "README.md"]
     commands = _commands(text)
@@ -183,7 +187,7 @@ def test_the_library_example_of_the_first_page_prints_what_stands_there(place: P
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(one, marks=pytest.mark.long) for one in TUTORIALS],
+    [pytest.param(one, marks=[pytest.mark.long, pytest.mark.timeout(600)]) for one in TUTORIALS],
     ids=lambda page: page.stem,
 )
 def test_tutorials_run(place: Path, page: Path, demo: Path) -> None:

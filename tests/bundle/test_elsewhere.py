@@ -122,7 +122,7 @@ async def test_a_waiting_run_goes_on_where_its_tools_are(tmp_path: Path) -> None
     async with other(there) as ws:
         await ws.import_file(tmp_path / "run.zip")
         assert (await ws.replay(run)).status is RunStatus.WAITING
-    said = elsewhere(there, "approve", run, code=2)
+    said = elsewhere(there, "approve", run, result.questions[0].code, code=2)
     assert "this process does not have both, draw, publish, which the run was started with" in said
     last = drawing([decide(calls=[call("done", answer="it is out")])])
     async with Workspace(

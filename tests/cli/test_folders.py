@@ -14,7 +14,7 @@ def test_a_folder_is_searched_and_what_is_left_out_is_said(folder: Folder) -> No
     (minutes / "empty.txt").write_text("")
     done = folder.run("run", "Who approved the tunnel of Arn?", "--file", "minutes/", "--model", "offline")
     assert done.code == 0 and "Ilse Brandt" in done.out
-    assert "(minutes/2023/may.md, line 1)" in done.out
+    assert "(minutes/2023/may.md, line 1)" in done.err
     assert "files: 2 files\n" in done.err
     assert "Left out of minutes/: hidden: 1 (minutes/.git); unreadable: 1 (minutes/empty.txt is empty" in done.err
     (row,) = folder.run("runs", "--json").json

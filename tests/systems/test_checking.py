@@ -136,8 +136,8 @@ def test_an_answer_is_computed_where_its_numbers_were_printed(
 ) -> None:
     from agentorchestra.agents.outputs import Output
 
-    assert computed(answer, task, [Output("a", 1, "python", "print(x)", printed, printed, Trust.AGENT)]) is holds
-    assert not computed(answer, task, [Output("a", 1, "read_file", "{}", printed, printed, Trust.AGENT)])
+    assert computed(answer, task, [Output("a", 1, "python", "print(x)", printed, Trust.AGENT)]) is holds
+    assert not computed(answer, task, [Output("a", 1, "read_file", "{}", printed, Trust.AGENT)])
 
 
 def test_a_rounded_figure_is_given() -> None:

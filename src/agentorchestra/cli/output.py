@@ -194,18 +194,26 @@ def print_result(result: RunResult, folder: Path, *, as_json: bool) -> int:
     if as_json:
         emit_json(result.model_dump(mode="json"))
     else:
-        if result.answer:
-            emit(clean(result.answer))
-        say("\n".join(["", *account_lines(result), summary_line(result)]))
+        answer = _answer(result)
+        if answer:
+            emit(clean(answer))
+        say("\n".join(["", *account_lines(result, answer), summary_line(result)]))
     for line in _next_lines(result, folder, as_json=as_json):
         say(line)
     return exit_code(result.status)
 
 
-def account_lines(result: RunResult) -> list[str]:
+def _answer(result: RunResult) -> str:
+    """Return the answer; the report of a run that has ended with nothing else (a debate's conclusion)."""
+    from agentorchestra.core.spec import FINAL
+
+    return result.answer or (result.report if result.status in FINAL else "")
+
+
+def account_lines(result: RunResult, answer: str) -> list[str]:
     """The report, where it says more than the answer, the sources and the artifacts, each with an empty line below."""
     lines: list[str] = []
-    if result.report and result.report not in (result.answer, _trouble(result)):
+    if result.report and result.report not in (answer, _trouble(result)):
         lines += [result.report, ""]
     if result.sources:
         lines.append("Sources:")

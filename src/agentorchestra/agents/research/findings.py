@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, unnumbered
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import Citation
 from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import alike, normalised
+from agentorchestra.tools.files.views import stretches_of
 from agentorchestra.tools.web.search.merge import page_key
 from agentorchestra.tools.web.search.types import INVENTIVE
 
@@ -154,9 +155,11 @@ class Piece:
 def pieces_of(outcome: Outcome) -> list[Piece]:
     """What was read of a page, piece by piece."""
     return [
-        Piece(unnumbered(block), block.source.ref, block.source.place)
+        Piece(text, block.source.ref, place)
         for block in outcome.blocks()
         if isinstance(block, TextBlock) and block.source is not None and block.source.place
+        for place, text in stretches_of(block)
+        if text.strip()
     ]
 
 
@@ -164,7 +167,6 @@ _TOLD = (
     (re.compile(r"; (?:kept since|read at|the whole is the artifact|\d+ (?:links|pictures) \(part=)[^;\n]*"), ""),
     (re.compile(r"Read on with part=(['\"])(.*?)\1"), r"It goes on at \2"),
     (re.compile(r"Read on with view_range=\[(\d+), (\d+)\]"), r"It goes on at lines \1-\2"),
-    (re.compile(r"Read on with part="), "It goes on at "),
     (re.compile(r"; (?:ask_media|analyze_file)[^\n]*"), ""),
 )
 """What a page's head says of tools, which its reader does not have."""

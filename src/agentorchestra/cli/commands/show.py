@@ -173,4 +173,4 @@ def _tail(view: RunView, result: RunResult) -> list[str]:
     lines = [f"{note.level}: {one_line(note.text, 500)}" for note in view.notes]
     lines += [""] if lines else []
     lines += [f"answer: {result.answer}", ""] if result.answer else []
-    return [*lines, *account_lines(result), summary_line(result)]
+    return [*lines, *account_lines(result, result.answer), summary_line(result)]

@@ -8,10 +8,12 @@ operators are what a quote says: those are compared one by one, whole words and 
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, pairwise
 from pathlib import Path
@@ -31,7 +33,7 @@ from agentorchestra.tools.files.documents import (
 )
 from agentorchestra.tools.files.places import Place, column_name, parse_place
 from agentorchestra.tools.files.readers import LIMITS, Limits, read_document_sync
-from agentorchestra.tools.files.tables import table_forms
+from agentorchestra.tools.files.tables import table_forms, table_view
 
 FEW_WORDS = 3
 """Words that each piece of a quote with an ellipsis must have."""
@@ -306,6 +308,7 @@ def place_text(document: Document, place: Place) -> Iterator[str]:
     ):
         return
     yield from table_forms(document, place)
+    yield table_view(document, replace(place, last=min(place.last, document.last_row)), sys.maxsize).text
     yield from _cells_apart(document, place)
 
 

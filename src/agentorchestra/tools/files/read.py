@@ -40,7 +40,7 @@ _LEAST_CHARS = 1_000
 _CUT_NAMED = 3
 """Lines that are cut for which it is said how to read on."""
 
-TABLE_CHARS = 8_000
+TABLE_CHARS = 12_000
 """The same of a table; what its cells have besides values comes on top."""
 
 _LEAST_TABLE = 1_000

@@ -34,7 +34,6 @@ _LAST_ROW = 1_048_576
 _ONE_LINE = ("fill", "font colour")
 _WITHOUT_VALUE = ("merged", "hidden rows", "hidden columns", "coloured by rule")
 _CSV = ("text/csv", "text/tab-separated-values")
-
 _ADDRESS = re.compile(r"(^|; )[A-Z]{1,3}\d+:? ", re.MULTILINE)
 
 
@@ -109,7 +108,7 @@ def _fitting(table: TableDocument, rows: Iterable[int], left: int, wanted: int, 
     spent = 0
     for column in range(left, wanted + 1):
         cells = [record[column - 1] for record in records if column <= len(record)]
-        spent += len(column_name(column)) + 1 + sum(len(_line([_cut(cell)])) for cell in cells)
+        spent += len(column_name(column)) + 1 + sum(len(_line([_cut(cell)])) + 1 for cell in cells)
         if spent > limit and column > left:
             return column - 1
     return wanted
@@ -120,7 +119,8 @@ def _rows(
 ) -> tuple[list[int], int]:
     """The rows with values that fit, and the last row that was come to."""
     shown = list(head)
-    spent = sum(len(_row_line(table, row, left, right)) for row in head)
+    spent = sum(len(column_name(column)) + 1 for column in range(left, right + 1))
+    spent += sum(len(_row_line(table, row, left, right)) for row in head)
     for row in range(place.first, place.last + 1):
         if not any(cell.strip() for cell in table.record(row)[left - 1 : right]):
             continue
