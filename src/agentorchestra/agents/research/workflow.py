@@ -201,7 +201,8 @@ class Research:
             left = 0
         follow_ups = () if self.complete or not rounds else reply.get("follow_ups", ())[: self.limits.follow_ups]
         found = self.queries.follow_ups(follow_ups, self.limits.branches, last)
-        if not found and str(reply.get("report") or "").strip():
+        answered = self.spec.output_schema is None or reply.get("answer") is not None
+        if not found and answered and str(reply.get("report") or "").strip():
             self.written = reply
         return found
 
@@ -310,7 +311,7 @@ class Research:
         return reply
 
     async def _mended(self, report: str) -> tuple[str, list[str]]:
-        """What of a report names its findings, and the beginnings of what was left out since it names none.
+        """Return what of a report names its findings, and the beginnings of what was left out since it names none.
 
         Its author is asked once for the findings behind the paragraphs that name none.
         """
