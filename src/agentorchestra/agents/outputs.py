@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentorchestra.agents.reporting import REPORT
 from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey, canonical_json
@@ -93,7 +94,7 @@ def _on(
             yield from _on(records, f"{EffectKey(branch, n).path}.{PROGRAM}", asker, number=number or n)
         if record.effect.get("kind") == EffectKind.INVOKE_ACTION:
             name = f"{name}_{record.effect.get('arguments', {}).get('action', '')}"
-        if name not in _SILENT and not name.endswith("_state"):
+        if name not in _SILENT and not name.endswith("_state") and not name.startswith(f"{REPORT}_"):
             assert record.outcome is not None
             if record.outcome.ok:
                 yield _output(asker, number or n, name, record.effect.get("arguments", {}), record.outcome)
