@@ -14,10 +14,12 @@ from agentorchestra.core.budget import Bound, Budget
 from agentorchestra.core.effects import Effect, Mode
 from agentorchestra.core.errors import AnswerError
 from agentorchestra.core.events import Answered, BudgetRaised, NewEvent, new_event
+from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import Question, RunStatus
 from agentorchestra.runtime.answers import settle
+from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.runtime.run import wait_for
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.store import MemoryStore
@@ -130,9 +132,7 @@ async def test_an_answer_to_what_was_asked_before_is_none_to_what_is_asked_now(t
     async with Workspace(tmp_path, store=store, tools=[ask]) as ws:
         waiting = await ws.run("Ask.", model=ScriptedModel(_asks), system="react")
         run, (question,) = waiting.run_id, waiting.questions
-        (asked,) = [
-            e.seq for e in await ws.events(run) if e.type == "started" and e.body["effect"]["kind"] == "ask_human"
-        ]
+        asked = Ledger.of(await ws.events(run)).records[EffectKey.parse(question.key)].began
         stale = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), asked=asked - 1)
         assert stale.event is None and len(await ws.questions(run)) == 1
         held = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), asked=asked)
