@@ -150,6 +150,27 @@ def test_rows_stand_in_every_form_in_which_they_are_shown() -> None:
     assert not quote_stands(table, "row 3", "7")
 
 
+@pytest.mark.parametrize(
+    ("quote", "stands"),
+    [
+        ("Kenya; 1,952", True),
+        ("Kenya,1952", True),
+        ("country: Kenya; year: 1952", True),
+        ("A2 Kenya … C2 1952", True),
+        ("| Nairobi | 1952 |", True),
+        ("Kenya; 1951", False),
+        ("Kenya; year: 1,952", False),
+        ("1952; Kenya", False),
+        ("Kenya; 52", False),
+        ("Chad; 1952", False),
+    ],
+)
+def test_some_cells_of_a_row_stand_in_it(quote: str, stands: bool) -> None:
+    head = ("country", "capital", "year", "cost")
+    table = TableDocument(head, (("Kenya", "Nairobi", "1952", "1,952"), ("Chad", "Ndjamena", "1960", "-7")), 2)
+    assert quote_stands(table, "row 2", quote) is stands
+
+
 def test_lines_stand_with_the_numbers_that_are_shown_beside_them() -> None:
     document = TextDocument("alpha\n  beta: 2\ngamma\n")
     assert quote_stands(document, "lines 2-3", "2\t  beta: 2\n3\tgamma")
