@@ -127,7 +127,7 @@ def _stands(quote: str, text: str) -> bool:
 
 
 def _spans(quote: str, there: _Plain) -> Iterator[tuple[int, int]]:
-    """Where a quote begins and ends."""
+    """Give each beginning and end of a quote."""
     wanted = _plain(quote).text
     whole = [*_found(wanted, there)] if wanted else []
     if whole:
@@ -160,7 +160,7 @@ _MOST_SPANS = 100
 
 
 def _negates(there: _Plain, start: int, end: int) -> bool:
-    """Whether the words between two pieces turn round what they say."""
+    """Return whether the words between two pieces hold a negation."""
     cuts = [start, *(at for at in range(start + 1, end) if there.marks[at] & _START), end]
     words = {there.text[one:other].strip() for one, other in pairwise(cuts)}
     return any(word in _NEGATIONS or word.endswith("n't") for word in words)
@@ -199,7 +199,7 @@ _START, _END = 1, 2
 
 
 def _found(wanted: str, there: _Plain, *, ends: bool = True) -> Iterator[tuple[int, int]]:
-    """Where these words begin and end, whole words only."""
+    """Give each beginning and end of these words, whole words only."""
     at = there.text.find(wanted)
     while at >= 0:
         end = at + len(wanted)
@@ -353,7 +353,7 @@ def quote_stands(document: Document, place: str, quote: str) -> bool:
 
 
 def _some_cells(document: Document, place: Place, quote: str) -> bool:
-    """Whether a quote is some of the cells of a row, whole and in order, with the names of their columns or without."""
+    """Return whether a quote is some of the cells of a row, whole and in order, with or without column names."""
     if place.part:
         _, document, _ = locate(document, place.part)
     table = only_part(document)
