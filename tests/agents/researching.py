@@ -146,7 +146,7 @@ def model(
                 address = re.findall(r"https?://[^\s,)\]]+", request.messages[1].text)[0]
                 return decide(calls=[call("fetch", url=address)])
             verdict = "confirmed" if f"Born in {TOWN}" in results[-1] else "contradicted"
-            return decide(calls=[call("done", answer={"verdict": verdict})])
+            return decide(calls=[call("done", answer="", output={"reason": "it stands there", "verdict": verdict})])
         if "You judge for an analyst" in system:
             return say('{"go_on": false}')
         if "<found_by_the_team>" in system:

@@ -69,7 +69,9 @@ async def test_what_the_metadata_answers_opens_no_file(tmp_path: Path) -> None:
         files = [tmp_path / name for name in sizes]
         result, called = await run(ws, "Which file is the largest?", *files)
     assert (result.status, result.answer) == (RunStatus.COMPLETED, max(sizes, key=lambda one: sizes[one]))
-    assert called == ["describe_files"] and len(scripted.requests) == 2, "the answer, and whether it follows"
+    assert called == ["files_in_view", "describe_files"] and len(scripted.requests) == 2, (
+        "the answer, and whether it follows"
+    )
 
 
 def _number(text: str) -> int:

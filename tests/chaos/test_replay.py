@@ -150,7 +150,7 @@ def _change_prompt(folder: Path, old: str, new: str) -> None:
 
 
 async def test_a_changed_prompt_is_found(folder: Path, recorded: tuple[Path, str, list[Event]]) -> None:
-    _change_prompt(folder, "You work on one task in steps.", "You work on one task, step by step.")
+    _change_prompt(folder, "You work on one task in steps", "You work on one task, step by step")
     error = await _diverged(folder, recorded[1])
     assert (error.branch, error.n) == ("/1.react", 2)
     assert "diverged at /1.react#2" in str(error) and "message 0 (system) changed" in str(error)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.core.budget import Usage
+from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import ModelContextError
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall, ToolSchema
@@ -210,6 +210,21 @@ async def test_a_reply_that_was_cut_is_asked_for_again_with_more_room(tmp_path: 
 
     result = await ran(tmp_path, ScriptedModel(long), settings=Settings(roles={"agent": RoleSettings(max_tokens=4096)}))
     assert (result.answer, rooms) == ("5", [(4096, 0), (8192, 8192), (16384, 16384), (4096, 0)])
+
+
+async def test_a_reply_that_was_cut_gets_more_of_the_budget_than_usual(tmp_path: Path) -> None:
+    """It has as much as the budget affords to each; the second one may take what others would need."""
+    rooms: list[int] = []
+
+    def long(request: ModelRequest) -> ModelResponse:
+        room = request.settings.max_tokens or 0
+        rooms.append(room)
+        if len(rooms) == 1:
+            return ModelResponse(text="five, beca", finish_reason="length", usage=Usage(output_tokens=room))
+        return decide(calls=[call("done", answer="5")])
+
+    result = await ran(tmp_path, ScriptedModel(long), budget=Budget(tokens=40_000))
+    assert result.answer == "5" and 4_096 < rooms[0] < rooms[1], rooms
 
 
 async def test_a_prompt_that_is_too_long_is_no_lack_of_progress(tmp_path: Path) -> None:

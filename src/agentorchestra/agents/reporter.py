@@ -262,9 +262,8 @@ def wanted_file(spec: AgentSpec, session: Session[Any]) -> str:
 REPORTER = Agent(
     name=NAME,
     description=(
-        "Writes the final report from everything the agents have found so far, with numbered references, and puts it "
-        "into a file. Ask it when a report or a longer text is wanted, after the findings are there. Say what it is to "
-        "answer, for whom, and the file if one is wanted."
+        "Writes a report from everything the agents have found, with numbered references, into a file. Ask it at the "
+        "end, where a report or a longer text is wanted."
     ),
     tools=(),
     prompt=NAME,

@@ -44,7 +44,8 @@ class Answers:
         for client in clients:
             window = client.profile.context_window
             prompt = estimate_input_tokens(request, context_window=window) if whole > window else whole
-            found.append((client, prompt, answer_tokens(request, client.profile, prompt=prompt)))
+            most = answer_tokens(request, client.profile, prompt=prompt, stands_in=client is not clients[0])
+            found.append((client, prompt, most))
         return cls(tuple(found), purpose, max(most for _, _, most in found))
 
     def bound(self, tokens: int) -> Bound:

@@ -202,7 +202,9 @@ class Reading:
     def _question(
         self, pieces: Sequence[Piece], around: Sequence[Block], *, on: bool = False, again: bool = False
     ) -> Question:
-        values = {**self.values, "most": self.limits.insights_per_page, "goes_on": on, "again": again}
+        pictures = any(one.picture is not None for one in pieces)
+        values = {**self.values, "most": self.limits.insights_per_page}
+        values |= {"pictures": pictures, "goes_on": on, "again": again}
         return Question("research_insights", insights_form(goes_on=on), values, shown(pieces, around))
 
     def _orders(self, reply: Mapping[str, Any], hit: Hit, said: dict[str, list[Insight]]) -> bool:

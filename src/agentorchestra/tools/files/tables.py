@@ -108,7 +108,7 @@ def _fitting(table: TableDocument, rows: Iterable[int], left: int, wanted: int, 
     spent = 0
     for column in range(left, wanted + 1):
         cells = [record[column - 1] for record in records if column <= len(record)]
-        spent += len(column_name(column)) + 1 + sum(len(_line([_cut(cell)])) for cell in cells)
+        spent += len(column_name(column)) + 1 + sum(len(_line([_cut(cell)])) + 1 for cell in cells)
         if spent > limit and column > left:
             return column - 1
     return wanted
