@@ -21,7 +21,7 @@ from agentorchestra.tea.programs import NAME as PROGRAM
 from agentorchestra.tools.files.quotes import alike
 
 PROGRAMS = frozenset({"python", "bash", "terminal_run", PROGRAM})
-"""What computes: their outputs are results, not material that was read."""
+"""Tools that compute: their outputs are results, not material that was read."""
 
 _SILENT = frozenset({"done", "todo", "check_quotes", *OPENING})
 """Tools whose outputs say nothing about the world."""
@@ -59,7 +59,7 @@ class Output:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """What may be quoted of it: what came back, and the program."""
+        """The texts that may be quoted: what came back, and the program."""
         return self.text, self.asked
 
     def shows(self, name: str) -> bool:
@@ -97,11 +97,12 @@ def _on(
         if name not in _SILENT and not name.endswith("_state") and not name.startswith(f"{REPORT}_"):
             assert record.outcome is not None
             if record.outcome.ok:
-                yield _output(asker, number or n, name, record.effect.get("arguments", {}), record.outcome)
+                yield _output(asker, number or n, name, record.effect, record.outcome)
 
 
-def _output(asker: str, n: int, name: str, arguments: dict[str, Any], outcome: Outcome) -> Output:
-    if "action" in arguments:
+def _output(asker: str, n: int, name: str, effect: dict[str, Any], outcome: Outcome) -> Output:
+    arguments = effect.get("arguments", {})
+    if effect.get("kind") == EffectKind.INVOKE_ACTION:
         arguments = arguments.get("arguments", {})
     program = [value for one in ("code", "command") if isinstance(value := arguments.get(one), str)]
     asked = program[0] if program and name in PROGRAMS else canonical_json(arguments)
