@@ -141,7 +141,7 @@ class Mind(ScriptedModel):
         tools, said = shown.tools, shown.request.messages[0].text
         if "Verify a claim" in shown.task:
             return _decision(self.verify(shown))
-        if "todo" in tools:
+        if "deep_analyzer" in tools:
             return _decision(_marked(shown, self.plan(shown)))
         if any(name.startswith("browser_") for name in tools):
             return _decision(self.browse(shown))

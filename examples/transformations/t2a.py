@@ -40,7 +40,7 @@ def model(request: ModelRequest) -> ModelResponse:
     """The caller hands its task on; the keeper looks how many there are before it puts any aside."""
     results = [one.text for one in request.messages if one.role == "tool"]
     task = next(one.text for one in request.messages if one.role == "user")
-    if "hands of whoever gives you a goal" not in request.messages[0].text:
+    if "You turn a goal into calls" not in request.messages[0].text:
         goal = re.search(r"Put aside [^.]*", task)
         return decide(
             calls=[call("done", answer=results[0]) if results else call("keeper", task=goal[0] if goal else "")]

@@ -34,8 +34,7 @@ TROUBLES_ENDED = 4
 """Replies in a row that were withheld, empty or cut, or prompts that were too long: then the answer is asked for."""
 
 MORE_ROOM = 2
-MOST_ROOM = 8
-"""A reply that was cut may be so many times as long when it is asked for again; in all, so many times the usual."""
+"""A reply that was cut has room for so many times as many tokens when it is asked for again, where there are any."""
 
 OVERFLOW_SHARE = 0.7
 """What is left of a prompt that a provider found too long."""
@@ -51,10 +50,11 @@ class Seen(BaseModel):
 
 
 class Decision(BaseModel):
-    """What a model decided (000, app. H): its reasoning and the calls, as effects.
+    """What a model decided: its reasoning and the calls, as effects.
 
     Attributes:
-        thinking, evaluation, memory, next_goal: the four fields of the reasoning.
+        thinking, evaluation, memory, next_goal: the four fields of the reasoning (000, app. H), as far as it gave them;
+            without them its words beside the calls are its thinking.
         message: the model's own message, for the history.
         tool_calls: what it asked for; `calls` holds the effect of each, mistakes included.
         heard: messages that arrived in this step and stay in the history.
@@ -449,6 +449,9 @@ class ModelDecider:
         content_hash: of the model's profile.
         plain: whether plain words, said twice, are an answer (they cannot be where a structured one is asked for).
         text_ends: whether they are the answer the first time they are said.
+        fields: whether the reasoning is written in fields (a decision in the JSON text format says so otherwise).
+        keeps_tools: whether the last step offers what every step does; else `done` alone.
+        forces: whether the last step forces the call of `done`, besides asking for it.
         asked: the last request: what the next one shares with it need not be hashed again.
     """
 
@@ -462,6 +465,9 @@ class ModelDecider:
     content_hash: str = ""
     plain: bool = True
     text_ends: bool = False
+    fields: bool = True
+    keeps_tools: bool = False
+    forces: bool = False
     asked: ModelRequest | None = field(default=None, init=False)
 
     async def __call__(self, state: State, view: list[Seen], session: Session[Any]) -> Decision:
@@ -472,12 +478,15 @@ class ModelDecider:
         tail = TextBlock(text=self.tail(state, view), source=Source(kind="prompt"), trust=Trust.SYSTEM)
         messages = (*state.messages, *heard, Message(role="user", content=(*shown, tail)))
         schemas = self.tools.schemas(state.opened)
-        if final:
+        settings = self.settings
+        if final and self.keeps_tools:  # the front of the prompt stays as it is, for the provider's cache
+            settings = settings.model_copy(update={"tool_choice": "done"}) if self.forces and self.native else settings
+        elif final:
             schemas = tuple(schema for schema in schemas if schema.name == "done")
         shown_now = provenance_of([b for m in messages[len(state.messages) :] for b in m.content])
         provenance = _union(_union(state.sources, shown_now), described(schemas))
         request = ModelRequest(
-            model=self.model, messages=messages, tools=schemas if self.native else (), settings=self.settings
+            model=self.model, messages=messages, tools=schemas if self.native else (), settings=settings
         ).after(self.asked)
         if state.cut and not final:  # the last reply has the room that is kept for it
             request = self._roomier(request, state.cut)
@@ -542,7 +551,7 @@ class ModelDecider:
             thoughts=response.thoughts,
         )
         return Decision(
-            thinking=str(said.get("thinking") or response.thinking or ("" if fields else response.text)),
+            thinking=_thought(response, fields),
             evaluation=str(said.get("evaluation_previous_goal") or ""),
             memory=str(said.get("memory") or ""),
             next_goal=str(said.get("next_goal") or ""),
@@ -565,15 +574,13 @@ class ModelDecider:
         if response.finish_reason != "length":
             return 0
         asked = self.asked.settings.max_tokens if self.asked is not None else None
-        return max(response.usage.output_tokens, asked or 0)
+        return max(response.usage.output_tokens, asked or 1)
 
     def _roomier(self, request: ModelRequest, cut: int) -> ModelRequest:
         """The request with more room for its reply than the one before had, whose reply was cut."""
-        usual = request.settings.max_tokens
-        if usual is None:
-            return request  # it had all that the model, its window and the budget allow
-        room = max(usual, min(cut * MORE_ROOM, usual * MOST_ROOM))
-        return request.model_copy(update={"settings": request.settings.model_copy(update={"max_tokens": room})})
+        room, most = cut * MORE_ROOM, request.settings.max_tokens
+        changes = {"least_tokens": room, "max_tokens": None if most is None else max(most, room)}
+        return request.model_copy(update={"settings": request.settings.model_copy(update=changes)})
 
     def _with_calls(self, response: ModelResponse, state: State) -> ModelResponse:
         """The response with calls that the model wrote into its text: some servers do not take them out."""
@@ -669,11 +676,18 @@ class ModelDecider:
         if not response.text.strip():
             return (), f"your reply was empty; call at least one of: {names}. To finish, call done with the answer"
         if not self.native and fields is None:
+            form = '"thinking", "evaluation_previous_goal", "memory", "next_goal"' if self.fields else '"thought"'
             return (), (
-                'your reply was not the JSON object that was asked for; answer with {"thinking", '
-                f'"evaluation_previous_goal", "memory", "next_goal", "tool": [{{"name", "args"}}]}}; tools: {names}'
+                "your reply was not the JSON object that was asked for; answer with "
+                f'{{{form}, "tool": [{{"name", "args"}}]}}; tools: {names}'
             )
         return (), f"your reply called no tool; call at least one of: {names}. To finish, call done with the answer"
+
+
+def _thought(response: ModelResponse, fields: dict[str, Any] | None) -> str:
+    """Its reasoning: the field for it, else what the provider gives of it, else its words."""
+    said = fields or {}
+    return str(said.get("thinking") or said.get("thought") or response.thinking or ("" if fields else response.text))
 
 
 def _withheld(response: ModelResponse) -> bool:
@@ -733,7 +747,7 @@ def decision_fields(text: str) -> dict[str, Any] | None:
     return max(found, key=lambda one: sum(field in one for field in _FIELDS) + ("tool" in one), default=None)
 
 
-_FIELDS = ("thinking", "evaluation_previous_goal", "memory", "next_goal", "tool", "answer")
+_FIELDS = ("thinking", "thought", "evaluation_previous_goal", "memory", "next_goal", "tool", "answer")
 
 
 # -- parts for perceive ------------------------------------------------------------------------------------------------

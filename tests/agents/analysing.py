@@ -86,6 +86,7 @@ class Reader(ScriptedModel):
             return self.done(results[-1])
         names = re.findall(r"^(\S+) is of the kind", told, re.MULTILINE)
         names += re.findall(r"^Source (\S+), read already", told, re.MULTILINE)
+        names += re.findall(r"^- (\S+) \([^()]*\), whole below", told, re.MULTILINE)
         assert names, "nothing says what there is"
         return decide(calls=[call("analyze_file", file=names[0], question=task)])
 
@@ -105,7 +106,7 @@ class Reader(ScriptedModel):
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def kind(self, system: str, material: str) -> Any:
-        return {"kind": "table" if len(re.findall(r"^\S+\|\S+$", material, re.MULTILINE)) > 1 else "text"}
+        return {"kind": "table" if len(re.findall(r"^(?:\d+\t)?\S+\|\S+$", material, re.MULTILINE)) > 1 else "text"}
 
     def chunk(self, system: str, material: str) -> Any:
         """The sentence with the town's code, or with its id; of a row the cells."""

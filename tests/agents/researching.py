@@ -124,7 +124,7 @@ ASKED: dict[str, Answering] = {
 }
 NAMES = dict(zip(("planned", "looked_at", "taken", "judged", "written", "marked"), ASKED, strict=True))
 NO_MORE = "There will be no further search"
-"""What the last check is told."""
+"""A phrase of the last check."""
 
 
 def model(
@@ -146,7 +146,7 @@ def model(
                 address = re.findall(r"https?://[^\s,)\]]+", request.messages[1].text)[0]
                 return decide(calls=[call("fetch", url=address)])
             verdict = "confirmed" if f"Born in {TOWN}" in results[-1] else "contradicted"
-            return decide(calls=[call("done", answer={"verdict": verdict})])
+            return decide(calls=[call("done", answer="", output={"reason": "it stands there", "verdict": verdict})])
         if "You judge for an analyst" in system:
             return say('{"go_on": false}')
         if "<found_by_the_team>" in system:
@@ -166,7 +166,7 @@ def model(
 
 
 def _said(function: Any, seen: str, material: str, request: ModelRequest) -> Any:
-    """What a function gives, which may want the whole request too."""
+    """Call a function, which may want the whole request too."""
     return function(seen, material, request) if function.__code__.co_argcount == 3 else function(seen, material)
 
 

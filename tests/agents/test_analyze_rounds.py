@@ -17,6 +17,7 @@ from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import AnalysisSettings, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.models.limits import LEAST, USUAL
 from agentorchestra.models.prices import estimate_input_tokens
 from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.testing import ScriptedModel, call, decide, say
@@ -68,7 +69,9 @@ async def test_what_the_metadata_answers_opens_no_file(tmp_path: Path) -> None:
         files = [tmp_path / name for name in sizes]
         result, called = await run(ws, "Which file is the largest?", *files)
     assert (result.status, result.answer) == (RunStatus.COMPLETED, max(sizes, key=lambda one: sizes[one]))
-    assert called == ["describe_files"] and len(scripted.requests) == 2, "the answer, and whether it follows"
+    assert called == ["files_in_view", "describe_files"] and len(scripted.requests) == 2, (
+        "the answer, and whether it follows"
+    )
 
 
 def _number(text: str) -> int:
@@ -141,9 +144,10 @@ async def test_a_budget_without_room_for_the_judge_keeps_the_answer(tmp_path: Pa
         given: dict[str, Any] = {"files": [tmp_path / "codes.txt"], "system": "deep_analyzer", "model": "reader"}
         first = await ws.run(f"What is the code of {TOWN}?", **given)
         assert len(model.requests) == 2
-        # What is left after the answer has no room for a question, whose reply may have 4,096 tokens.
+        # What is left after the answer has no room for a question, not even with the shortest reply of use.
         used = estimate_input_tokens(model.requests[0])
-        result = await ws.run(f"What is the code of {TOWN}?", budget=Budget(tokens=2 * (used + 4_096)), **given)
+        tight = Budget(tokens=2 * used + USUAL + LEAST + 200)
+        result = await ws.run(f"What is the code of {TOWN}?", budget=tight, **given)
         assert first.answer == result.answer == "1111" and result.status is RunStatus.COMPLETED
         assert len(model.requests) == 3, "the judge was not asked"
         assert "Nobody judged whether the answer is complete: " in result.report

@@ -87,7 +87,7 @@ async def test_a_text_that_is_a_table_by_what_the_model_says(tmp_path: Path, cod
     rows = [("town", "code"), *((f"Town{number}", f"{1000 + number}") for number in range(9)), (TOWN, code)]
     data = "\n".join("|".join(row) for row in rows).encode()
     model = Reader()
-    result = await analysed(tmp_path, model, "export.dat", data)
+    result = await analysed(tmp_path, model, "export.dat", data, in_view_chars=0)
     assert result.answer == code
     assert model.asked.count("Say whether a file holds a") == 1, "once"
     assert "export.dat is of the kind table, by what the model made of it" in model.requests[1].messages[1].text

@@ -110,9 +110,9 @@ async def test_the_reporter_in_a_run(tmp_path: Path) -> None:
             return decide(calls=[call("reporter", task="Report on the notice period.")])
         if "deep_analyzer" in names:
             return decide(calls=[call("done", answer="The report is written.", sources=[source])])
-        if "read_file" in names and not results:
+        if "You analyse files" in shown and not results:
             return decide(calls=[call("read_file", name="lease.txt")])
-        if "read_file" in names:
+        if "You analyse files" in shown:
             return decide(calls=[call("done", answer="three months", sources=[source])])
         assert "[E1]" in shown and "The notice period is three months." in shown  # the evidence is listed
         return decide(calls=[call("done", answer="It is three months [E1]. It is blue [E9].")])

@@ -262,7 +262,7 @@ async def test_pages_that_policy_refuses_are_named(site: Site, tmp_path: Path) -
     assert f"Not read: {site.address}/logs/1: denied" in result.report and not site.asked("/logs/")
 
 
-@pytest.mark.parametrize(("tokens", "rounds"), [pytest.param(10_000, 1, marks=pytest.mark.long), (12_000, 2)])
+@pytest.mark.parametrize(("tokens", "rounds"), [pytest.param(7_000, 1, marks=pytest.mark.long), (9_000, 2)])
 async def test_what_was_found_until_the_budget_ended_is_reported(
     site: Site, tmp_path: Path, tokens: int, rounds: int
 ) -> None:

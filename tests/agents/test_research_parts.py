@@ -193,3 +193,12 @@ def test_a_round_makes_no_marks_of_its_own() -> None:
     text = as_text([query], [insight("It stands [7] still.", 0.9)], missing=["the [2] year"], complete=False)
     assert "- tide (1) mill, since 2019: nothing was found" in text
     assert "- It stands (7) still. [1]" in text and "missing: the (2) year" in text
+
+
+def test_a_finding_names_the_lines_in_which_its_quote_stands() -> None:
+    lines = ["# Mills", "", "It ground barley.", "", "Then it", "ground rye.", *("More." for _ in range(30))]
+    piece = Piece("\n".join(lines), "https://a.example", "lines 11-46")
+    quotes = ("ground barley", "Then it ground rye", "barley. Then it")
+    written = [{"fact": one, "quote": one, "piece": 1, "relevance": 1} for one in quotes]
+    found, _ = insights_in({"insights": written}, [piece], 1, 3)
+    assert [one.place for one in found] == ["line 13", "lines 15-16", "lines 13-15"]

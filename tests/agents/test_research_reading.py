@@ -50,7 +50,8 @@ def reading_on(system: str, material: str) -> Any:
     """Takes what it sees; where that is not all, and the headings name a register, it reads on there."""
     heading = re.search(r"line (\d+): Register", material)
     found = taken(system, material)
-    on = f"lines {heading[1]}-{int(heading[1]) + 40}" if heading and not found["insights"] else ""
+    may = '"read_on"' in system  # it is asked for where the page goes on and may be read on
+    on = f"lines {heading[1]}-{int(heading[1]) + 40}" if may and heading and not found["insights"] else ""
     return {**found, "read_on": on}
 
 

@@ -31,6 +31,8 @@ base_url = "{address}"
 api_key_env = "LOCAL_KEY"
 timeout_s = {seconds}
 max_attempts = 2
+backoff_s = 0.01
+rate_limit_s = 0
 """
 KEY = {"LOCAL_KEY": "sk-very-secret-key"}
 
@@ -82,7 +84,7 @@ def use(folder: Folder, address: str, *, seconds: int = 30, more: str = "") -> N
     [
         (http_error(401, "no such key"), "ModelAuthError", 1),
         (http_error(404, "no such model"), "ModelRequestError", 1),
-        (http_error(429, "slow down", retry_after_s=0), "ModelRateLimitError", 2),
+        (http_error(429, "slow down", retry_after_s=0), "ModelRateLimitError", 4),
         (http_error(500, "we are broken"), "ModelUnavailableError", 2),
         (garbage(), "ModelResponseError", 2),
         (html(), "ModelResponseError", 2),
@@ -113,6 +115,32 @@ def test_a_server_that_fails(folder: Folder, failure: ServerReply, kind: str, re
         assert again.json["answer"] == "asked for test-model"
         assert again.json["cost_usd"] is None
         assert folder.run("replay", "last").code == 0
+
+
+class Once(Provider):
+    """A server that fails once."""
+
+    def _answer(self, body: dict[str, Any]) -> Reply | ServerReply:
+        failure, self.failure = self.failure, None
+        return failure or super()._answer(body)
+
+
+def test_a_broken_connection_stands_apart_in_the_bill(folder: Folder) -> None:
+    """Nobody knows what it cost: it is no token spent, and the budget holds what it can be at most."""
+    with Once(ServerReply(drop=True)).running() as provider:
+        use(folder, provider.server.base_url, more="max_tokens = 4096\nprice = {input = 1, output = 2}\n")
+        done = folder.run("run", "Say something", "--json")
+    assert done.code == 0
+    usage = done.json["usage"]
+    assert (usage["requests"], provider.server.count) == (1, 2)
+    assert usage["uncertain_tokens"] > 4096 > usage["output_tokens"]
+    assert usage["uncertain_usd"] > 4096 * 2 / 1e6
+    assert usage["cost_usd"] < 0.01
+    unknown = f"unknown, at most ${usage['uncertain_usd']:.4f} ({usage['uncertain_tokens']:,} tokens)"
+    for command in ("cost", "show"):
+        assert f"${usage['cost_usd']:.4f}, {unknown}" in folder.run(command, "last").out, command
+    (row,) = folder.run("cost", "--json").json["rows"]
+    assert (row["uncertain_tokens"], row["uncertain_usd"]) == (usage["uncertain_tokens"], usage["uncertain_usd"])
 
 
 def test_progress_names_failed_attempts(folder: Folder) -> None:

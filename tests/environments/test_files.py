@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agentorchestra.core.content import Trust
+from agentorchestra.core.content import Trust, unnumbered
 from agentorchestra.core.effects import ArtifactRef, Outcome, Provenance
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.policy import PolicyView
@@ -27,6 +27,8 @@ from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
 from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.tea.actions import action_effect
 from agentorchestra.tea.environment import action
+from agentorchestra.tea.tool import tool
+from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 
 
@@ -347,3 +349,64 @@ def test_paths_are_not_asked_about_and_a_download_is_a_network_read(tmp_path: Pa
             """Put."""
 
     assert judged(Loose(), "put", path="/etc/passwd") == "ask" and judged(Loose(), "put", path="in/a") == "allow"
+
+
+# -- read and edit fit together ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.html", b"<!doctype html>\r\n<html><body>\r\n\r\n  <p>One.</p>\r\n</body></html>\r\n"),
+        ("a.xml", b'<?xml version="1.0"?>\n<a:r xmlns:a="urn:x">\n  <a:i  n = "1"/>\n</a:r>\n'),
+        ("merge.py", b"<<<<<<< ours\na = 1\n=======\na = 2\n>>>>>>> theirs\n"),
+        ("old.txt", "größe\r\rsüß\r".encode("cp1252")),
+        ("mixed.txt", b"one\r\n\ntwo\rthree\n"),
+        ("blank.txt", b"\n\n  \n"),
+    ],
+)
+async def test_what_is_read_can_be_edited(files: Used, name: str, data: bytes) -> None:
+    """The lines as they are shown, without their numbers, are taken by edit; nothing else changes."""
+    await files("make_folder", path="x")
+    path = files.folder / name
+    path.write_bytes(data)
+    outcome = await files.outcome("read", path=name)
+    (content,) = [block for block in outcome.blocks() if block.source is not None and block.source.place]
+    assert content.type == "text" and content.text.startswith("1\t")
+    shown = unnumbered(content)
+    first, *rest = shown.split("\n")
+    new = "\n".join([f"{first}!", *rest])
+    assert await files("edit", path=name, old=shown, new=new) == f"replaced 1 place in {name}"
+    end = len(first.encode("cp1252" if name == "old.txt" else "utf-8"))
+    assert path.read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n") == (
+        (data[:end] + b"!" + data[end:]).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    )
+
+
+async def test_a_change_between_two_readings_is_told(tmp_path: Path) -> None:
+    """Whoever reads on learns that the file is another one by now."""
+    (tmp_path / "ws").mkdir()
+    steps = [
+        decide(calls=[call("files_write", path="a.txt", content="one\ntwo\nthree\n")]),
+        decide(calls=[call("files_read", path="a.txt", view_range=[1, 2])]),
+        decide(calls=[call("change")]),
+        decide(calls=[call("files_read", path="a.txt", view_range=[2, 3])]),
+        decide(calls=[call("files_read", path="a.txt", view_range=[2, 3])]),
+        decide(calls=[call("done", answer="read")]),
+    ]
+
+    @tool(effect="read")
+    def change() -> str:
+        """Change the file behind everybody's back."""
+        (path,) = (tmp_path / "ws").glob("runs/*/environments/main/folder/a.txt")
+        path.write_text("zero\none\ntwo\nthree\n")
+        return "changed"
+
+    model = ScriptedModel(steps)
+    async with Workspace(tmp_path / "ws", models={"scripted": model}, tools=[change], policy=AllowAll()) as ws:
+        result = await ws.run("Read.", system="react", model="scripted", environments=["files"])
+    assert result.answer == "read", result
+    results = [message.text for message in model.requests[-1].messages if message.role == "tool"]
+    assert "It was changed by another since you last saw it:" in results[3] and "+zero" in results[3]
+    assert "2\tone\n3\ttwo" in results[3]
+    assert "changed" not in results[4] and "2\tone\n3\ttwo" in results[4], "told once"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.runtime.support import Bench, agent
 
-from agentorchestra.core.content import TextBlock
+from agentorchestra.core.content import TextBlock, unnumbered
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import Message, ToolCall
 from agentorchestra.core.spec import AgentResult, RunStatus
@@ -63,7 +63,9 @@ def files(action_name: str, **arguments: Any) -> Any:
 
 async def shown(session: Session[Any], path: str = "notes.txt") -> str:
     outcome = await session.perform(files("read", path=path))
-    return outcome.blocks()[0].text if outcome.ok else str(outcome.error)  # type: ignore[union-attr]
+    if not outcome.ok:
+        return str(outcome.error)
+    return next(unnumbered(block) for block in outcome.blocks() if block.source is not None and block.source.place)
 
 
 def main_folder(tmp_path: Path, run: str = "run_test") -> Path:
@@ -80,7 +82,7 @@ async def test_what_one_environment_does_is_there_for_the_next(store: MemoryStor
         )
         assert [o.status for o in outcomes] == ["ok"] * 4, [o.error for o in outcomes]
         assert {name for o in outcomes for name in o.writes if name.startswith("env:")} == {"env:folder"}
-        assert outcomes[1].blocks()[0].text == "a"  # type: ignore[union-attr]
+        assert outcomes[1].blocks()[0].text == "1\ta"  # type: ignore[union-attr]
         snapshot = json.loads(await store.get_blob(str(root.vars["env:folder"])))
         assert [line[0] for line in snapshot["entries"]] == ["notes.txt", "x", "x/y.txt"]
         assert snapshot["kept"] == {"notes": {"written": 2}}

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.files.makers import png
+from tests.offline.driver import FakeContext
 
-from agentorchestra.tools.files.documents import TableDocument, TextDocument
-from agentorchestra.tools.files.quotes import alike, quote_stands
+from agentorchestra.core.content import TextBlock
+from agentorchestra.tools.files import file_tools, verify_quote
+from agentorchestra.tools.files.describe import Quote
+from agentorchestra.tools.files.documents import Part, PartsDocument, PdfDocument, TableDocument, TextDocument
+from agentorchestra.tools.files.quotes import alike, place_of, quote_stands
 
 FAR = "far " * 500
 
@@ -143,6 +150,27 @@ def test_rows_stand_in_every_form_in_which_they_are_shown() -> None:
     assert not quote_stands(table, "row 3", "7")
 
 
+@pytest.mark.parametrize(
+    ("quote", "stands"),
+    [
+        ("Kenya; 1,952", True),
+        ("Kenya,1952", True),
+        ("country: Kenya; year: 1952", True),
+        ("A2 Kenya … C2 1952", True),
+        ("| Nairobi | 1952 |", True),
+        ("Kenya; 1951", False),
+        ("Kenya; year: 1,952", False),
+        ("1952; Kenya", False),
+        ("Kenya; 52", False),
+        ("Chad; 1952", False),
+    ],
+)
+def test_some_cells_of_a_row_stand_in_it(quote: str, stands: bool) -> None:
+    head = ("country", "capital", "year", "cost")
+    table = TableDocument(head, (("Kenya", "Nairobi", "1952", "1,952"), ("Chad", "Ndjamena", "1960", "-7")), 2)
+    assert quote_stands(table, "row 2", quote) is stands
+
+
 def test_lines_stand_with_the_numbers_that_are_shown_beside_them() -> None:
     document = TextDocument("alpha\n  beta: 2\ngamma\n")
     assert quote_stands(document, "lines 2-3", "2\t  beta: 2\n3\tgamma")
@@ -154,3 +182,104 @@ def test_no_text_makes_the_comparison_slow(text: str) -> None:
     began = time.process_time()
     assert not alike("words that stand \u2026 nowhere in it at all", text)
     assert time.process_time() - began < 5
+
+
+PAPER = """# Results
+
+| city | people | change |
+|---|---:|---|
+| Ulm | 126,329 | **-1.5 %** |
+| Bonn | 336,465 | +0.2 % |
+
+- The *first* point, see [the annex](annex.md).
+- `x = -3.5` is "the second" – of two.
+
+> It is not the end.
+"""
+SHEET = 'city;people;note\nUlm;126,329;"a; b"\nBonn;336;-5\nKiel;;"two\nlines"\n'
+
+
+async def shown(path: Path, **arguments: str) -> list[tuple[str, str]]:
+    """The places that `read_file` prints, with the text that stands there."""
+    (read_file,) = (tool for tool in file_tools() if tool.name == "read_file")
+    result = await read_file.call({"name": path.name, **arguments}, FakeContext([path], path.parent / "run"))
+    blocks = [one for one in result.content if isinstance(one, TextBlock) and one.source is not None]
+    return [(one.source.place, one.text) for one in blocks if one.source is not None and one.source.place]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "part"),
+    [
+        ("paper.md", PAPER, ""),
+        ("paper.md", PAPER, "lines 5-9"),
+        ("code.py", "def f(x):\n\treturn x - 5  # not +5\n\n\n# end\n", ""),
+        ("crlf.txt", "one\r\n\r\n=======\r\ntwo -5\r\n", ""),
+        ("sheet.csv", SHEET, ""),
+        ("sheet.csv", SHEET, "row 2"),
+        ("sheet.csv", SHEET, "B2:C3"),
+        ("sheet.csv", SHEET, "B2"),
+        ("table.tsv", "a\tb\n1\t2.5\n3\t-4\n", ""),
+    ],
+)
+async def test_what_is_shown_stands_where_it_is_said_to(tmp_path: Path, name: str, text: str, part: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    found = await shown(path, **({"part": part} if part else {}))
+    assert found
+    for place, told in found:
+        assert verify_quote(path, place, told), (place, told)
+        for line in told.splitlines():
+            if line.rpartition("\t")[2].strip() and not (name.endswith("sv") and line.startswith((",A", "row,A"))):
+                assert verify_quote(path, place, line), (place, line)
+
+
+@pytest.mark.parametrize(
+    ("place", "quote", "found"),
+    [
+        ("lines 2-3", "beta is two, gamma", "lines 2-3"),
+        ("line 1", "beta is two, gamma", "lines 2-3"),
+        ("line 4", "beta is two", "line 2"),
+        ("line 5", "beta is two", None),
+        ("line 3", "alpha alpha alpha", None),
+        ("", "beta is two", "line 2"),
+        ("", "beta", "line 2"),
+        ("", "alpha", None),
+        ("somewhere", "beta is two", None),
+        ("line 3", "beta", None),
+        ("line 1", "beta is not two", None),
+        ("line 1", "beta is … now delta", None),
+    ],
+)
+def test_a_place_that_is_a_little_off_is_put_right(place: str, quote: str, found: str | None) -> None:
+    document = TextDocument("alpha alpha alpha\nbeta is two,\r\ngamma is three\ndelta\nalpha alpha alpha\n\n")
+    assert place_of(document, place, quote) == found
+
+
+def test_a_row_or_page_that_is_off_is_put_right_and_a_cell_is_not() -> None:
+    table = TableDocument(("city", "people", "land"), (("Ulm", "126", "D"), ("Bonn", "336", "D")), 2)
+    assert place_of(table, "row 2", "Bonn, 336, D") == "row 3"
+    assert place_of(table, "", "Bonn,336") == "row 3"
+    assert place_of(table, "B2", "336") is None
+    assert place_of(table, "row 2", "336") is None
+    book = PartsDocument((Part("Sales", table), Part("Notes", TextDocument("Bonn grew by 336.\n"))))
+    assert place_of(book, "Sales", "Bonn,336,D") == "Sales"
+    assert place_of(book, "", "Bonn grew by") == "Notes!line 1"
+    pages = PdfDocument(("One is here.", "Two is there.", "Nothing more."))
+    assert place_of(pages, "p. 1", "Two is there.") == "p. 2"
+    assert place_of(pages, "p. 3", "One is here.") is None
+
+
+async def test_words_in_a_picture_are_nothing_that_code_looks_up(tmp_path: Path) -> None:
+    (tmp_path / "sign.png").write_bytes(png(40, 30))
+    (tmp_path / "a.txt").write_text("A line of words.\n")
+    (check_quotes,) = (tool for tool in file_tools() if tool.name == "check_quotes")
+    ctx: Any = FakeContext([tmp_path / "sign.png", tmp_path / "a.txt"], tmp_path / "run")
+    quotes = [
+        Quote(source="sign.png", place="", quote="OPEN"),
+        Quote(source="a.txt", place="line 1", quote="A **line** of words"),
+        Quote(source="a.txt", place="line 2", quote="A line of words"),
+        Quote(source="a.txt", place="line 1", quote="A line of no words"),
+        Quote(source="b.txt", place="line 1", quote="A line of words"),
+    ]
+    result: Any = await check_quotes.call({"quotes": quotes}, ctx)
+    assert getattr(result, "content", result) == [None, True, "line 1", False, False]

@@ -15,10 +15,17 @@ from tests.files.test_types import used
 from tests.offline.driver import FakeContext
 
 from agentorchestra.tools.files import verify_quote
-from agentorchestra.tools.files.documents import TableDocument, Trait, document_from_json, document_to_json
+from agentorchestra.tools.files.documents import (
+    Part,
+    PartsDocument,
+    TableDocument,
+    Trait,
+    document_from_json,
+    document_to_json,
+)
 from agentorchestra.tools.files.places import Place, column_number
 from agentorchestra.tools.files.quotes import quote_stands
-from agentorchestra.tools.files.read import document_blocks
+from agentorchestra.tools.files.read import TABLE_CHARS, document_blocks
 from agentorchestra.tools.files.readers import read_document_sync
 from agentorchestra.tools.files.tables import MOST_CELL, MOST_TRAITS, TableView, table_view
 
@@ -78,11 +85,11 @@ def test_what_is_shown_of_a_row_is_a_quote_of_it(rows: list[list[str]], named: b
     table = _table(rows, named)
     width = max(table.width, 1)
     first = data.draw(st.integers(1, width))
-    place = Place("cell", 1, table.last_row, first, data.draw(st.integers(first, width)))
     for number in range(1, table.last_row + 1):
-        for one in (Place("row", number, number), Place("cell", number, number, *(place.first_column, width))):
-            for line in table_view(table, one, 8_000).text.split("\n")[-1:]:
-                assert not line.strip() or quote_stands(table, str(one), line)
+        for place in (Place("row", number, number), Place("cell", number, number, first, width)):
+            text = table_view(table, place, 8_000).text
+            line = text[text.index(f"\n{number},") + 1 :] if text.startswith("row,") else text
+            assert not line.strip() or quote_stands(table, str(place), line)
 
 
 def test_a_row_is_quoted_as_it_is_shown_with_its_number_or_without(tmp_path: Path) -> None:
@@ -135,11 +142,17 @@ def test_a_thousand_columns_are_bounded_and_read_on(tmp_path: Path) -> None:
     table = read_document_sync(path)
     assert isinstance(table, TableDocument)
     blocks = document_blocks(table, "wide.csv", "")
-    assert sum(len(one.text) for one in blocks if hasattr(one, "text")) < 9_000
+    assert sum(len(one.text) for one in blocks if hasattr(one, "text")) < TABLE_CHARS + 1_000
     said = getattr(blocks[-1], "text", "")
     assert said.startswith("The table has rows 1-4 and the cells A1:ALL4. Read on with part='") and "' and '" in said
     held = [(y, x, cell) for y, row in enumerate(rows, 1) for x, cell in enumerate(row, 1)]
     assert sorted(_read_whole(table, Place("row", 1, 4), 8_000)) == held
+
+
+def test_an_empty_first_row_does_not_hide_how_wide_the_next_is() -> None:
+    table = TableDocument((), ((), ("x" * 3_000,) * 1_000), 1)
+    view = table_view(table, Place("row", 1, 2), 8_000)
+    assert len(view.text) < 8_000 and view.rest == (Place("cell", 1, 2, 4, 1_000),)
 
 
 async def test_a_ragged_text_is_shown_as_it_is_and_that_is_said(tmp_path: Path) -> None:
@@ -188,19 +201,20 @@ def test_a_coloured_map_without_values_can_be_read_to_its_end() -> None:
         view = table_view(table, place, 8_000)
         assert (view.text, view.rest) == ("", ()) and len(view.traits) <= MOST_TRAITS
         seen += [cell for part in view.traits.removeprefix("fills: ").split("; ") for cell in part[7:].split(", ")]
-        place = None
-        for said in view.notes:
-            assert said.startswith("colours, formulas and the like of cells are told down to row ")
-            first, last = said.partition("; read ")[2].removesuffix(" for the others").split(":")
-            place = Place("cell", int(first[1:]), 60, 1, column_number(last.rstrip("0123456789")))
+        place = view.untold
     assert len(seen) == len(set(seen)) == 1_800
 
 
 def test_a_row_with_more_to_tell_than_fits_says_so() -> None:
     view = table_view(_map(1, 2_000), Place("row", 1, 1), 8_000)
     assert len(view.traits) == MOST_TRAITS + 1
-    assert view.notes == (
-        "colours, formulas and the like of cells are told of a part of row 1 only: read fewer columns at once",
+    assert view.notes == ("not all colours, formulas and the like of row 1 are told: read fewer columns of it",)
+    parts = PartsDocument((Part("Map", _map(60, 30)), Part("Other", _map(1, 1))))
+    notes = [text for text in _texts(document_blocks(parts, "a.xlsx", "Map")) if text.startswith("Colours")]
+    (said,) = notes
+    row = int(said.partition("row ")[2].partition(".")[0])
+    assert said == (
+        f"Colours, formulas and the like are told down to row {row}. Those below: part='Map!A{row + 1}:AD60'."
     )
 
 
@@ -224,7 +238,7 @@ def test_traits_are_told_for_what_is_read_only(place: str) -> None:
     traits = (Trait("fill", "92D050", ((2, 1, 900, 1),)), Trait("hidden rows", "", ((5, 1, 6, 16_384),)))
     table = TableDocument(("a", "b", "c"), (("one", "two", "three"),) * 899, 2, traits=traits)
     text = _texts(document_blocks(table, "a.xlsx", place))[1]
-    last = 9 if place else table_view(table, Place("row", 1, 900), 8_000).place.last
+    last = 9 if place else table_view(table, Place("row", 1, 900), TABLE_CHARS).place.last
     assert text == f"fills: 92D050 A2:A{last}\nhidden rows: 5-6" and last < 900 + bool(place)
 
 
@@ -294,7 +308,7 @@ def test_formulas_stand_beside_their_values(tmp_path: Path) -> None:
     rows: list[list[Any]] = [["Plot", "Share", "Twice"], *([f"p{row}", row, f"=B{row}*2"] for row in range(2, 6))]
     path = tmp_path / "a.xlsx"
     path.write_bytes(makers.xlsx({"S": [*rows, [None, "=SUM(B2:B5)"]]}, saved=saved))
-    _, values, traits, _ = _texts(document_blocks(read_document_sync(path), "a.xlsx", ""))
+    _, values, traits, *_ = _texts(document_blocks(read_document_sync(path), "a.xlsx", ""))
     assert values.endswith("2,p2,2,20\n3,p3,3,30\n4,p4,4,40\n5,p5,5,50\n6,,14")
     assert traits == "formula: C2:C5 =B2*2 (as written in C2, filled down)\nformula: B6 =SUM(B2:B5)"
     blocks = _texts(document_blocks(read_document_sync(path), "a.xlsx", "C4:C5"))

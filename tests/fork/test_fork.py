@@ -170,8 +170,8 @@ async def test_a_fork_pays_for_itself_only(tmp_path: Path) -> None:
         assert first.cost_usd
         cost = first.cost_usd
         log = await ws.events(first.run_id)
-        # As much as the parent has spent would leave nothing; the fork has all of it.
-        fork = await ws.fork(first.run_id, at=len(log) // 2, budget=Budget(cost_usd=cost))
+        # With what the parent has spent too little would be left; the fork has all of it.
+        fork = await ws.fork(first.run_id, at=len(log) // 2, budget=Budget(cost_usd=cost * 1.5))
         result = await ws.resume(fork)
         assert result.status is RunStatus.COMPLETED
         assert result.cost_usd is not None

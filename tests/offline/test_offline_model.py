@@ -19,6 +19,7 @@ from agentorchestra.core.spec import FileRef
 from agentorchestra.models import offline_rules as rules
 from agentorchestra.models.offline import NOTE, OfflineModel
 from agentorchestra.models.render import RenderedContent
+from agentorchestra.tools.files import verify_quote
 
 REF = FileRef(name="notes.txt", sha256="0" * 64, size=10, media_type="text/plain")
 QUESTION = "In which year was the Arnfeld mill closed?"
@@ -58,9 +59,15 @@ def found(call_id: str, *sentences: str, place: str = "line 3") -> Message:
     return Message(role="tool", content=blocks, tool_call_id=call_id, name="search_files")
 
 
-async def test_a_decision_is_json_with_a_native_call() -> None:
+async def test_a_decision_is_words_or_the_fields_that_are_asked_for_with_a_native_call() -> None:
     response = await respond(request(task_message(QUESTION, [REF])))
-    assert set(json.loads(response.text)) == {"thinking", "evaluation_previous_goal", "memory", "next_goal"}
+    assert response.text == "The files have to be searched for these terms: Arnfeld, mill, closed."
+    asked = request(
+        system('Write {"thinking": "...", "evaluation_previous_goal": "..."}'), task_message(QUESTION, [REF])
+    )
+    fields = json.loads((await respond(asked)).text)
+    assert set(fields) == {"thinking", "evaluation_previous_goal", "memory", "next_goal"}
+    assert fields["thinking"] == response.text
     assert call_of(response) == ("search_files", {"query": "Arnfeld mill closed", "limit": 12})
     assert response.finish_reason == "tool_calls"
 
@@ -191,6 +198,17 @@ async def test_without_a_search_it_reads(tmp_path: Path) -> None:
     assert "1931" in reply.answer
     assert {call.name for call in reply.calls} == {"read_file", "done"}
     assert len(reply.calls) > 2
+
+
+async def test_without_a_search_it_reads_tables(tmp_path: Path) -> None:
+    path = tmp_path / "towns.csv"
+    path.write_text('city,people,said\nUlm,126,"yes, ""well"""\nBonn,336,"no\nnever"\n')
+    reply = await run_offline("How many people are in Bonn?", [path], tmp_path / "run", tools=(READ, DONE))
+    assert reply.answer.startswith("336 ")
+    assert [(source.place, source.quote) for source in reply.sources] == [("B3", "336")]
+    reply = await run_offline("What stands in row 2 of towns.csv?", [path], tmp_path / "two", tools=(READ, DONE))
+    assert [source.place for source in reply.sources] == ["row 2"]
+    assert verify_quote(path, "row 2", reply.sources[0].quote)
 
 
 async def test_without_any_tool_it_is_blocked(tmp_path: Path) -> None:

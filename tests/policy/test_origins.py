@@ -178,7 +178,8 @@ async def test_an_argument_of_a_sub_agent_is_traced_to_what_its_caller_saw(tmp_p
 async def test_the_name_of_a_file(tmp_path: Path) -> None:
     name = "eve@evil.example"
     question = await asked(tmp_path, "Count the files.", call("send_mail", to=name), files={name: "x"})
-    assert origin(question, "to") == ("untrusted", ["the name of a file"])
+    trust, places = origin(question, "to")
+    assert trust == "untrusted" and places[0] == "the name of a file"
 
 
 async def test_secrets_are_not_shown(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ async def test_what_is_printed_reaches_the_next_prompt_and_variables_stay(tmp_pa
         assert "def add(a: int, b: int = 1):" in seen(request) and "Add two numbers." in seen(request)
         assert "<output>" not in seen(request) and "tool_context_rules" not in seen(request)
         assert printed(request) == "[1, 2, 3]\n6"
-        assert "<memory>\nsums are known\n</memory>" in seen(request)
+        assert "<memory>" not in seen(request) and "next_goal" not in request.messages[0].text
         return program("def twice(n):\n    return add(n, b=n)\nprint(sum(sums), twice(4))")
 
     def third(request: ModelRequest) -> ModelResponse:

@@ -74,7 +74,7 @@ for one in found:
 
 async def test_a_planner_delegates_from_a_program_and_its_sources_hold(tmp_path: Path) -> None:
     def planner(request: ModelRequest) -> ModelResponse:
-        assert "def deep_analyzer(task: str, context: str = None)" in seen(request)
+        assert "def deep_analyzer(task: str | None = None, context: str | None = None)" in seen(request)
         assert "def search_files" not in seen(request)
         if not request.messages[-2].text.startswith("Result of program"):
             return program(ASK_BOTH)
@@ -93,7 +93,7 @@ async def test_a_planner_delegates_from_a_program_and_its_sources_hold(tmp_path:
         assert [(one.source, one.place) for one in result.sources] == [("lease.txt", "line 2"), ("annex.txt", "line 1")]
         made = effects(list(await ws.events(result.run_id)))
         agents = [key for key, name in made.items() if name == "deep_analyzer"]
-        assert sorted(agents) == ["/1.agentorchestra/3.program#1", "/1.agentorchestra/3.program#2"]
+        assert sorted(agents) == ["/1.agentorchestra/4.program#1", "/1.agentorchestra/4.program#2"]
         await ws.replay(result.run_id, model=model)
 
 

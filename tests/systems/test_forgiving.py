@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.core.budget import Usage
+from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import ModelContextError
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall, ToolSchema
+from agentorchestra.core.settings import RoleSettings, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.models.render import render_message
 from agentorchestra.tea.tool import Tool, tool, tool_from_schema
@@ -25,7 +26,8 @@ def add(a: int, b: int, text: str = "") -> str:
 
 
 async def ran(folder: Path, model: ScriptedModel, *tools: Tool[..., Any], **options: Any) -> RunResult:
-    async with workspace(folder, model, tools=[add, *tools]) as ws:
+    settings = options.pop("settings", Settings())
+    async with workspace(folder, model, tools=[add, *tools], settings=settings) as ws:
         result = await ws.run("What is 2 + 3?", model=model, system="react", **options)
         if result.status is not RunStatus.FAILED:
             assert (await ws.replay(result.run_id)).answer == result.answer
@@ -62,7 +64,7 @@ ADD = '{"name": "add", "arguments": {"a": 2, "b": 3}}'
 )
 @pytest.mark.parametrize("native", [True, False])
 async def test_calls_in_other_forms(tmp_path: Path, reply: ModelResponse, native: bool) -> None:
-    steps = [reply, ask_again if not native else answers_with_results]
+    steps: list[Any] = [reply, ask_again if not native else answers_with_results]
     result = await ran(tmp_path, ScriptedModel(steps, native_tools=native))
     assert result.answer == "5", result.report
 
@@ -193,11 +195,11 @@ async def test_a_model_that_never_says_anything_is_asked_for_its_answer(tmp_path
 
 
 async def test_a_reply_that_was_cut_is_asked_for_again_with_more_room(tmp_path: Path) -> None:
-    rooms: list[int] = []
+    rooms: list[tuple[int | None, int]] = []
 
     def long(request: ModelRequest) -> ModelResponse:
-        room = request.settings.max_tokens
-        rooms.append(room)
+        room = request.settings.max_tokens or 0
+        rooms.append((room, request.settings.least_tokens))
         if len(rooms) < 3:
             cut = ToolCall(id="1", name="done", arguments='{"answer": "five, beca')
             return ModelResponse(tool_calls=(cut,), finish_reason="length", usage=Usage(output_tokens=room))
@@ -206,8 +208,23 @@ async def test_a_reply_that_was_cut_is_asked_for_again_with_more_room(tmp_path: 
             return decide(calls=[call("add", a=2, b=3)])
         return answers_with_results(request)
 
-    result = await ran(tmp_path, ScriptedModel(long))
-    assert (result.answer, rooms) == ("5", [4096, 8192, 16384, 4096])
+    result = await ran(tmp_path, ScriptedModel(long), settings=Settings(roles={"agent": RoleSettings(max_tokens=4096)}))
+    assert (result.answer, rooms) == ("5", [(4096, 0), (8192, 8192), (16384, 16384), (4096, 0)])
+
+
+async def test_a_reply_that_was_cut_gets_more_of_the_budget_than_usual(tmp_path: Path) -> None:
+    """It has as much as the budget affords to each; the second one may take what others would need."""
+    rooms: list[int] = []
+
+    def long(request: ModelRequest) -> ModelResponse:
+        room = request.settings.max_tokens or 0
+        rooms.append(room)
+        if len(rooms) == 1:
+            return ModelResponse(text="five, beca", finish_reason="length", usage=Usage(output_tokens=room))
+        return decide(calls=[call("done", answer="5")])
+
+    result = await ran(tmp_path, ScriptedModel(long), budget=Budget(tokens=40_000))
+    assert result.answer == "5" and 4_096 < rooms[0] < rooms[1], rooms
 
 
 async def test_a_prompt_that_is_too_long_is_no_lack_of_progress(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ async def test_a_carve_ends_the_sub_agent_and_not_the_run(tmp_path: Path) -> Non
             return decide(calls=[call("double", number=len(request.messages))])
         if request.messages[-2].role == "tool":
             return decide(calls=[call("done", answer=request.messages[-2].text)])
-        return decide(calls=[call("delegate", task="count on", tools=["double"], tokens=14_000)])
+        return decide(calls=[call("delegate", task="count on", tools=["double"], tokens=6_000)])
 
     async with Workspace(tmp_path / "ws", tools=[double, delegate]) as ws:
         result = await ws.run("Delegate.", model=ScriptedModel(model), system="react")
@@ -148,9 +148,9 @@ async def test_an_answer_built_on_untrusted_content_is_not_trusted(tmp_path: Pat
     async with Workspace(tmp_path / "ws", tools=[consult_two]) as ws:
         result = await ws.run("Consult two.", model=ScriptedModel(model), files=[tmp_path / "page.txt"], system="react")
         completed = {e.span: e.body["outcome"] for e in await ws.events(result.run_id) if e.type == "completed"}
-        assert completed["/1.react/3.consult_two#1"].get("trust", "untrusted") == "untrusted"
-        # Its caller had seen no file, but the name of one.
-        assert completed["/1.react/3.consult_two#2"].get("trust", "untrusted") == "untrusted"
+        assert completed["/1.react/4.consult_two#1"].get("trust", "untrusted") == "untrusted"
+        # Its caller was shown the file.
+        assert completed["/1.react/4.consult_two#2"].get("trust", "untrusted") == "untrusted"
         alone = await ws.run("Consult two.", model=ScriptedModel(model), system="react")
         completed = {e.span: e.body["outcome"] for e in await ws.events(alone.run_id) if e.type == "completed"}
         assert completed["/1.react/3.consult_two#2"]["trust"] == "agent"

@@ -214,10 +214,8 @@ async def test_a_rewritten_part_is_a_version_that_agents_speak_with(tmp_path: Pa
         first = await ws.run("Is it?", **options)
         changed = await ws.prompt_components.setvars("react", {"reasoning_rules": "- Think of the sea."})
         second = await ws.run("Is it?", **options)
-        assert (
-            "Think of the sea" not in asked[0]
-            and "<reasoning_rules>\n- Think of the sea.\n</reasoning_rules>" in asked[1]
-        )
+        assert "Think of the sea" not in asked[0] and "\n- Think of the sea.\n" in asked[1]
+        assert "another way" in asked[0] and "another way" not in asked[1]
         versions = {record.id: record.manifest.prompts["react"].version for record in await ws.runs()}
         assert versions[second.run_id] == changed.version != versions[first.run_id]
         with pytest.raises(PromptError, match="uses budget, which it does not declare"):

@@ -105,9 +105,9 @@ async def test_of_500_tools_the_right_one_is_found_used_and_found_again(tmp_path
     assert _names(second)[: len(_names(first))] == _names(first)
     assert third.tools == second.tools
     assert second.messages[: len(first.messages) - 1] == first.messages[:-1]
-    assert {"done", "find_tools", "open_tools", "search_files"} <= set(_names(first))
+    assert {"done", "find_tools", "open_tools", "fetch"} <= set(_names(first))
     assert len(first.tools) < 20
-    assert "further tools are not described in full" in _told(first)
+    assert "further tools; `find_tools` finds them" in _told(first)
 
 
 async def test_a_prompt_is_as_long_with_500_tools_as_with_50(tmp_path: Path) -> None:

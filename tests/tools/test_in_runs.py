@@ -139,7 +139,7 @@ async def test_the_tools_every_workspace_has(tmp_path: Path) -> None:
     before = interpreters()
     found = builtin_tools(tmp_path)
     programs = ["bash", "python"]
-    names = ["check_quotes", "describe_files", "read_artifact", "read_file", "search_files", "todo"]
+    names = ["check_quotes", "describe_files", "files_in_view", "read_artifact", "read_file", "search_files", "todo"]
     composites = [*programs, "ask_media", "wait_until"]
     network = ["fetch"]
     assert sorted(found.tools) == sorted(names + composites + network)

@@ -30,6 +30,8 @@ STATED: dict[str, dict[str, Any]] = {
     "paper-000": {
         "max_steps": 50,
         "memory": "workflow",
+        "reasoning": "fields",
+        "in_view_chars": 0,
         "research.rounds": 3,
         "analysis.rounds": 3,
         "generator.keep": "workspace",
@@ -39,6 +41,8 @@ STATED: dict[str, dict[str, Any]] = {
     },
     "paper-001": {
         "max_steps": 20,
+        "reasoning": "fields",
+        "in_view_chars": 0,
         "research.rounds": 3,
         "research.depth": 2,
         "research.follow_ups": 3,

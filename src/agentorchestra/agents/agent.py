@@ -179,24 +179,23 @@ class Agent:
         """How it is called: with a task, as a tool."""
         return self.schema_with(())
 
-    def schema_with(self, models: tuple[str, ...]) -> ToolSchema:
-        """The same where a call may choose from several models."""
+    def schema_with(self, models: tuple[str, ...], *, whole: bool = False) -> ToolSchema:
+        """The same where a call may choose from several models.
+
+        Args:
+            models: names of these; fewer than two offer no choice.
+            whole: whether the caller's own task is handed over where a call names none.
+        """
+        said = "Its part of the task. Left out: your task, word for word." if whole else "What it is to do, complete."
         properties: dict[str, Any] = {
-            "task": {
-                "type": "string",
-                "minLength": 1,
-                "description": "What it is to do, complete: it sees nothing of your history.",
-            },
-            "context": {
-                "type": "string",
-                "description": "What helps: facts with their places, earlier results.",
-            },
+            "task": {"type": "string", **({} if whole else {"minLength": 1}), "description": said},
+            "context": {"type": "string", "description": "What it needs to know: facts with their places."},
         }
         if len(models) > 1:
             properties["model"] = {
                 "type": "string",
                 "enum": list(models),
-                "description": "The model that does it, where another than the usual one fits better.",
+                "description": "Where another than the usual one fits better.",
             }
         return ToolSchema(
             name=self.name,
@@ -204,7 +203,7 @@ class Agent:
             parameters={
                 "type": "object",
                 "properties": properties,
-                "required": ["task"],
+                "required": [] if whole else ["task"],
                 "additionalProperties": False,
             },
         )
@@ -220,6 +219,7 @@ class Delegate:
         models: names a call may choose from; fewer than two offer no choice.
         effect_of: makes the InvokeAgent effect.
         trust: of its description, which may hold those of tools.
+        task: the caller's own, which is handed over where a call names none; "" where every call has to.
     """
 
     agent: Agent
@@ -227,17 +227,18 @@ class Delegate:
     models: tuple[str, ...]
     effect_of: Callable[..., Effect]
     trust: Trust = Trust.SYSTEM
+    task: str = ""
 
     @property
     def schema(self) -> ToolSchema:
         """The agent as the caller's model sees it: never the tools behind it."""
-        return self.agent.schema_with(self.models).model_copy(update={"trust": self.trust})
+        return self.agent.schema_with(self.models, whole=bool(self.task)).model_copy(update={"trust": self.trust})
 
     def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
         """The InvokeAgent of a call whose arguments fit the schema."""
         spec = AgentSpec(
             name=self.agent.name,
-            instruction=str(arguments.get("task", "")),
+            instruction=str(arguments.get("task") or "").strip() or self.task,
             context=_told(str(arguments.get("context") or ""), session, provenance),
             tools=self.tools,
             model=str(arguments.get("model") or ""),

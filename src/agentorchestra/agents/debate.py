@@ -393,6 +393,7 @@ PACKAGED_TOOLS = (
     "read_artifact",
     "ask_media",
     "describe_files",
+    "files_in_view",
     "analyze_file",
     "check_quotes",
 )

@@ -16,6 +16,7 @@ from agentorchestra.agents.analysis.rounds import CHECK, DESCRIBE, FETCH, Rounds
 from agentorchestra.agents.analysis.tool import NAME as ANALYZE
 from agentorchestra.agents.kit import Kit
 from agentorchestra.agents.reporting import REPORT
+from agentorchestra.agents.showing import VIEW
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
@@ -51,12 +52,13 @@ def deep_analyzer(limits: AnalysisSettings | None = None) -> Agent:
     return Agent(
         name=NAME,
         description=(
-            "Answers a question from the files of the task or at addresses: text, PDFs, tables and their cells, "
-            "pictures, recordings, videos, archives; computes with what it finds. Also solves games, logic and "
-            "mathematics without files. Say which file and what is to be found. It gives the answer with quotes and "
-            "their places."
+            "Answers a question from the task's files or from addresses - text, PDFs, tables, pictures, recordings, "
+            "archives - and computes with what it finds. Also solves logic and mathematics without files."
         ),
-        tools=(DESCRIBE, "search_files", "read_file", "read_artifact", "ask_media", ANALYZE, "python", FETCH, CHECK),
+        tools=(
+            *(DESCRIBE, VIEW, "search_files", "read_file", "read_artifact"),
+            *("ask_media", ANALYZE, "python", FETCH, CHECK),
+        ),
         environments=(REPORT,),
         prompt=NAME,
         role="analyzer",

@@ -54,10 +54,8 @@ def deep_researcher(limits: ResearchSettings | None = None) -> Agent:
     return Agent(
         name=NAME,
         description=(
-            "Researches a question on the web, in archives and in the task's files: several queries on several "
-            "engines, the best pages, follow-up queries where something is missing, calculations over what it found. "
-            "Ask it for breadth: facts from many sources, where sources disagree. It gives the answer and a report "
-            "with numbered sources."
+            "Researches a question on the web, in archives and in the task's files: facts from many sources, and where "
+            "sources disagree. It gives the answer and a report with numbered sources."
         ),
         tools=(SEARCH, FETCH, READ, PYTHON),
         environments=(REPORT,),

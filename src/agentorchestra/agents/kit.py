@@ -16,7 +16,7 @@ from agentorchestra.agents.compaction import Compaction, Summariser
 from agentorchestra.agents.generation.giving import Receiving
 from agentorchestra.agents.generation.workshop import Workshop
 from agentorchestra.agents.memory import memory_of
-from agentorchestra.agents.showing import shown_first
+from agentorchestra.agents.showing import files_shown, shown_first
 from agentorchestra.agents.telling import told_block
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
@@ -46,10 +46,11 @@ from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.runtime.calls import SYSTEM as CALLS
 from agentorchestra.runtime.session import OF_EVERY_AGENT, Session
-from agentorchestra.tea.discovery import Finder
+from agentorchestra.tea.discovery import Discovery, Finder
 from agentorchestra.tea.functions import Functions, python_name
 from agentorchestra.tea.memory.base import MemoryFactory
 from agentorchestra.tea.programs import MOST_CALLS
+from agentorchestra.tea.prompt import Prompt
 from agentorchestra.tea.prompts import PromptLibrary
 from agentorchestra.tea.tool import Tool
 from agentorchestra.tea.toolset import AgentToolset, Offered
@@ -105,13 +106,16 @@ class Kit:
     absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
     workshop: Workshop | None = None
 
-    def delegates(self, session: Session[Any], *, but: tuple[str, ...] = (), leader: str = "") -> list[Delegate]:
+    def delegates(
+        self, session: Session[Any], *, but: tuple[str, ...] = (), leader: str = "", task: str = ""
+    ) -> list[Delegate]:
         """The agents a caller may delegate to, with the tools each gets: never more than the caller has itself.
 
         Args:
             session: the caller's.
             but: names left out (the caller's own, for one).
             leader: the caller's name, for one that agents work for alone.
+            task: the caller's own, which is handed over where a call names none.
         """
         found = []
         manifest = session.manifest
@@ -140,7 +144,7 @@ class Kit:
             said_of = replace(agent, environments=tuple(one for one in agent.environments if one not in self.apart))
             if said_of.profile:
                 agent = replace(agent, description=f"{agent.description}\n{said_of.profile}")
-            found.append(Delegate(agent, tools, choices, agent_effect, trust))
+            found.append(Delegate(agent, tools, choices, agent_effect, trust, task))
         return found
 
     def _abilities(self, tools: Sequence[str], room: int) -> tuple[str, Sequence[str]]:
@@ -300,13 +304,20 @@ async def build_agent(
         "agents": [{"name": one.name, "description": one.description} for one in agents],
         "max_steps": spec.max_steps,
         "finish": spec.finish,
+        "fields": session.manifest.reasoning == "fields",
     }
-    rendered = system_prompt.render(**{name: values[name] for name in system_prompt.variables if name in values})
+    rendered = _rendered(system_prompt, **values)
     if code:
         session.functions = functions = Functions(toolset)
         texts = [functions.text(python_name(one.name)) for one in listed]
         boxed = session.manifest.sandbox not in ("", "none")
-        acting = kit.prompts.get("code").render(functions=texts, most_calls=MOST_CALLS, sandbox=boxed)
+        acting = _rendered(
+            kit.prompts.get("code"),
+            functions=texts,
+            most_calls=MOST_CALLS,
+            sandbox=boxed,
+            fields=values["fields"],
+        )
         rendered = f"{rendered}\n\n{acting}"
     session.sight.know((*sources, *described(schemas)))
     state = State(
@@ -323,7 +334,7 @@ async def build_agent(
         text = tail_prompt.render(
             step=state.step + 1,
             max_steps=state.max_steps,
-            memory=state.memory,
+            memory=state.memory if values["fields"] else "",
             todo=render_todo(session.vars),
             repeated=state.repeated,
             repeats=state.repeats,
@@ -349,14 +360,22 @@ async def build_agent(
         role=spec.role,
         plain=spec.output_schema is None,
         text_ends=spec.finish == "text",
+        fields=values["fields"],
+        keeps_tools=bool(session.manifest.first_tools),
+        forces=model in session.manifest.forced,
     )
     compaction = _compaction(spec, session, kit, model, settings)
     session.result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
     if kit.workshop is None or not receives:
         return AgentParts(state, decide, tuple(instances), (compaction,))
-    discovery = shown.discovery if shown is not None else None
+    discovery = shown.discovery if shown is not None and isinstance(shown.discovery, Discovery) else None
     given = Receiving(kit.workshop, toolset, discovery, kit.prompts, session.manifest.prompt_tool_chars, code)
     return AgentParts(state, decide, tuple(instances), (given.observe, compaction), (given.perceive,))
+
+
+def _rendered(prompt: Prompt, **values: Any) -> str:
+    """A prompt with those of the values that it declares: a copy of it, or a pinned one, may be from before others."""
+    return prompt.render(**{name: one for name, one in values.items() if name in prompt.variables})
 
 
 def _described(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:
@@ -397,11 +416,13 @@ def _told(
     """
     manifest = session.manifest
     trust = Trust.USER if top else lowest(Trust.AGENT, *(one.trust for one in session.provenance))
-    text = kit.prompts.get("task").render(
+    text = _rendered(
+        kit.prompts.get("task"),
         task=spec.instruction,
         original="" if top or manifest.task == spec.instruction else manifest.task,
         **listing(manifest.files),
         left_out=manifest.left_out,
+        in_view=sorted(files_shown(spec.context)),
         output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
     )
     before: list[Block] = []

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest, text_of, unnumbered
+from agentorchestra.agents.reporting import REPORT
+from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.runtime.ledger import Record
@@ -20,7 +21,7 @@ from agentorchestra.tea.programs import NAME as PROGRAM
 from agentorchestra.tools.files.quotes import alike
 
 PROGRAMS = frozenset({"python", "bash", "terminal_run", PROGRAM})
-"""What computes: their outputs are results, not material that was read."""
+"""Tools that compute: their outputs are results, not material that was read."""
 
 _SILENT = frozenset({"done", "todo", "check_quotes", *OPENING})
 """Tools whose outputs say nothing about the world."""
@@ -43,8 +44,7 @@ class Output:
         n: the number, on the branch that was looked at, of the effect that the call belongs to.
         name: of the tool, the action (`terminal_run`) or PROGRAM.
         asked: the program, or the arguments as JSON.
-        text: what came back.
-        plain: the same without the numbers that stand beside lines that were read.
+        text: what came back, without the numbers beside lines.
         trust: of it.
         media: names of the pictures and recordings that came with it.
     """
@@ -54,14 +54,13 @@ class Output:
     name: str
     asked: str
     text: str
-    plain: str
     trust: Trust
     media: frozenset[str] = frozenset()
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """What may be quoted of it: what came back, with the numbers of lines and without, and the program."""
-        return self.text, self.plain, self.asked
+    def texts(self) -> tuple[str, str]:
+        """The texts that may be quoted: what came back, and the program."""
+        return self.text, self.asked
 
     def shows(self, name: str) -> bool:
         """Return whether a model was shown this picture or recording, or asked about it."""
@@ -95,14 +94,15 @@ def _on(
             yield from _on(records, f"{EffectKey(branch, n).path}.{PROGRAM}", asker, number=number or n)
         if record.effect.get("kind") == EffectKind.INVOKE_ACTION:
             name = f"{name}_{record.effect.get('arguments', {}).get('action', '')}"
-        if name not in _SILENT and not name.endswith("_state"):
+        if name not in _SILENT and not name.endswith("_state") and not name.startswith(f"{REPORT}_"):
             assert record.outcome is not None
             if record.outcome.ok:
-                yield _output(asker, number or n, name, record.effect.get("arguments", {}), record.outcome)
+                yield _output(asker, number or n, name, record.effect, record.outcome)
 
 
-def _output(asker: str, n: int, name: str, arguments: dict[str, Any], outcome: Outcome) -> Output:
-    if "action" in arguments:
+def _output(asker: str, n: int, name: str, effect: dict[str, Any], outcome: Outcome) -> Output:
+    arguments = effect.get("arguments", {})
+    if effect.get("kind") == EffectKind.INVOKE_ACTION:
         arguments = arguments.get("arguments", {})
     program = [value for one in ("code", "command") if isinstance(value := arguments.get(one), str)]
     asked = program[0] if program and name in PROGRAMS else canonical_json(arguments)
@@ -110,8 +110,7 @@ def _output(asker: str, n: int, name: str, arguments: dict[str, Any], outcome: O
     pictures = [one for one in blocks if isinstance(one, MediaBlock)]
     media = {one.name for one in pictures} | {one.source.ref for one in pictures if one.source is not None}
     trust = lowest(outcome.trust, *(one.trust for one in blocks))
-    plain = "\n".join(map(unnumbered, blocks))
-    return Output(asker, n, name, asked, text_of(blocks), plain, trust, frozenset(media))
+    return Output(asker, n, name, asked, "\n".join(map(unnumbered, blocks)), trust, frozenset(media))
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------

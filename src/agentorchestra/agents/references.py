@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from agentorchestra.core.spec import Citation, FileRef
 from agentorchestra.environments.report.addresses import address_of_file, escaped, normalised_address, usable_address
-from agentorchestra.environments.report.collecting import NO_ADDRESS, plain
+from agentorchestra.environments.report.collecting import NO_ADDRESS, one_each, plain
 from agentorchestra.environments.report.marks import closed_up, evidence_marks, outside_code
 
 MARK = re.compile(r"\[E(\d{1,4})\]")
@@ -53,8 +53,7 @@ def make_report(
     marked_text, unknown = marked(text, evidence)
     numbering = _Numbering(evidence, {ref.name: ref for ref in files})
     body = outside_code(marked_text, lambda part: MARK.sub(numbering.number, part))
-    # Two pieces of evidence from one source behind a claim are one reference.
-    body = re.sub(r"(\[\d+\]\([^()\s]*\))(?:\s*\1)+", r"\1", body)
+    body = one_each(body)  # two pieces of evidence from one source behind a claim are one reference
     lines = [numbering.line(address, titles or {}) for address in numbering.used]
     references = "\n\n## References\n\n" + "\n".join(lines) if lines else ""
     notes = []
@@ -132,7 +131,7 @@ class _Numbering:
         return f"[{[*self.used].index(address) + 1}]({self._linked(address)})"
 
     def _linked(self, address: str) -> str:
-        """What a mark leads to: a source without an address, such as a calculation, stands in the list."""
+        """Return where a mark leads: to the list for a source without an address, such as a calculation."""
         return escaped(address) if re.match(r"[a-z][a-z0-9+.-]*:", address) else NO_ADDRESS
 
 

@@ -1,4 +1,7 @@
-"""What an agent with very many tools is shown of them before its first step (tea/discovery.py)."""
+"""What an agent is shown before its first step: short files, and of its tools those that fit its task.
+
+Rarely used tools are opened when they are wanted (tea/shelf.py); of very many the best are found (tea/discovery.py).
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,64 @@ from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Provenance, provenance_of
-from agentorchestra.core.spec import AgentSpec
+from agentorchestra.core.spec import AgentSpec, FileRef
 from agentorchestra.environments.registry import PACKAGED
 from agentorchestra.loop import opened_by
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.discovery import Discovery, Finder
 from agentorchestra.tea.retriever import Retriever
+from agentorchestra.tea.shelf import Shelf
 from agentorchestra.tea.toolset import AgentToolset
 
 if TYPE_CHECKING:
     from agentorchestra.agents.kit import Kit
+
+
+VIEW = "files_in_view"
+"""The tool that gives short files whole."""
+
+_LARGE = 100_000
+"""Bytes of a text or a table from which it is worth having it read whole by another model."""
+
+_FILE_TOOLS = frozenset({"read_file", "search_files"})
+_RARE = frozenset({"todo", "bash", "wait_until", "archived_page", "read_artifact", "tool_generator"})
+
+
+async def short_files(session: Session[Any]) -> tuple[Block, ...]:
+    """The files of the task that are short, whole, with their places: read through the door, as any other result."""
+    manifest = session.manifest
+    if not manifest.files or not manifest.in_view_chars or VIEW not in manifest.tools:
+        return ()
+    outcome = await session.call_tool(VIEW, chars=manifest.in_view_chars)
+    return outcome.blocks() if outcome.ok and outcome.value else ()
+
+
+def files_shown(context: Sequence[Block]) -> frozenset[str]:
+    """The names of the files that stand in what an agent is given to know."""
+    sources = [block.source for block in context]
+    return frozenset(one.ref for one in sources if one is not None and one.kind == "file" and one.place)
+
+
+def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozenset[str]) -> tuple[str, ...]:
+    """The packaged tools and agents that need not stand in a first prompt: they are opened when they are wanted.
+
+    Args:
+        names: of the packaged ones it may call.
+        files: of the task.
+        shown: names of the files that stand in its prompt whole.
+    """
+    kinds = {ref.media_type.partition("/")[0] for ref in files}
+    looked_at = bool(kinds & {"image", "video"}) or any(ref.media_type == "application/pdf" for ref in files)
+    left = [ref for ref in files if ref.name not in shown]
+    plain = all(ref.media_type.startswith("text/") and ref.size < _LARGE for ref in left)
+    fits = {
+        **dict.fromkeys(_FILE_TOOLS, bool(left)),
+        "ask_media": looked_at or "audio" in kinds,
+        "transcribe_file": bool(kinds & {"audio", "video"}),
+        "analyze_file": not plain,
+        **dict.fromkeys(_RARE, False),
+    }
+    return tuple(name for name in names if not fits.get(name, True))
 
 
 @dataclass(frozen=True)
@@ -31,7 +82,7 @@ class Shown:
         blocks: what the agent is told of the others, for its first message.
     """
 
-    discovery: Discovery
+    discovery: Discovery | Shelf
     opened: tuple[str, ...]
     blocks: tuple[Block, ...]
 
@@ -51,7 +102,7 @@ async def shown_first(
     code: bool,
     provenance: tuple[Provenance, ...],
 ) -> Shown | None:
-    """Look for what fits the task, through the door; None where everything has room in the prompt.
+    """What fits the task: of very many tools by a search through the door; None where everything is shown.
 
     Args:
         spec, session, kit: of the agent.
@@ -63,11 +114,22 @@ async def shown_first(
     from agentorchestra.agents.registry import builtin_agents
 
     room = session.manifest.prompt_tool_chars
-    if not room or sum(one.chars for one in tools.schemas()) <= room:
-        return None
     given = set(kit.given)
     packaged = [name for name in spec.tools if name in kit.tools and name not in given]
-    agents = [name for name in builtin_agents() if name in offered]
+    waiting: tuple[str, ...] = ()
+    if session.manifest.first_tools == "fitting" and not code:
+        named = [*packaged, *(name for name in builtin_agents() if name in offered)]
+        waiting = waiting_tools(named, session.manifest.files, files_shown(spec.context))
+    if not room or sum(one.chars for one in tools.schemas()) <= room:
+        if not waiting:
+            return None
+        shelf = Shelf(tools, waiting)
+        session.own_tools = {**session.own_tools, **{one.name: one for one in shelf.own}}
+        return Shown(shelf, (), ())
+    others = {*tools.names} - {*packaged, *offered, "done"}
+    if others:  # they are found with those that have no room; a planner's few tools stay where all others are agents
+        packaged = [name for name in packaged if name not in waiting]
+    agents = [name for name in builtin_agents() if name in offered and name not in waiting]
     actions = [name for name in tools.names if tools.path(name).startswith("environments/")]
     # What somebody chose for this agent comes before what every agent has, small environments before large ones.
     chosen = [name for name in actions if tools.path(name).removeprefix("environments/") in PACKAGED]
@@ -96,4 +158,4 @@ async def shown_first(
     return Shown(discovery, tuple(opened), (TextBlock(text=told, trust=Trust.SYSTEM), *found))
 
 
-__all__ = ["Shown", "shown_first"]
+__all__ = ["VIEW", "Shown", "files_shown", "short_files", "shown_first", "waiting_tools"]

@@ -414,9 +414,9 @@ def tool_generator(limits: GeneratorSettings | None = None) -> Agent:
     return Agent(
         name=NAME,
         description=(
-            "Provides a tool that is missing: a calculation, conversion, parser or extraction that can be written as a "
-            "Python function of JSON values. It finds a tool that does it, or makes, tests and registers one for later "
-            "tasks too, and gives its result for the case at hand. Say what is wanted and the values."
+            "Provides a missing tool: a calculation, conversion, parser or extraction as a Python function of JSON "
+            "values. It finds or makes, tests and registers one, and gives its result for the case at hand. Say what "
+            "is wanted and the values."
         ),
         tools=limits.tools,
         role="generator",

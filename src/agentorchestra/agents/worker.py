@@ -7,8 +7,8 @@ from agentorchestra.agents.agent import Agent
 WORKER = Agent(
     name="worker",
     description=(
-        "Carries out work with the tools that the user gave for this task. Say what is to be done and with which "
-        "values; it gives back what the tools said."
+        "Carries out work with the tools that the user gave for this task, and gives back what they said. Say with "
+        "which values."
     ),
     tools=None,
     prompt="worker",

@@ -146,6 +146,7 @@ class ModelSettings(BaseModel):
         timeout_s: seconds of silence after which it is given up.
         stream: whether the answer may come in pieces; `timeout_s` limits the whole of one that does not.
         cached: whether the provider is told what of the prompt comes again.
+        tool_choice: `auto`, `required`, `none`, or the name of the one tool that is to be called.
         output_schema: asks for JSON that fits this schema, in a request without tools: by the provider's own structured
             output where that leaves the schema's meaning alone, else by its prompt. Whoever asks checks the reply
             (`tea.structured.read_output`): no provider is relied on.
@@ -161,7 +162,7 @@ class ModelSettings(BaseModel):
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
-    tool_choice: Literal["auto", "required", "none"] = "auto"
+    tool_choice: str = "auto"
     reasoning_effort: ReasoningEffort | None = None
     thinking_tokens: int | None = None
     timeout_s: float = 600.0

@@ -40,6 +40,8 @@ class ModelProfile(BaseModel):
         base_url: address of an OpenAI-compatible server.
         api_key_env: the environment variable that holds the key ("" for a server without one).
         tools: whether the model takes native tool calls; without them the JSON text format is used.
+        forces_tools: whether its server lets a request force the call of one tool, as the last step does with `done`;
+            None: where its maker's own service is asked.
         max_tokens: the longest answer; None for the model's own limit. What the window and the budget leave bounds it
             too.
         temperature: of each request; None for the provider's.
@@ -68,6 +70,7 @@ class ModelProfile(BaseModel):
     base_url: str | None = None
     api_key_env: str | None = None
     tools: bool = True
+    forces_tools: bool | None = None
     vision: bool | None = None
     audio: bool | None = None
     document: bool | None = None
@@ -87,10 +90,22 @@ class ModelProfile(BaseModel):
     concurrency: int | None = Field(default=None, ge=1)
     requests_per_minute: float | None = Field(default=None, gt=0)
 
+    @property
+    def may_force(self) -> bool:
+        """Whether a request may force the call of one tool."""
+        known = ":" in self.model and self.base_url is None
+        return self.tools and (known if self.forces_tools is None else self.forces_tools)
+
 
 Finish = Literal["done", "text"]
 """How an agent says that it is done: by calling `done` only, or also by a reply in plain words without a call."""
 
+
+Reasoning = Literal["native", "fields"]
+"""How an agent reasons: in its model's own way, or in four fields that it writes beside its calls (000, app. H)."""
+
+FirstTools = Literal["fitting", "all"]
+"""Tools whose schemas stand in an agent's first prompt: those that fit its task, or all."""
 
 Action = Literal["tools", "code"]
 """How an agent acts: by calling tools, or by writing a program in which they are functions."""
@@ -437,8 +452,8 @@ class ResearchSettings(BaseModel):
         rounds: of searching, reading and judging; 3 in both papers.
         depth: how far follow-ups lead from a query of the plan, that one counted; each branch has its own. 2 in 001.
         queries: of the plan, searched in the first round.
-        reflect: whether queries are looked at once more before they are searched: what is wrong with them, what is
-            searched instead.
+        reflect: whether queries are looked at once more before they are searched, one request a round: what is wrong
+            with them, what is searched instead.
         variants: of each query that are searched as well, in other words.
         follow_ups: that are asked for after a round; 3 in 001.
         branches: of these that are searched; 2 in 001.
@@ -560,6 +575,11 @@ class Settings(BaseModel):
         embedding_model, transcription_model: the models that embed texts and write down recordings; "" for none.
         prompt_tool_chars: characters of tools' schemas that an agent's prompt may hold. Of more tools it is shown those
             that fit its task, and finds the others (docs/retrieval.md); 0 shows all, however many they are.
+        first_tools: the packaged tools whose schemas an agent's first prompt holds: those `fitting` its task's files
+            and settings, the others are opened when they are wanted; or `all`.
+        in_view_chars: characters of converted text, of all files of a task together, up to which they stand in the
+            first prompt; 0 for none.
+        reasoning: how agents reason: `native`, in their model's own way, or in `fields` beside their calls.
         finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
         action: how agents act: `tools`, or `code`: a program in each step, in which the tools are functions.
         memory: the memory system of runs' top agents: `none`, `window`, `summary`, `insights`, `workflow`, or the
@@ -598,6 +618,9 @@ class Settings(BaseModel):
     budget: Budget = Budget()
     max_steps: int = Field(default=20, ge=1)
     prompt_tool_chars: int = Field(default=32_000, ge=0)
+    first_tools: FirstTools = "fitting"
+    in_view_chars: int = Field(default=8_000, ge=0)
+    reasoning: Reasoning = "native"
     finish: Finish = "done"
     action: Action = "tools"
     memory: str = "none"

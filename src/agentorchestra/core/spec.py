@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import Block
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.core.settings import NO_PRESET, Action, Finish, Keep, RoleSettings
+from agentorchestra.core.settings import NO_PRESET, Action, Finish, FirstTools, Keep, Reasoning, RoleSettings
 
 
 class RunStatus(StrEnum):
@@ -196,6 +196,11 @@ class RunManifest(BaseModel):
             before there was a limit, and for none.
         kept: what agents remember from the session's earlier runs: the run's state begins with it.
         began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
+        first_tools: the packaged tools whose schemas stand in a first prompt; "" for runs made before there was a
+            choice: all of them, and in the last step `done` alone.
+        in_view_chars: characters of short files that stand in a first prompt; 0 for runs made before, and for none.
+        reasoning: how its agents reason: in `fields` in runs made before there was a choice.
+        forced: names of the models whose requests may force the call of one tool.
         environments: names of the packaged environments that its top agent works in.
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
         preset: what lay under the settings that it was started with; it goes on with no other.
@@ -245,6 +250,10 @@ class RunManifest(BaseModel):
     memory_session: str | None = None
     kept: dict[str, JsonValue] = {}
     prompt_tool_chars: int = 0
+    first_tools: FirstTools | Literal[""] = ""
+    in_view_chars: int = 0
+    reasoning: Reasoning = "fields"
+    forced: tuple[str, ...] = ()
     environments: tuple[str, ...] = ()
     options: dict[str, JsonValue] = {}
     preset: str = NO_PRESET

@@ -47,7 +47,7 @@ class Fit:
             request: what is asked.
             client: who is asked.
             note: hears of media that are not shown.
-            stands_in: it is a fallback: its own profile bounds the time.
+            stands_in: it is a fallback: its own profile bounds the answer and the time.
         """
         if any(map(has_media, request.messages)):
             request = self._with_media_taken(request, client, note)
@@ -61,7 +61,7 @@ class Fit:
             changes["output_mode"] = "prompted"
         if stands_in:
             changes["timeout_s"] = client.profile.timeout_s
-        room = answer_tokens(request, client.profile)
+        room = answer_tokens(request, client.profile, stands_in=stands_in)
         changes["max_tokens"] = min(room, self._longest.get(id(client), room))
         return request.model_copy(update={"settings": request.settings.model_copy(update=changes)})
 

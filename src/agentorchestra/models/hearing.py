@@ -84,7 +84,7 @@ class LocalTranscriber:
 
     def _load(self) -> Any:
         if self._loaded is None:
-            from faster_whisper import WhisperModel
+            from faster_whisper import WhisperModel  # type: ignore[import-untyped]
 
             try:
                 self._loaded = WhisperModel(str(self._folder), local_files_only=True)

@@ -44,26 +44,34 @@ _PUBLISHED: dict[str, tuple[tuple[str, int], ...]] = {
 
 
 def longest_answer(profile: ModelProfile) -> int:
-    """Return how many tokens one answer of a model may have."""
-    if profile.max_tokens is not None:
-        return profile.max_tokens
+    """Return how many tokens one answer of a model may have, where nobody asks for another number."""
+    return profile.max_tokens or _published(profile) or UNKNOWN
+
+
+def _published(profile: ModelProfile) -> int | None:
     provider, _, model = profile.model.partition(":")
     family = next((name for name in _PUBLISHED if provider.startswith(name)), "")
-    return next((limit for start, limit in _PUBLISHED.get(family, ()) if model.startswith(start)), UNKNOWN)
+    return next((limit for start, limit in _PUBLISHED.get(family, ()) if model.startswith(start)), None)
 
 
-def answer_tokens(request: ModelRequest, profile: ModelProfile, *, prompt: int | None = None) -> int:
+def answer_tokens(
+    request: ModelRequest, profile: ModelProfile, *, prompt: int | None = None, stands_in: bool = False
+) -> int:
     """Return how many tokens the answer to a request may have: what is wanted, the model's limit, the window's rest.
 
     Args:
         request: the request.
         profile: the model's.
         prompt: the tokens of the request, where they were estimated already.
+        stands_in: it is a fallback: what is wanted was chosen for another model, so its own profile bounds it too.
     """
     if prompt is None:
         prompt = estimate_input_tokens(request, context_window=profile.context_window)
-    limit = longest_answer(profile)
-    wanted = min(limit, request.settings.max_tokens or limit)
+    wanted = request.settings.max_tokens
+    if wanted is None:
+        wanted = longest_answer(profile)
+    elif stands_in or profile.max_tokens is None:
+        wanted = min(wanted, profile.max_tokens or _published(profile) or wanted)
     return max(SHORTEST, min(wanted, profile.context_window - prompt))
 
 

@@ -149,6 +149,10 @@ class _View:
         tools: Mapping[str, Mapping[str, Any]] = functions or _listed_tools(system)
         if native:
             tools = {tool.name: tool.parameters for tool in request.tools}
+        # What can be opened can be called by its name too, with arguments that nobody has described.
+        waiting = [tool.description for tool in request.tools if tool.name == "open_tools"]
+        waiting += [match["body"] for match in _TOOL_TAG.finditer(system) if match["name"] == "open_tools"]
+        tools = {name: {} for text in waiting for name in _WAITING.findall(text)} | {**tools}
         contents: dict[tuple[str, str, str], RenderedContent] = {}
         for message, text in rendered:
             if message.role in ("tool", "user"):
@@ -197,8 +201,9 @@ class _View:
 
 
 _EVIDENCE = re.compile(r"^\w+ \((?:completed|partial|blocked)\): |^\[E1\] ", re.MULTILINE)
-_FILE_LINE = re.compile(r"^- (?P<name>.+) \([^()]*, [^()]*\)$", re.MULTILINE)
+_FILE_LINE = re.compile(r"^- (?P<name>.+) \([^()]*, [^()]*\)(?:, whole below)?$", re.MULTILINE)
 _TOOL_TAG = re.compile(r'<tool name="(?P<name>[^"]+)">(?P<body>.*?)</tool>', re.DOTALL)
+_WAITING = re.compile(r"^- (\w+): ", re.MULTILINE)
 _RESULT_LINE = re.compile(r"^Result of (?P<name>\S+) \((?P<id>[^()\s]+)\):$", re.MULTILINE)
 _LAST_STEP = re.compile(
     r"<last_step>|(?<!if )(?<!when )\bthis is (?:your|the) (?:last|final)(?: allowed)? step\b"
@@ -584,7 +589,7 @@ def _at_place(view: _View, question: rules.Question) -> _Decision | None:
         return _finish(view, f"Not found in the given files. {made[-1].text}", (), "the place could not be read")
     found = rules.best(question, read)
     if found is None:
-        first = read[0]
+        first = next(iter(rules.table_rows(read[0])), read[0])
         text = " ".join(first.text.split())
         found = rules.Found(f"{name} ({first.place}) says: “{text}”", text, first.ref, first.place, first.text.strip())
     return _finish(view, found.answer, (found,), "read at the place the question names")
@@ -744,23 +749,26 @@ def _fitted(answer_format: str, value: str) -> JsonValue:
 
 
 def _written(decision: _Decision, view: _View) -> tuple[str, tuple[ToolCall, ...]]:
-    """The decision as a model writes it: JSON text, and native calls where tools are offered."""
+    """The decision as a model writes it: its thoughts in the form that is asked for, and its calls."""
     said: dict[str, JsonValue] = {
         "thinking": decision.thinking,
         "evaluation_previous_goal": decision.evaluation,
         "memory": decision.memory,
         "next_goal": decision.next_goal,
     }
+    fields = "evaluation_previous_goal" in view.system
+    thought = json.dumps(said, ensure_ascii=False) if fields else decision.thinking
     if view.code:
-        return f"{json.dumps(said, ensure_ascii=False)}\n```python\n{code.program(decision.calls)}\n```", ()
+        return f"{thought}\n```python\n{code.program(decision.calls)}\n```", ()
     if not view.native:
+        said = said if fields else {"thought": decision.thinking}
         said["tool"] = [{"name": name, "args": arguments} for name, arguments in decision.calls]
         return json.dumps(said, ensure_ascii=False), ()
     calls = tuple(
         ToolCall(id=f"call_{view.steps}_{index}", name=name, arguments=arguments)
         for index, (name, arguments) in enumerate(decision.calls)
     )
-    return json.dumps(said, ensure_ascii=False), calls
+    return thought, calls
 
 
 __all__ = ["NOTE", "OfflineModel"]

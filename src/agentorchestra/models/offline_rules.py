@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Literal
 
 from agentorchestra.models.offline_words import (
@@ -300,7 +300,7 @@ def table_rows(content: RenderedContent) -> list[RenderedContent]:
     if place is None or not _TABLE_HEAD.match(content.text):
         return [content]
     letters, *records = csv.reader(io.StringIO(content.text, newline=""))
-    rows = [record for record in records if record and record[0].isdigit()]
+    rows = [*takewhile(lambda record: record and record[0].isdigit(), records)]
     names = dict(zip(letters[1:], rows[0][1:], strict=False)) if rows and _names_columns(rows[0]) else {}
     prefix, cells = place[1] or "", not content.place.removeprefix(place[1] or "").startswith("row")
     found = []

@@ -62,7 +62,7 @@ class Finding:
 def is_agent(parameters: Mapping[str, Any]) -> bool:
     """Whether the arguments of something that may be called are those of an agent."""
     properties = parameters.get("properties", {})
-    return parameters.get("required") == ["task"] and {"task", "context"} <= set(properties)
+    return parameters.get("required", []) in ([], ["task"]) and {"task", "context"} <= set(properties)
 
 
 def wants_report(task: str) -> bool:

@@ -349,6 +349,7 @@ class Wire:
     def __init__(self, resolved: Resolved) -> None:
         self._sent = partial(takes, provider=resolved.provider, profile=resolved.profile)
         self._name = resolved.profile.model
+        self._may_force = resolved.profile.may_force
         self._google = resolved.provider.startswith("google")
         self._anthropic = resolved.provider == "anthropic"
         # These say beside a result that it is an error; of others the library would make JSON of it.
@@ -437,7 +438,7 @@ class Wire:
 
     def _settings(self, request: ModelRequest) -> TheirSettings:
         """The parameters in the provider's own form."""
-        settings = _settings(request)
+        settings = _settings(request, may_force=self._may_force)
         more: dict[str, Any] = {}
         ours = request.settings
         if self._anthropic and ours.cached:
@@ -603,13 +604,18 @@ def _provider(name: str, resolved: Resolved) -> Provider[Any]:
     return infer_provider_class(name)(**given)
 
 
-def _settings(request: ModelRequest) -> TheirSettings:
+def _settings(request: ModelRequest, *, may_force: bool) -> TheirSettings:
     ours = request.settings
     # The client counts the silence; this limit only must not come first.
     limit: Any = httpx2.Timeout(ours.timeout_s + 5.0, connect=min(CONNECT_TIMEOUT_S, ours.timeout_s))
     settings = TheirSettings(max_tokens=ours.max_tokens or UNKNOWN, timeout=limit)
-    if request.tools and ours.tool_choice != "auto":
-        settings["tool_choice"] = ours.tool_choice
+    choice = ours.tool_choice if request.tools else "auto"
+    if choice == "required":
+        settings["tool_choice"] = "required"
+    elif choice == "none":
+        settings["tool_choice"] = "none"
+    elif choice != "auto" and may_force:  # asked for in words too: a fallback may not take it
+        settings["tool_choice"] = [choice]
     if ours.temperature is not None:
         settings["temperature"] = ours.temperature
     if ours.top_p is not None:

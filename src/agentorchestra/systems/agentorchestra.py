@@ -11,6 +11,8 @@ the answer is put into the form that the task asks for.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +25,7 @@ from agentorchestra.agents.leading.verifying import Verifier
 from agentorchestra.agents.lookup import look_up
 from agentorchestra.agents.outputs import PROGRAMS, outputs
 from agentorchestra.agents.reporter import NAME as REPORTER
+from agentorchestra.agents.showing import short_files
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.messages import Message
@@ -34,6 +37,8 @@ from agentorchestra.tools.todo import Plans
 
 NAME = "agentorchestra"
 PLANNER_TOOLS = ("todo",)
+PYTHON = "python"
+"""What it has besides where short files stand in its prompt."""
 
 SHORT_WORDS = 12
 """Answers of at most so many words are not reformatted."""
@@ -61,9 +66,13 @@ class AgentOrchestra:
                 f"the settings name the agent {verifier!r} as verifier (team.verifier), which is not there; "
                 f"the agents: {', '.join(sorted(kit.agents))}"
             )
+        material = await short_files(session)
         tools = tuple(name for name in PLANNER_TOOLS if name in spec.tools)
-        planner = spec.model_copy(update={"role": "planner", "tools": tools})
-        offered = kit.delegates(session)
+        if material and PYTHON in spec.tools:  # where one look is enough, the planner looks and computes itself
+            tools += (PYTHON,)
+        context = (*spec.context, *material)
+        planner = spec.model_copy(update={"role": "planner", "tools": tools, "context": context})
+        offered = kit.delegates(session, task=spec.instruction)
         check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, offered, self.settings))
         early = EarlyFinish(spec, frozenset(one.agent.name for one in offered) - {REPORTER}, check)
         observe = (Replacing(kit, offered), check, early)
@@ -128,7 +137,9 @@ class EarlyFinish:
         calls = [call for call in last.tool_calls if call.name != "todo"] if last is not None else []
         if len(calls) != 1 or calls[0].name not in self.agents or not isinstance(calls[0].arguments, dict):
             return None
-        if plain(str(calls[0].arguments.get("task"))) != plain(self.spec.instruction):
+        told = str(calls[0].arguments.get("task") or "")
+        files = [ref.name for ref in session.manifest.files]
+        if told.strip() and not same_task(told, self.spec.instruction, files):
             return None
         found = results_before(session, upto=session.asked + 1)
         if not found or state.messages[-1].role != "tool" or found[-1][0] != calls[0].name:
@@ -138,6 +149,19 @@ class EarlyFinish:
         shown = outputs(session) if session.manifest.checks else []
         computing = PROGRAMS | {*self.check.kit.given}
         return result if not refused and is_proven(result, self.spec.instruction, shown, computing) else None
+
+
+def same_task(told: str, task: str, files: Sequence[str] = ()) -> bool:
+    """Whether somebody was told the whole task: its words in whatever order, and names of files beside them.
+
+    Any other word that was added or left out may be a condition.
+    """
+    asked, given = Counter(_WORD.findall(plain(task))), Counter(_WORD.findall(plain(told)))
+    named = {word for name in files for word in _WORD.findall(plain(name))}
+    return not asked - given and not {*(given - asked)} - named
+
+
+_WORD = re.compile(r"\w+")
 
 
 def _nothing_open(session: Session[Any]) -> bool:
@@ -181,4 +205,4 @@ async def formatted(
     return result.model_copy(update={"answer": said, "report": report})
 
 
-__all__ = ["NAME", "AgentOrchestra", "EarlyFinish", "formatted"]
+__all__ = ["NAME", "AgentOrchestra", "EarlyFinish", "formatted", "same_task"]

@@ -6,17 +6,19 @@ from typing import Any
 
 from agentorchestra.agents.evidence import quote_check
 from agentorchestra.agents.kit import Kit, run_agent
+from agentorchestra.agents.showing import VIEW, short_files
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.session import Session
 
 
 async def react(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     """Run one agent linearly over the tools of its spec; the quotes of its answer are looked up by code."""
-    tools = tuple(name for name in spec.tools if name not in _OF_TEAMS)
+    tools = tuple(name for name in spec.tools if name not in _BEHIND)
     checks = (quote_check(kit.prompts.get("verification")),) if session.manifest.checks else ()
-    own = spec.model_copy(update={"tools": tools})
+    context = (*spec.context, *await short_files(session))
+    own = spec.model_copy(update={"tools": tools, "context": context})
     return await run_agent(own, session, kit, prompt="react", observe=checks)
 
 
-_OF_TEAMS = frozenset({"describe_files", "check_quotes"})
-"""Tools that the deep analyzer's own code calls, before and after its steps."""
+_BEHIND = frozenset({"describe_files", "check_quotes", VIEW})
+"""Tools that the code of agents calls, before and after their steps."""

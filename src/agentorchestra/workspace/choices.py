@@ -86,5 +86,17 @@ class Choices:
                 continue
         return found
 
+    def forced(self, names: set[str], models: Any) -> tuple[str, ...]:
+        """Those whose requests may force the call of one tool; one that cannot be asked is left out."""
+        found = []
+        for name in sorted(names):
+            try:
+                client = models.client(name)
+            except UsageError:
+                continue
+            if client.native_tools and client.profile.may_force:
+                found.append(name)
+        return tuple(found)
+
 
 __all__ = ["DEFAULT_COST_USD", "Choices"]

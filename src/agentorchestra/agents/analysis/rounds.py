@@ -11,9 +11,10 @@ from typing import Any
 from agentorchestra.agents.analysis.replies import KIND, ROUND
 from agentorchestra.agents.analysis.strategies import latest, material
 from agentorchestra.agents.asking import Asking, Question
-from agentorchestra.agents.evidence import FOLDER_FILES, figures, is_last, quote_check
-from agentorchestra.agents.kit import Kit, is_top, run_agent
+from agentorchestra.agents.evidence import figures, is_last, quote_check
+from agentorchestra.agents.kit import Kit, run_agent
 from agentorchestra.agents.reporting import REPORT, add_to_report
+from agentorchestra.agents.showing import VIEW, files_shown, short_files
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Outcome
 from agentorchestra.core.settings import AnalysisSettings
@@ -27,18 +28,14 @@ from agentorchestra.tools.sources import KIND_KNOWN, kind_of, known_by
 
 NAME, REASONING = "deep_analyzer", "reasoning"
 DESCRIBE, CHECK, FETCH, READ, PYTHON = "describe_files", "check_quotes", "fetch", "read_file", "python"
-SEARCH = "search_files"
-BEHIND = (DESCRIBE, CHECK, REPORT)
+BEHIND = (DESCRIBE, VIEW, CHECK, REPORT)
 """What the workflow uses itself, and the model is not offered."""
 
-SHORT = 2_000
-"""Bytes of texts that are searched before the first step: to be asked to would cost more (000, sec. 5.2)."""
+BEGINNING = 20
+"""Lines of a text that tell what kind it is."""
 
 MOST_TRIED = 12_000
 """Characters of what was tried that are told, the latest."""
-
-LOOKING = ("ask_media", "analyze_file", "read_artifact")
-"""What a short text needs not."""
 
 _ADDRESS = re.compile(r"\bhttps?://[^\s<>\"'`\\]+", re.IGNORECASE)
 _FILE_NAME = re.compile(r"(?<![\w@.])[\w./-]*[\w-]\.[A-Za-z][A-Za-z0-9]{1,4}\b")
@@ -110,7 +107,7 @@ class Rounds:
         return self._result()
 
     async def _round(self, sources: tuple[Block, ...], alone: bool) -> AgentResult:
-        hidden = BEHIND if self.remote else (*BEHIND, FETCH, *(LOOKING if self._is_short and not self.done else ()))
+        hidden = BEHIND if self.remote else (*BEHIND, FETCH)
         tools = tuple(name for name in self.spec.tools if name not in hidden)
         own = self.spec.model_copy(update={"context": (*self.spec.context, *sources), "tools": tools})
         observe: tuple[Observe, ...] = (quote_check(self.kit.prompts.get("verification")),)
@@ -134,11 +131,13 @@ class Rounds:
     async def _sources(self, asking: Asking) -> tuple[Block, ...]:
         """What the sources are: files of the task, files in the run's folder that it names, addresses."""
         blocks: list[Block] = []
-        if self.session.manifest.files and DESCRIBE in self.spec.tools:
+        files = self.session.manifest.files
+        if VIEW in self.spec.tools:
+            blocks += await short_files(self.session)
+        if DESCRIBE in self.spec.tools and not {ref.name for ref in files} <= files_shown(blocks):
             described = await self.session.call_tool(DESCRIBE)
             blocks += described.blocks(Source(kind="tool", ref=DESCRIBE))
             blocks += await self._kinds(asking)
-            blocks += await self._short()
         text = self._text()
         held = await folder_names(self.session)
         named = [name for name in held if re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", text)]
@@ -147,28 +146,12 @@ class Rounds:
             blocks.append(TextBlock(text=said, source=Source(kind="file", ref="names"), trust=Trust.UNTRUSTED))
         return (*blocks, *await self._addresses(text))
 
-    @property
-    def _is_short(self) -> bool:
-        """Whether a planner asks about texts that are shorter than the words it takes to ask for them.
-
-        An analysis of its own, or by several models, begins with what the files are, however short they are.
-        """
-        simple = not is_top(self.session) and not self.limits.models and FOLDER_FILES not in self.spec.tools
-        files = self.session.manifest.files if simple else ()
-        texts = all(ref.media_type.startswith("text/") for ref in files)
-        return bool(files) and texts and sum(ref.size for ref in files) <= SHORT and SEARCH in self.spec.tools
-
-    async def _short(self) -> list[Block]:
-        """Of short texts what holds the words of the question: the simple task is answered in one step."""
-        if not self._is_short:
-            return []
-        found = await self.session.call_tool(SEARCH, query=self.spec.instruction[:SHORT])
-        return list(found.blocks(Source(kind="tool", ref=SEARCH)))
-
-    async def _read_all(self, files: Sequence[FileRef]) -> list[Outcome]:
+    async def _beginnings(self, files: Sequence[FileRef]) -> list[Outcome]:
         build = self.session.run.services.tool_effect
         assert build is not None  # describe_files was called
-        effects: list[Effect] = [build(READ, {"name": ref.name}, self.session) for ref in files]
+        effects: list[Effect] = [
+            build(READ, {"name": ref.name, "view_range": [1, BEGINNING]}, self.session) for ref in files
+        ]
         return await self.session.perform_all(effects)
 
     async def _kinds(self, asking: Asking) -> list[Block]:
@@ -191,9 +174,9 @@ class Rounds:
     async def _asked_kinds(self, asking: Asking, files: list[FileRef]) -> list[str]:
         if not files or READ not in self.spec.tools:
             return [""] * len(files)
-        read = await self._read_all(files)
+        read = await self._beginnings(files)
         questions = [
-            Question("analysis_kind", KIND, {"name": ref.name}, outcome.blocks()[:3], beside=True)
+            Question("analysis_kind", KIND, {"name": ref.name}, outcome.blocks(), beside=True)
             for ref, outcome in zip(files, read, strict=True)
         ]
         return [str((reply or {}).get("kind") or "") for reply in await asking.all(questions)]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import Citation
+from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import alike, normalised
+from agentorchestra.tools.files.views import stretches_of
 from agentorchestra.tools.web.search.merge import page_key
 from agentorchestra.tools.web.search.types import INVENTIVE
 
@@ -152,22 +155,25 @@ class Piece:
 def pieces_of(outcome: Outcome) -> list[Piece]:
     """What was read of a page, piece by piece."""
     return [
-        Piece(block.text, block.source.ref, block.source.place)
+        Piece(text, block.source.ref, place)
         for block in outcome.blocks()
         if isinstance(block, TextBlock) and block.source is not None and block.source.place
+        for place, text in stretches_of(block)
+        if text.strip()
     ]
 
 
 _TOLD = (
     (re.compile(r"; (?:kept since|read at|the whole is the artifact|\d+ (?:links|pictures) \(part=)[^;\n]*"), ""),
     (re.compile(r"Read on with part=(['\"])(.*?)\1"), r"It goes on at \2"),
+    (re.compile(r"Read on with view_range=\[(\d+), (\d+)\]"), r"It goes on at lines \1-\2"),
     (re.compile(r"; (?:ask_media|analyze_file)[^\n]*"), ""),
 )
-"""What a page's head says of tools, which its reader does not have."""
+"""Words of a page's head about tools, which its reader does not have."""
 
 
 def about(outcome: Outcome) -> tuple[Block, ...]:
-    """What was read, of how much, and where it goes on: what stands around the pieces of a page."""
+    """Return the blocks around the pieces of a page: what was read, of how much, and where it goes on."""
     found: list[Block] = []
     for block in outcome.blocks():
         if isinstance(block, TextBlock) and (block.source is None or not block.source.place):
@@ -179,7 +185,7 @@ def about(outcome: Outcome) -> tuple[Block, ...]:
 
 
 def goes_on(around: Sequence[Block]) -> bool:
-    """Whether a page has more than is shown."""
+    """Return whether a page has more than is shown."""
     return any(isinstance(one, TextBlock) and " goes on" in one.text for one in around)
 
 
@@ -247,11 +253,25 @@ def insights_in(
         texts = [piece for piece in pieces if piece.picture is None]
         piece = next((each for each in (*named, *texts) if quote and alike(quote, each.text)), None)
         if piece is not None:
-            found.append(Insight(fact, quote, piece.source, piece.place, relevance, query))
+            found.append(Insight(fact, quote, piece.source, _lines_of(quote, piece), relevance, query))
             continue
         near = sorted(texts, key=lambda each: -_common(quote, each.text))[:_NEAR]
         dropped.append(Dropped(fact, quote, tuple(named or near)))
     return found, dropped
+
+
+def _lines_of(quote: str, piece: Piece) -> str:
+    """The lines of a piece in which a quote stands: as few as hold it."""
+    place, lines = parse_place(piece.place), piece.text.split("\n")
+    if place is None or place.unit != "line" or place.first_char or len(lines) != place.last - place.first + 1:
+        return piece.place
+    # What holds the quote still does with more lines around it, so both ends are found by halves.
+    last = bisect_left(range(len(lines)), True, key=lambda at: alike(quote, "\n".join(lines[: at + 1])))
+    after = bisect_left(range(last + 1), True, key=lambda at: not alike(quote, "\n".join(lines[at : last + 1])))
+    first = max(0, after - 1)
+    if last == len(lines):
+        return piece.place
+    return str(replace(place, first=place.first + first, last=place.first + last))
 
 
 def _common(quote: str, text: str) -> int:

@@ -240,7 +240,7 @@ def finish(text: str, references: Sequence[Listed], *, every: bool = True) -> Fi
     numbering = _Numbering(references)
     body, _ = without_list(text)
     body = outside_code(body, lambda part: CITATION.sub(numbering.replaced, part))
-    body = outside_code(body, _one_each)
+    body = outside_code(body, one_each)
     if numbering.struck:
         body = outside_code(body, closed_up)
     missing = [one.number for one in references if one.number not in numbering.used]
@@ -266,9 +266,17 @@ def assembled(collected: Collected, title: str = "") -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _one_each(text: str) -> str:
-    """Marks of one source that follow each other are one."""
-    return re.sub(r"(\[\d{1,4}\]\([^()\s]{1,3000}\))(?:[ \t]{0,3}\1)+", r"\1", text)
+_LINKED = r"\[\d{1,4}\]\([^()\s]{1,3000}\)"
+
+
+def one_each(text: str) -> str:
+    """Of marks that follow each other each one is there once."""
+
+    def once(found: re.Match[str]) -> str:
+        marks = re.findall(_LINKED, found[0])
+        return found[0] if len(marks) == len({*marks}) else "".join(dict.fromkeys(marks))
+
+    return re.sub(rf"{_LINKED}(?:[ \t]{{0,3}}{_LINKED})+", once, text)
 
 
 def _line(one: Listed) -> str:
@@ -290,4 +298,15 @@ def plain(text: str) -> str:
     return re.sub(r"([\[\]<>`])", r"\\\1", text)
 
 
-__all__ = ["NO_ADDRESS", "Collected", "Finished", "Listed", "Piece", "assembled", "collect", "finish", "plain"]
+__all__ = [
+    "NO_ADDRESS",
+    "Collected",
+    "Finished",
+    "Listed",
+    "Piece",
+    "assembled",
+    "collect",
+    "finish",
+    "one_each",
+    "plain",
+]

@@ -14,10 +14,11 @@ from agentorchestra.tools.files.quotes import verify_quote
 from agentorchestra.tools.files.read import read_part
 from agentorchestra.tools.files.readers import LIMITS, check_input, read_document
 from agentorchestra.tools.files.search import search_passages
+from agentorchestra.tools.files.view import shown_whole
 
 
 def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
-    """The tools `read_file`, `search_files`, `describe_files` and `check_quotes`.
+    """The tools `read_file`, `search_files`, `describe_files`, `check_quotes` and `files_in_view`.
 
     Args:
         folder: where the search index lies (index.db, keyed by the files' hashes); None for each run's own folder.
@@ -71,10 +72,19 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
         """
         return await with_index(folder or ctx.folder, lambda index: check(ctx, index, quotes))
 
-    return read_file, search_files, describe_files, check_quotes
+    @tool(effect="read", cut=False)
+    async def files_in_view(ctx: RunContext[Any], chars: int) -> ToolResult:
+        """The files of this task that are short, whole, for an agent's first prompt.
+
+        Args:
+            chars: Of converted text, of all files together.
+        """
+        return await with_index(folder or ctx.folder, lambda index: shown_whole(ctx, index, chars))
+
+    return read_file, search_files, describe_files, check_quotes, files_in_view
 
 
-read_file, search_files, describe_files, check_quotes = file_tools()
+read_file, search_files, describe_files, check_quotes, files_in_view = file_tools()
 
 __all__ = [
     "LIMITS",
@@ -83,6 +93,7 @@ __all__ = [
     "check_quotes",
     "describe_files",
     "file_tools",
+    "files_in_view",
     "read_document",
     "read_file",
     "search_files",

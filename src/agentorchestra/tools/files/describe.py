@@ -96,7 +96,11 @@ async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) 
             found.append(None if page is None else await asyncio.to_thread(_checked, page, one.place, one))
             continue
         try:
-            document, place = await document_at(ctx, file_named(ctx, one.source), index, one.place)
+            ref = file_named(ctx, one.source)
+            if is_media(ref.media_type):
+                found.append(None)
+                continue
+            document, place = await document_at(ctx, ref, index, one.place)
         except ToolError:
             found.append(False)
         else:
@@ -105,7 +109,7 @@ async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) 
 
 
 def _checked(document: Document, place: str, one: Quote) -> bool | str | None:
-    """Whether a quote stands at its place, or where else; None where only a model can see what stands there."""
+    """Return whether a quote stands at its place, or its right place; None where only a model can see the words."""
     stands = place_of(document, place, one.quote)
     if stands is not None:
         return stands == place or stands

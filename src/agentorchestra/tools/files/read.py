@@ -40,7 +40,7 @@ _LEAST_CHARS = 1_000
 _CUT_NAMED = 3
 """Lines that are cut for which it is said how to read on."""
 
-TABLE_CHARS = 8_000
+TABLE_CHARS = 12_000
 """The same of a table; what its cells have besides values comes on top."""
 
 _LEAST_TABLE = 1_000
@@ -391,6 +391,9 @@ def _table(name: str, table: TableDocument, place: Place, path: str, asked: Aske
     texts = filter(None, (view.text, view.traits))
     blocks: list[Block] = [TextBlock(text=text, source=source, trust=Trust.UNTRUSTED) for text in texts]
     notes: list[Block] = [note(f"Note: {one}.", outside=False) for one in view.notes]
+    if view.untold:
+        said = f"Colours, formulas and the like are told down to row {view.untold.first - 1}."
+        notes.append(note(f"{said} Those below: part={joined(path, str(view.untold))!r}.", outside=bool(path)))
     if view.rest:
         ways = " and ".join(repr(joined(path, str(one))) for one in view.rest)
         notes.append(note(f"The table has {described(table)}. Read on with part={ways}.", outside=bool(path)))

@@ -6,18 +6,22 @@ is too long is cut, and the stretch that is shown stands beside it: `12, charact
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from agentorchestra.core.content import TextBlock, unnumbered
 from agentorchestra.tools.files.documents import PdfDocument, TextDocument
-from agentorchestra.tools.files.places import Place
+from agentorchestra.tools.files.places import Place, parse_place
 
 LINE_CHARS = 4_000
 """After so many characters a line is cut where not everything fits."""
 
 STRETCH_CHARS = 1_200
 """About how much of a text is cited in one piece by who reads all of it."""
+
+_NUMBER = re.compile(r"^\d{1,9}(?:, characters \d{1,9}-\d{1,9})?\t", re.MULTILINE)
 
 _SLACK = 8
 """A rest of this part of the limit is shown along: nobody has to ask for a few lines."""
@@ -122,6 +126,24 @@ def stretches(document: TextDocument, most: int = STRETCH_CHARS) -> Iterator[tup
         yield Place("line", first, document.line_count), document.lines(first, document.line_count)
 
 
+def without_numbers(text: str) -> str:
+    """Text in which lines of files are shown among other words, without the numbers beside them."""
+    return _NUMBER.sub("", text)
+
+
+def stretches_of(block: TextBlock) -> list[tuple[str, str]]:
+    """What a block shows, in stretches of its lines, each with its place and without the numbers beside it."""
+    named = block.source.place or "" if block.source is not None else ""
+    place, text = parse_place(named), unnumbered(block)
+    if place is None or text == block.text or place.first_char:
+        return [(named, text)]
+    on = place.first - 1
+    found = []
+    for where, piece in stretches(TextDocument(text)):
+        found.append((str(replace(where, first=where.first + on, last=where.last + on, part=place.part)), piece))
+    return found
+
+
 def length(document: TextDocument | PdfDocument, number: int) -> int:
     """Characters of a line or a page."""
     if isinstance(document, PdfDocument):
@@ -130,4 +152,4 @@ def length(document: TextDocument | PdfDocument, number: int) -> int:
     return end - start
 
 
-__all__ = ["LINE_CHARS", "View", "length", "page_view", "stretches", "text_view"]
+__all__ = ["LINE_CHARS", "View", "length", "page_view", "stretches", "stretches_of", "text_view", "without_numbers"]

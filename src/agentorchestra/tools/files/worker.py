@@ -19,8 +19,8 @@ from typing import IO, Any, Literal
 from agentorchestra.core.errors import FileInputError
 
 READABLE = (
-    "PDF, Word, Excel, PowerPoint, EPUB, mail, notebooks, HTML, XML, JSON, CSV, plain text, zip and tar archives, "
-    "pictures and recordings"
+    "PDF, Word, Excel, PowerPoint, OpenDocument texts and workbooks, EPUB, mail, notebooks, HTML, XML, JSON, CSV, "
+    "plain text, zip and tar archives, pictures and recordings"
 )
 
 

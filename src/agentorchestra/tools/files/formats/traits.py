@@ -21,6 +21,9 @@ MOST_COMMENTS = 2_000
 MOST_AREAS = 5_000
 """Of what is merged, hidden, or coloured by rules."""
 
+_USUAL = ("", "", "")
+"""The look of a cell that has none of its own."""
+
 _LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
 _HEX = re.compile(r"[0-9A-Fa-f]{6,8}")
 _KINDS = (
@@ -70,7 +73,8 @@ class Styles:
         self._theme = _theme(book.loaded_theme)
         self._known: dict[int, tuple[str, str, str]] = {}
         self._usual = "000000"
-        self._usual = self._font(book._fonts[0]) or self._usual
+        for font in book._fonts[:1]:
+            self._usual = self._font(font) or self._usual
 
     def of(self, sheet: Any, number: int) -> tuple[str, str, str]:
         """Fill, font colour and number format of a style, each "" where it is the usual one."""
@@ -153,8 +157,11 @@ class Collected:
 
     def row(self, number: int, cells: Sequence[dict[str, Any]]) -> int:
         """Take a row as openpyxl's parser gives it; the last of its columns with a fill, 0 for none."""
-        styles = [(cell, self._styles.of(self._sheet, cell["style_id"])) for cell in cells]
+        look_of, sheet = self._styles.of, self._sheet
+        styles = [(cell, look) for cell in cells if (look := look_of(sheet, cell["style_id"])) != _USUAL]
         filled = 0
+        if not styles:
+            return filled
         for at, kind in enumerate(self._counts):
             seen = [
                 (cell["column"], look[at])

@@ -1,0 +1,29 @@
+"""`benchmarks/prompts` holds first requests to their budgets, and fails one that is longer."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "prompts"
+
+
+def test_first_requests_keep_to_their_budgets(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARK), "--python", sys.executable, "--agents", "react,planner,deep_analyzer"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for agent, budget in (("react", "8,000"), ("planner", "6,000"), ("deep_analyzer", "7,000")):
+        assert re.search(rf"^{agent} +[\d,]+ .* {budget}$", done.stdout, re.MULTILINE), done.stdout
+
+
+async def test_a_longer_one_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    found = runpy.run_path(str(BENCHMARK))
+    found["BUDGETS"]["react"] = 100
+    assert await found["main"](["react"], verbose=True) == 1
+    printed = capsys.readouterr().out
+    assert "characters; the budget is 100" in printed and "schema done" in printed
