@@ -114,7 +114,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 (folder / "bin" / found.name).symlink_to(found.resolve())
             elif top not in ("..", "__pycache__") and not (site / top).exists():
                 (site / top).symlink_to(str(one.locate_file(top)))
-    (site / "agentorchestra.pth").write_text(f"{ROOT / 'src'}\n")
     program = folder / "bin" / "agentorchestra"
     program.write_text(
         f"#!{folder / 'bin' / 'python'}\nimport sys\n\nfrom agentorchestra.cli import main\n\nsys.exit(main())\n"

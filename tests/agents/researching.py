@@ -124,7 +124,7 @@ ASKED: dict[str, Answering] = {
 }
 NAMES = dict(zip(("planned", "looked_at", "taken", "judged", "written", "marked"), ASKED, strict=True))
 NO_MORE = "There will be no further search"
-"""What the last check is told."""
+"""A phrase of the last check."""
 
 
 def model(
@@ -166,7 +166,7 @@ def model(
 
 
 def _said(function: Any, seen: str, material: str, request: ModelRequest) -> Any:
-    """What a function gives, which may want the whole request too."""
+    """Call a function, which may want the whole request too."""
     return function(seen, material, request) if function.__code__.co_argcount == 3 else function(seen, material)
 
 

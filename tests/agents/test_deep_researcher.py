@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from agentorchestra.core.spec import RunStatus
 from tests.agents.researching import (
@@ -285,6 +286,21 @@ async def test_the_author_is_told_once_which_paragraphs_name_no_finding(site: Si
     assert f"She was born in {TOWN} [1](" in text and "duke" not in text
     assert "no finding is named for it: “Her aunt was a duke [E40].”" in notes
     assert sum("Some paragraphs" in one.messages[0].text for one in scripted.requests) == 1
+
+
+class Town(BaseModel):
+    town: str
+
+
+async def test_an_answer_of_a_form_comes_with_the_judgement_too(site: Site, tmp_path: Path) -> None:
+    def formed(system: str, material: str) -> Any:
+        said = written(system, material)
+        return {**said, "answer": {"town": said["answer"]}}
+
+    scripted = model(written=formed)
+    result = await researched(site, tmp_path, scripted, run={"output_type": Town})
+    assert result.status is RunStatus.COMPLETED and result.output == Town(town=TOWN), result.report
+    assert not any("You write the report of" in one.messages[0].text for one in scripted.requests)
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""What replies are asked to be: schemas that constrained decoders take, the reason before the verdict."""
+"""Forms of replies: schemas that constrained decoders take, the reason before the verdict."""
 
 from __future__ import annotations
 

@@ -73,7 +73,12 @@ async def test_it_is_read_when_nothing_is_to_be_in_view(lease: Path) -> None:
     async with Workspace(store=MemoryStore(), settings=settled(in_view_chars=0)) as ws:
         result = await ws.run(QUESTION, files=[lease], model=model)
         assert result.answer == "The deposit is 1284 euros."
-        assert [len(model.requests), *calls_of(await ws.events(result.run_id))] == [2, "read_file", "done"]
+        assert [len(model.requests), *calls_of(await ws.events(result.run_id))] == [
+            2,
+            "read_file",
+            "done",
+            "check_quotes",
+        ]
 
 
 async def test_the_length_of_what_was_converted_decides(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def _cli(folder: Path, *words: str, kill_at: str = "", code: int = 0) -> dict[st
 
 
 def _code(folder: Path, run: str) -> str:
-    (question,) = _cli(folder, "show", run)["result"]["questions"]
+    (question,) = _cli(folder, "show", run)["questions"]
     return str(question["code"])
 
 

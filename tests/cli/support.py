@@ -224,7 +224,7 @@ class Folder:
 
     def open_code(self, run: str = "last") -> str:
         """The code of the one call that a run asks permission for."""
-        (question,) = self.run("show", run, "--json").json["result"]["questions"]
+        (question,) = self.run("show", run, "--json").json["questions"]
         return str(question["code"])
 
     def assert_readable(self, run: str = "last") -> dict[str, Any]:

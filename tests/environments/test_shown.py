@@ -38,8 +38,8 @@ async def seen(folder: Path, *, tools: int, **settings: Any) -> set[str]:
 
 async def test_three_environments_have_room_beside_the_packaged_tools(tmp_path: Path) -> None:
     names = await seen(tmp_path / "ws", tools=0)
-    assert {"files_write", "terminal_run", "git_init", "git_status", "bash", "search"} <= names
-    assert "open_tools" not in names
+    assert {"files_write", "terminal_run", "git_init", "git_status", "open_tools", "search"} <= names
+    assert "find_tools" not in names
 
 
 async def test_what_was_chosen_comes_before_what_every_agent_has(tmp_path: Path) -> None:

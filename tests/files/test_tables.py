@@ -15,7 +15,14 @@ from tests.files.test_types import used
 from tests.offline.driver import FakeContext
 
 from agentorchestra.tools.files import verify_quote
-from agentorchestra.tools.files.documents import TableDocument, Trait, document_from_json, document_to_json
+from agentorchestra.tools.files.documents import (
+    Part,
+    PartsDocument,
+    TableDocument,
+    Trait,
+    document_from_json,
+    document_to_json,
+)
 from agentorchestra.tools.files.places import Place, column_number
 from agentorchestra.tools.files.quotes import quote_stands
 from agentorchestra.tools.files.read import TABLE_CHARS, document_blocks
@@ -142,6 +149,12 @@ def test_a_thousand_columns_are_bounded_and_read_on(tmp_path: Path) -> None:
     assert sorted(_read_whole(table, Place("row", 1, 4), 8_000)) == held
 
 
+def test_an_empty_first_row_does_not_hide_how_wide_the_next_is() -> None:
+    table = TableDocument((), ((), ("x" * 3_000,) * 1_000), 1)
+    view = table_view(table, Place("row", 1, 2), 8_000)
+    assert len(view.text) < 8_000 and view.rest == (Place("cell", 1, 2, 4, 1_000),)
+
+
 async def test_a_ragged_text_is_shown_as_it_is_and_that_is_said(tmp_path: Path) -> None:
     path = tmp_path / "ragged.csv"
     path.write_text('a;b;c\n1;2;3;4\n\n5\n6;"x\ny";7\n')
@@ -188,19 +201,20 @@ def test_a_coloured_map_without_values_can_be_read_to_its_end() -> None:
         view = table_view(table, place, 8_000)
         assert (view.text, view.rest) == ("", ()) and len(view.traits) <= MOST_TRAITS
         seen += [cell for part in view.traits.removeprefix("fills: ").split("; ") for cell in part[7:].split(", ")]
-        place = None
-        for said in view.notes:
-            assert said.startswith("colours, formulas and the like of cells are told down to row ")
-            first, last = said.partition("; read ")[2].removesuffix(" for the others").split(":")
-            place = Place("cell", int(first[1:]), 60, 1, column_number(last.rstrip("0123456789")))
+        place = view.untold
     assert len(seen) == len(set(seen)) == 1_800
 
 
 def test_a_row_with_more_to_tell_than_fits_says_so() -> None:
     view = table_view(_map(1, 2_000), Place("row", 1, 1), 8_000)
     assert len(view.traits) == MOST_TRAITS + 1
-    assert view.notes == (
-        "colours, formulas and the like of cells are told of a part of row 1 only: read fewer columns at once",
+    assert view.notes == ("not all colours, formulas and the like of row 1 are told: read fewer columns of it",)
+    parts = PartsDocument((Part("Map", _map(60, 30)), Part("Other", _map(1, 1))))
+    notes = [text for text in _texts(document_blocks(parts, "a.xlsx", "Map")) if text.startswith("Colours")]
+    (said,) = notes
+    row = int(said.partition("row ")[2].partition(".")[0])
+    assert said == (
+        f"Colours, formulas and the like are told down to row {row}. Those below: part='Map!A{row + 1}:AD60'."
     )
 
 

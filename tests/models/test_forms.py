@@ -46,12 +46,12 @@ USED = Usage(input_tokens=100, cache_read_tokens=40, cache_write_tokens=20, outp
 
 
 async def exchanged(
-    format_: str, answer: ModelResponse, *, streamed: bool = False, **settings: Any
+    format_: str, answer: ModelResponse, *, streamed: bool = False, forces: bool | None = None, **settings: Any
 ) -> tuple[dict[str, Any], ModelResponse]:
     """The body a server got for HISTORY, and what was made of its answer."""
     make, model = SERVERS[format_]
     async with make([answer]) as server:
-        profile = ModelProfile(model=model, base_url=server.base_url, stream=streamed)
+        profile = ModelProfile(model=model, base_url=server.base_url, stream=streamed, forces_tools=forces)
         client = ModelManager(Settings(models={"m": profile}), {}).client("m")
         tools = (schema("add"), schema("double"))
         request = ModelRequest(model="m", messages=HISTORY, tools=tools, settings=ModelSettings(**settings))
@@ -87,7 +87,7 @@ async def test_results_in_openais_form() -> None:
     assert roles == ["system", "user", "assistant", "tool", "tool", "user"]
     assert [message["tool_call_id"] for message in body["messages"][3:5]] == ["call_a", "call_b"]
     assert [one["id"] for one in body["messages"][2]["tool_calls"]] == ["call_a", "call_b"]
-    assert "no such" in body["messages"][4]["content"] and "error" in body["messages"][4]["content"]
+    assert body["messages"][4]["content"] == "Error: no such"
     assert body["max_completion_tokens"] == 77
     assert body["tools"][0]["function"]["parameters"] == schema("add").parameters
 
@@ -138,6 +138,27 @@ async def test_whether_tools_must_or_may_be_called(format_: str, choice: str) ->
     body, _ = await exchanged(format_, ModelResponse(text="x"), tool_choice=choice)
     given = body["toolConfig"]["functionCallingConfig"]["mode"] if format_ == "google" else body["tool_choice"]
     assert given == CHOICES[format_][choice]
+
+
+FORCED: dict[str, Any] = {
+    "openai": {"type": "function", "function": {"name": "double"}},
+    "anthropic": {"type": "tool", "name": "double"},
+    "google": {"mode": "ANY", "allowedFunctionNames": ["double"]},
+}
+
+
+@pytest.mark.parametrize("forces", [True, None])
+@pytest.mark.parametrize("format_", list(SERVERS))
+async def test_the_call_of_one_tool_is_forced_where_the_profile_says_so(format_: str, forces: bool | None) -> None:
+    """A server of one's own is not asked to unless its profile says so; what is offered stays the same."""
+    body, _ = await exchanged(format_, ModelResponse(text="x"), forces=forces, tool_choice="double")
+    config = body.get("toolConfig", {}).get("functionCallingConfig")
+    given = config if format_ == "google" else body.get("tool_choice")
+    if forces:
+        assert given == FORCED[format_]
+    else:
+        assert given not in FORCED.values()
+    assert "add" in json.dumps(body["tools"]) and "double" in json.dumps(body["tools"])
 
 
 @pytest.mark.parametrize("format_", ["openai", "anthropic"])

@@ -118,7 +118,9 @@ def test_an_answer_may_need_more_room_than_usual() -> None:
     room = Room(cost_usd=0.3, free_usd=0.3)
     assert sized(handler, asking(user("x")), room)[0] == 7_500
     assert sized(handler, asking(user("x"), least_tokens=20_000), room)[0] == 20_000
-    assert sized(handler, asking(user("x"), thinking_tokens=10_000), room)[0] == USUAL + 10_000
+    tokens, _, keep = sized(handler, asking(user("x"), thinking_tokens=10_000), room)
+    assert tokens == USUAL + 10_000 and keep.cost_usd == pytest.approx(USUAL * 10e-6), "the last one need not think"
+    assert sized(handler, asking(user("x"), thinking_tokens=10_000), Room(cost_usd=0.05, free_usd=0.05))[0] == 5_000
 
 
 def test_what_budgets_leave_changes_no_fingerprint() -> None:

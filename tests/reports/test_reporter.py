@@ -11,6 +11,7 @@ import pytest
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.kit import Kit
+from agentorchestra.agents.outputs import outputs
 from agentorchestra.agents.reporter import MOST_SHOWN, wanted_file
 from agentorchestra.agents.reporting import add_to_report
 from agentorchestra.core.messages import ModelRequest
@@ -235,3 +236,20 @@ async def test_the_author_is_told_once_which_marks_name_nothing(tmp_path: Path, 
     assert len(asked) == 2
     assert ("Struck out, no such evidence: https://made.up, [E40]." in result.report) == (not learns)
     assert "made.up" not in result.answer and "[E40]" not in result.answer
+
+
+async def test_what_agents_added_to_the_report_is_no_output_of_a_tool_to_be_judged_by(tmp_path: Path) -> None:
+    """It says again what their answers and quotes say."""
+    named: list[str] = []
+
+    async def watching(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        result = await lead(spec, session, kit)
+        named.extend(one.name for one in outputs(session))
+        return result
+
+    (tmp_path / "ws").mkdir()
+    agents = [replace(DIGGER, drive=measure), CLERK, replace(LEAD, drive=watching)]
+    model = cited_by({"one": "[{}]", "two": "[{}][{}]"}, [])
+    async with Workspace(tmp_path / "ws", agents=agents, environ={}, store=MemoryStore()) as ws:
+        await ws.run("Report.", system="lead", model=ScriptedModel(model))
+    assert not [one for one in named if one.startswith("report_")]

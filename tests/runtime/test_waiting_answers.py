@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from agentorchestra.core.budget import Bound, Budget
 from agentorchestra.core.effects import Effect, Mode
 from agentorchestra.core.errors import AnswerError
 from agentorchestra.core.events import Answered, BudgetRaised, NewEvent, new_event
+from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import Question, RunStatus
 from agentorchestra.runtime.answers import settle
+from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.runtime.run import wait_for
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.store import MemoryStore
@@ -93,6 +96,47 @@ async def test_two_who_settle_one_approval_at_once(tmp_path: Path, other: str) -
         assert (["eve@example.org"] if answered[0]["answer"] is True else []) == SENT
         assert ("denied by the user" in over.answer) == (answered[0]["answer"] is not True)
         await ws.replay(run)
+
+
+async def test_of_several_calls_none_is_approved_that_was_not_named(tmp_path: Path) -> None:
+    def two(request: ModelRequest) -> ModelResponse:
+        said = [m.text for m in request.messages if m.role == "tool"]
+        if len(said) == 1:
+            return decide(calls=[call("send", to="eve@example.org"), call("send", to="eva@example.org")])
+        return decide(calls=[call("notes") if not said else call("done", answer=" ".join(said[1:]))])
+
+    SENT.clear()
+    async with Workspace(tmp_path, tools=[send, notes]) as ws:
+        waiting = await ws.run("Follow the notes.", model=ScriptedModel(two), system="react")
+        run, (eve, eva) = waiting.run_id, waiting.questions
+        assert len({eve.code, eva.code, ""}) == 3
+        with pytest.raises(AnswerError) as caught:
+            await ws.approve(run)
+        assert str(caught.value) == (
+            f"run {run} asks permission for 2 calls; name the one that was shown by its code; open: "
+            f"{eve.key} (approval, code {eve.code}): {eve.question}; "
+            f"{eva.key} (approval, code {eva.code}): {eva.question}"
+        )
+        with pytest.raises(AnswerError, match=f"has no open approval {eve.key} with the code '{eva.code}' to approve"):
+            await ws.approve(run, question=eve.key, code=eva.code)
+        await ws.approve(run, code=eva.code)
+        await ws.deny(run)
+        assert (await ws.resume(run)).status is RunStatus.COMPLETED
+        assert SENT == ["eva@example.org"]
+        await ws.replay(run)
+
+
+async def test_an_answer_to_what_was_asked_before_is_none_to_what_is_asked_now(tmp_path: Path) -> None:
+    """Between the look at the question and its answer the run did something else, and asks there again."""
+    store = MemoryStore()
+    async with Workspace(tmp_path, store=store, tools=[ask]) as ws:
+        waiting = await ws.run("Ask.", model=ScriptedModel(_asks), system="react")
+        run, (question,) = waiting.run_id, waiting.questions
+        asked = Ledger.of(await ws.events(run)).records[EffectKey.parse(question.key)].began
+        stale = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), asked=asked - 1)
+        assert stale.event is None and len(await ws.questions(run)) == 1
+        held = await settle(store, run, question.key, "blue", by="ann", now=datetime.now(UTC), asked=asked)
+        assert held.given
 
 
 async def test_who_comes_too_late_is_told_who_was_first(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ async def purposes(ws: Workspace[Any], result: RunResult) -> list[str]:
 @pytest.mark.parametrize("words", [PRODUCT, "Compute 37*41."], ids=["the task as it is", "other words"])
 async def test_a_computed_answer_is_complete_and_nobody_judges_it(tmp_path: Path, words: str) -> None:
     async with Workspace(tmp_path / "ws") as ws:
-        result = await ws.run(PRODUCT, model=team(lead(words), analyzer=computing, judge=unasked))
+        result = await ws.run(PRODUCT, model=team(lead(words), analyzer=computing, worker=computing, judge=unasked))
         assert result.status is RunStatus.COMPLETED and "1517" in result.answer, result.report
         assert not result.report
         asked = await purposes(ws, result)
@@ -111,7 +111,7 @@ async def test_a_program_is_cited_by_what_it_printed(tmp_path: Path) -> None:
         return done("It is 1517.", {"source": "python", "quote": "1517" if told else "1571"})
 
     async with Workspace(tmp_path / "ws") as ws:
-        result = await ws.run(PRODUCT, model=team(planner, analyzer=computing, judge=unasked))
+        result = await ws.run(PRODUCT, model=team(planner, analyzer=computing, worker=computing, judge=unasked))
         assert (result.status, result.report) == (RunStatus.COMPLETED, "")
         assert [(one.source, one.quote) for one in result.sources] == [("python", "1517")]
         assert heard == [(False, False), (True, False)]
@@ -252,7 +252,7 @@ async def test_the_judge_is_shown_programs_and_what_they_printed(tmp_path: Path)
 
     says = "Multiplied with each other the two numbers of the task, thirty-seven and forty-one, make {}."
     async with Workspace(tmp_path / "ws") as ws:
-        model = team(lead("Compute 37*41.", says=says), analyzer=computing, judge=judge)
+        model = team(lead("Compute 37*41.", says=says), analyzer=computing, worker=computing, judge=judge)
         result = await ws.run(PRODUCT, model=model)
         assert result.status is RunStatus.COMPLETED, result.report
         assert (await purposes(ws, result)).count("judge") == 1

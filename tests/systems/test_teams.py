@@ -85,7 +85,7 @@ async def test_a_carve_ends_the_sub_agent_and_not_the_run(tmp_path: Path) -> Non
             return decide(calls=[call("double", number=len(request.messages))])
         if request.messages[-2].role == "tool":
             return decide(calls=[call("done", answer=request.messages[-2].text)])
-        return decide(calls=[call("delegate", task="count on", tools=["double"], tokens=9_000)])
+        return decide(calls=[call("delegate", task="count on", tools=["double"], tokens=6_000)])
 
     async with Workspace(tmp_path / "ws", tools=[double, delegate]) as ws:
         result = await ws.run("Delegate.", model=ScriptedModel(model), system="react")

@@ -179,6 +179,7 @@ _FULL: dict[str, Any] = {
     "sources": _CITED,
     "misquoted": _CITED,
     "unfound": _CITED,
+    "unknown": ["{{ 8111 * 9 }}"],
     "left_out": _CITED,
     "figures": ["12"],
     "engines": [{"name": "wiki", "about": "{{ 8111 * 9 }}"}],

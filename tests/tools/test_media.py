@@ -338,15 +338,17 @@ async def test_what_one_model_sees_it_tells_the_one_that_hears(tmp_path: Path) -
     ("name", "data", "setting"),
     [
         ("dot.png", half_red(9, 9), '[roles.vision] model = "..."'),
-        pytest.param("talk.wav", tone(1), "transcription_model", marks=with_ffmpeg),
+        pytest.param(
+            "talks.zip!talk.wav", makers.zipped({"talk.wav": tone(1)}), "transcription_model", marks=with_ffmpeg
+        ),
     ],
     ids=["picture", "recording"],
 )
 async def test_without_a_model_that_can_a_sentence_names_the_setting(
     tmp_path: Path, name: str, data: bytes, setting: str
 ) -> None:
-    """The scripted model says of itself that it takes neither."""
-    path = tmp_path / name
+    """The scripted model says of itself that it takes neither. (A recording given by itself is refused beforehand.)"""
+    path = tmp_path / name.partition("!")[0]
     path.write_bytes(data)
     script = blind(files=[name])
     script.profile = script.profile.model_copy(update={"vision": False, "audio": False})

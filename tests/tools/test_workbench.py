@@ -233,6 +233,18 @@ async def test_another_process_goes_on_with_the_variables(tmp_path: Path) -> Non
     assert shown == ["6"]
 
 
+async def test_a_fork_has_the_variables_of_its_own_past(tmp_path: Path) -> None:
+    steps = [python("import numpy\nx = int(numpy.sum([1, 2]))"), python("x += 100"), python("print(x)")]
+    model, shown = programs(*steps)
+    options: dict[str, Any] = {"settings": settings(), "environ": {}}
+    async with Workspace(tmp_path / "ws", models={"scripted": model}, **options) as ws:
+        parent = (await ws.run("go")).run_id
+    other, seen = programs(python("print(x)"))
+    async with Workspace(tmp_path / "ws", models={"scripted": other}, **options) as ws:
+        await ws.resume(await ws.fork(parent, at="/1.react#3"))
+    assert (shown[-1], seen[-1]) == ("103", "3")
+
+
 async def test_files_of_the_task_and_files_that_stay(tmp_path: Path) -> None:
     table = tmp_path / "sales 2024.csv"
     table.write_text("region,amount\nnorth,17\nsouth,25\n")

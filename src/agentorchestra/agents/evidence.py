@@ -113,7 +113,10 @@ def evidence_block(results: Sequence[Found], *, most: int = 0) -> Block:
     for name, result, _ in results:
         marks = "".join(f"[E{every.index(one) + 1}]" for one in dict.fromkeys(result.sources))
         lines.append(f"{name} ({result.status.value}): {result.answer or result.report} {marks}".rstrip())
-    lines += [f"[E{number}] {one.source}, {one.place}: “{one.quote}”" for number, one in enumerate(every, start=1)]
+    lines += [
+        f"[E{number}] {one.source}{f', {one.place}' if one.place else ''}: “{one.quote}”"
+        for number, one in enumerate(every, start=1)
+    ]
     trust = lowest(Trust.AGENT, *(trust for _, _, trust in results))
     text = "\n".join(_within(lines, most) if most else lines) or "nothing was found"
     return TextBlock(text=text, source=Source(kind="agent", ref="team"), trust=trust)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentorchestra.agents.reporting import REPORT
 from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey, canonical_json
@@ -20,7 +21,7 @@ from agentorchestra.tea.programs import NAME as PROGRAM
 from agentorchestra.tools.files.quotes import alike
 
 PROGRAMS = frozenset({"python", "bash", "terminal_run", PROGRAM})
-"""What computes: their outputs are results, not material that was read."""
+"""Tools that compute: their outputs are results, not material that was read."""
 
 _SILENT = frozenset({"done", "todo", "check_quotes", *OPENING})
 """Tools whose outputs say nothing about the world."""
@@ -58,7 +59,7 @@ class Output:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """What may be quoted of it: what came back, and the program."""
+        """The texts that may be quoted: what came back, and the program."""
         return self.text, self.asked
 
     def shows(self, name: str) -> bool:
@@ -93,14 +94,15 @@ def _on(
             yield from _on(records, f"{EffectKey(branch, n).path}.{PROGRAM}", asker, number=number or n)
         if record.effect.get("kind") == EffectKind.INVOKE_ACTION:
             name = f"{name}_{record.effect.get('arguments', {}).get('action', '')}"
-        if name not in _SILENT and not name.endswith("_state"):
+        if name not in _SILENT and not name.endswith("_state") and not name.startswith(f"{REPORT}_"):
             assert record.outcome is not None
             if record.outcome.ok:
-                yield _output(asker, number or n, name, record.effect.get("arguments", {}), record.outcome)
+                yield _output(asker, number or n, name, record.effect, record.outcome)
 
 
-def _output(asker: str, n: int, name: str, arguments: dict[str, Any], outcome: Outcome) -> Output:
-    if "action" in arguments:
+def _output(asker: str, n: int, name: str, effect: dict[str, Any], outcome: Outcome) -> Output:
+    arguments = effect.get("arguments", {})
+    if effect.get("kind") == EffectKind.INVOKE_ACTION:
         arguments = arguments.get("arguments", {})
     program = [value for one in ("code", "command") if isinstance(value := arguments.get(one), str)]
     asked = program[0] if program and name in PROGRAMS else canonical_json(arguments)

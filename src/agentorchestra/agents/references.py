@@ -131,7 +131,7 @@ class _Numbering:
         return f"[{[*self.used].index(address) + 1}]({self._linked(address)})"
 
     def _linked(self, address: str) -> str:
-        """What a mark leads to: a source without an address, such as a calculation, stands in the list."""
+        """Return where a mark leads: to the list for a source without an address, such as a calculation."""
         return escaped(address) if re.match(r"[a-z][a-z0-9+.-]*:", address) else NO_ADDRESS
 
 

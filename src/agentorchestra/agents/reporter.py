@@ -23,6 +23,7 @@ from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus
 from agentorchestra.environments.report.addresses import key_of
 from agentorchestra.environments.report.collecting import Collected, Listed, Piece
+from agentorchestra.environments.report.reading import MOST_REFERENCES
 from agentorchestra.loop import State
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.prompts import Prompt
@@ -231,7 +232,9 @@ async def _completed(
         return result, ""
     arguments: dict[str, JsonValue] = {"path": wanted_file(spec, session), "text": text}
     if result.answer:
-        cited: list[JsonValue] = [one.model_dump(mode="json", exclude_defaults=True) for one in material.evidence]
+        cited: list[JsonValue] = [
+            one.model_dump(mode="json", exclude_defaults=True) for one in material.evidence[:MOST_REFERENCES]
+        ]
         outcome = await act_on_report(session, "complete", {**arguments, "only_cited": True, "citations": cited})
     else:  # no model is asked once more
         outcome = await act_on_report(session, "write", arguments)

@@ -78,11 +78,11 @@ class RequestModelHandler:
             return effect, NO_COST, NO_COST
         settings = effect.request.settings
         needed = max(USUAL, settings.least_tokens) + (settings.thinking_tokens or 0)
-        tokens, usual = answers.afforded(needed, room)
+        tokens, kept = answers.afforded(needed, room)
         if tokens < answers.most:
             settings = settings.model_copy(update={"max_tokens": tokens})
             effect = effect.model_copy(update={"request": effect.request.model_copy(update={"settings": settings})})
-        return effect, answers.bound(tokens), answers.bound(usual)
+        return effect, answers.bound(tokens), answers.bound(kept)
 
     def _answers(self, effect: Effect) -> Answers | None:
         if effect.request is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from agentorchestra.core.budget import Bound, Room
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.models.client import ModelClient
-from agentorchestra.models.limits import LEAST, answer_tokens
+from agentorchestra.models.limits import LEAST, USUAL, answer_tokens
 from agentorchestra.models.prices import bound_of, estimate_input_tokens
 
 SHARE = 0.25
@@ -60,23 +60,23 @@ class Answers:
         return bounds[0].model_copy(update={"cost_usd": dearest, "tokens": max(bound.tokens for bound in bounds)})
 
     def afforded(self, needed: int, room: Callable[[Bound], Room]) -> tuple[int, int]:
-        """Return the tokens an answer may have, and those of a usual one.
+        """Return the tokens an answer may have, and those that are kept for the last one.
 
         Args:
-            needed: tokens of a usual answer.
+            needed: tokens that an answer should have: the usual ones, and room to think.
             room: what the budgets leave, if so much is kept for a last answer.
         """
-        usual = min(self.most, needed)
-        left = room(self.bound(usual))
+        usual, kept = min(self.most, needed), min(self.most, USUAL)
+        left = room(self.bound(kept))
         if left == Room():
-            return self.most, usual
+            return self.most, kept
         nothing = self.bound(0)
         shared = self._within(_part(nothing.tokens, left.free_tokens), _part(nothing.cost_usd, left.free_usd))
         if shared >= usual:
-            return shared, usual
+            return shared, kept
         # It is no more than every request needs: it may queue behind others, and be shorter than it should be.
         fits = min(usual, self._within(left.tokens, left.cost_usd))
-        return (fits if fits >= min(usual, LEAST) else usual), usual
+        return (fits if fits >= min(usual, LEAST) else usual), kept
 
     def _within(self, tokens: float, dollars: float) -> int:
         """Return the longest answer that costs no more."""

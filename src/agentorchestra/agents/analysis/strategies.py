@@ -443,7 +443,7 @@ class Analysis:
     # -- together ----------------------------------------------------------------------------------------------------
 
     async def conclude(self) -> bool:
-        """What follows from everything that was found; whether it answers the question.
+        """Conclude from everything that was found; return whether it answers the question.
 
         Of what one reader found that reader has said so: the same evidence is not judged twice.
         """

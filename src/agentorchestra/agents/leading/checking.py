@@ -91,7 +91,7 @@ class Check:
         sent_back: how many answers were.
         doubt: what is still wrong with the answer that was taken.
         told: what the user added.
-        verdicts: what the judge had against answers, by a hash of the answer and its evidence.
+        verdicts: the judge's doubts about answers, by a hash of the answer and its evidence.
     """
 
     task: str
@@ -139,7 +139,7 @@ class Check:
         return unfound([one for one in result.sources if one not in sure], known) if found else []
 
     def _settled(self, result: AgentResult, looked: LookedUp, found: Sequence[Found], session: Session[Any]) -> bool:
-        """Whether code can tell that an answer stands on what was found.
+        """Return whether code can tell that an answer stands on what was found.
 
         That is so where it is what an agent found and could prove, or a few words around figures that such an agent
         gave, each of which stands in a quote that holds or in what a program printed.
@@ -188,7 +188,7 @@ class Check:
             return Doubt()
         text = "A judge, who was shown the answer and what the team found, does not take it; its words stand above."
         doubt = Doubt.of(text, self.verdicts[mark], "judge", Trust.UNTRUSTED)
-        # The planner has heard it and answers the same from the same: to send that back once more settles nothing.
+        # The planner was told and gives the same answer on the same evidence: to send it back again settles nothing.
         return replace(doubt, again=again and bool(session.manifest.checks))
 
     def _strange(self, result: AgentResult, session: Session[Any]) -> list[str]:
@@ -203,7 +203,7 @@ class Check:
         return [written for form, written in figures(result.answer).items() if not given(form, there)]
 
     def _shown(self, result: AgentResult, session: Session[Any], found: Sequence[Found]) -> list[str]:
-        """What the judge is shown of what was found: the agents' answers and quotes, then what tools gave."""
+        """Return the evidence as the judge is shown it: the agents' answers and quotes, then outputs of tools."""
         room = int(window_of(judge_of(session), session, self.kit) * CHARS_PER_TOKEN * EVIDENCE_SHARE)
         given_out: list[TextBlock] = []
         if session.manifest.checks:
@@ -212,7 +212,7 @@ class Check:
         return [render_block(one) for one in (evidence_block(found, most=room), *given_out)]
 
     async def _judge(self, result: AgentResult, session: Session[Any], shown: Sequence[str]) -> str:
-        """What is wrong with an answer and what would settle it, "" where nothing is wrong."""
+        """Return what is wrong with an answer and what would settle it, "" where nothing is wrong."""
         prompt = self.kit.prompts.get("verify")
         values: dict[str, Any] = {
             "task": self.task,

@@ -60,7 +60,7 @@ class Doubt:
         text: what the planner is told, "" where nothing is wrong.
         messages: what it is shown besides, as material: the words of whoever doubts.
         said: these words, for the report.
-        again: whether the planner has heard it, of the same answer on the same evidence.
+        again: whether the planner was told so before, of the same answer on the same evidence.
     """
 
     text: str = ""

@@ -169,11 +169,11 @@ _TOLD = (
     (re.compile(r"Read on with view_range=\[(\d+), (\d+)\]"), r"It goes on at lines \1-\2"),
     (re.compile(r"; (?:ask_media|analyze_file)[^\n]*"), ""),
 )
-"""What a page's head says of tools, which its reader does not have."""
+"""Words of a page's head about tools, which its reader does not have."""
 
 
 def about(outcome: Outcome) -> tuple[Block, ...]:
-    """What was read, of how much, and where it goes on: what stands around the pieces of a page."""
+    """Return the blocks around the pieces of a page: what was read, of how much, and where it goes on."""
     found: list[Block] = []
     for block in outcome.blocks():
         if isinstance(block, TextBlock) and (block.source is None or not block.source.place):
@@ -185,7 +185,7 @@ def about(outcome: Outcome) -> tuple[Block, ...]:
 
 
 def goes_on(around: Sequence[Block]) -> bool:
-    """Whether a page has more than is shown."""
+    """Return whether a page has more than is shown."""
     return any(isinstance(one, TextBlock) and " goes on" in one.text for one in around)
 
 

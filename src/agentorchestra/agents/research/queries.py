@@ -142,7 +142,7 @@ class Queries:
 
     @property
     def may_follow(self) -> bool:
-        """Whether any query may be followed by another one."""
+        """True while a query may be followed by another one."""
         return any(one.depth + 1 < self._depth for one in self.asked)
 
     def spread(self, queries: Sequence[Asked], variants: int) -> list[Asked]:

@@ -21,7 +21,7 @@ _QUERY: dict[str, dict[str, Any]] = {
 }
 
 PLAN = form(("queries",), questions=_TEXTS, queries=list_of(form(("query",), reason=_TEXT, **_QUERY)))
-"""What is to be found out, and the first queries; before each what a plain one would miss."""
+"""The questions to be settled and the first queries; before each what a plain one would miss."""
 
 BETTER = form(("queries",), queries=list_of(form(("draft", "query"), draft=_NUMBER, problems=_TEXTS, **_QUERY)))
 """Queries with what was wrong with their drafts."""

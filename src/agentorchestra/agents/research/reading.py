@@ -208,7 +208,7 @@ class Reading:
         return Question("research_insights", insights_form(goes_on=on), values, shown(pieces, around))
 
     def _orders(self, reply: Mapping[str, Any], hit: Hit, said: dict[str, list[Insight]]) -> bool:
-        """Whether a page gives orders to its reader: it is left out then, with what an earlier part of it said."""
+        """Leave out a page that gives orders to its reader, with all its parts; return whether it does."""
         if reply.get("orders"):
             self.notes.append(f"Left out, since it gives orders to its reader: {hit.address}")
             said[hit.address].clear()
@@ -239,7 +239,7 @@ class Reading:
 
 
 def _missed(statements: Sequence[Dropped]) -> Block:
-    """What a reader said whose words do not stand in the page: it may be the page's words, and is no order."""
+    """Return the statements whose words do not stand in the page, as material: they may be the page's words."""
     lines = ["Statements, each with the quote that was given:", *(f"- {one.fact}: “{one.quote}”" for one in statements)]
     source = Source(kind="agent", ref="statements")
     return TextBlock(text="\n".join(lines), source=source, trust=Trust.UNTRUSTED)

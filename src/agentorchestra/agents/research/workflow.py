@@ -201,7 +201,8 @@ class Research:
             left = 0
         follow_ups = () if self.complete or not rounds else reply.get("follow_ups", ())[: self.limits.follow_ups]
         found = self.queries.follow_ups(follow_ups, self.limits.branches, last)
-        if not found and str(reply.get("report") or "").strip():
+        answered = self.spec.output_schema is None or reply.get("answer") is not None
+        if not found and answered and str(reply.get("report") or "").strip():
             self.written = reply
         return found
 
@@ -215,7 +216,6 @@ class Research:
             "rounds_left": rounds_left,
             "calculations": calculations,
             "failed": self.failed[-_MOST:],
-            "output_schema": schema or "",
         }
         reply = check_form(schema, calculations=bool(calculations), follow_ups=bool(rounds_left))
         reasons = (_reasons(self.reasons),) if self.reasons else ()
@@ -303,7 +303,6 @@ class Research:
                 {"about": one.about, "marks": [self._mark(side) for side in one.sides], "believe": one.believe}
                 for one in self.conflicts
             ],
-            "output_schema": schema or "",
         }
         content = (*self.spec.context, evidence(self.insights))
         (reply,) = await self.asking.all(
@@ -312,7 +311,7 @@ class Research:
         return reply
 
     async def _mended(self, report: str) -> tuple[str, list[str]]:
-        """What of a report names its findings, and the beginnings of what was left out since it names none.
+        """Return what of a report names its findings, and the beginnings of what was left out since it names none.
 
         Its author is asked once for the findings behind the paragraphs that name none.
         """

@@ -27,7 +27,7 @@ from agentorchestra.cli.view.tree import tree_lines
 from agentorchestra.cli.workspaces import abandoned, opened_run
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.settings import NO_PRESET
-from agentorchestra.core.spec import RunResult, RunStatus, first_names
+from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus, first_names
 
 UNSAFE = "unsafe-local"
 HERE = Path("-")
@@ -79,34 +79,36 @@ def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
             gone = await abandoned(workspace, record)
             made_in = workspace.run_folder(record.id)
         made = made_files(made_in)
+        view = RunView.of(events)
+        questions = () if record.status in FINAL else view.questions
         if as_json:
             emit_json(
                 {
                     "run": record.model_dump(mode="json"),
                     "abandoned": gone,
                     "result": result.model_dump(mode="json"),
+                    "questions": [one.model_dump(mode="json") for one in questions],
                     "folder": str(made_in) if made else None,
                     "events": [event.model_dump(mode="json") for event in events],
                 }
             )
             return 0
-        view = RunView.of(events)
         if page is not None:
             _write_page(page, view, record, result, gone=gone)
             return 0
-        tail = [*_made(made_in, made), *_tail(view, result), *_open(view, record, result, folder, gone=gone)]
+        tail = [*_made(made_in, made), *_tail(view, result), *_open(questions, record, result, folder, gone=gone)]
         emit(clean("\n".join([*_head(record, view, gone=gone), "", *tree_lines(view), "", *tail])))
         return 0
 
     return run_async(work)
 
 
-def _open(view: RunView, record: RunRecord, result: RunResult, folder: Path, *, gone: bool) -> list[str]:
+def _open(
+    questions: tuple[Question, ...], record: RunRecord, result: RunResult, folder: Path, *, gone: bool
+) -> list[str]:
     """What the run waits for or ended with, and the commands that go on with it."""
-    lines: list[str] = []
-    if view.questions and record.status not in (RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BLOCKED):
-        lines += question_lines(view.questions, record.id, folder)
-    elif result.error and result.until is None:
+    lines = question_lines(questions, record.id, folder)
+    if not questions and result.error and result.until is None:
         lines.append(f"{record.status.value}: {one_line(result.error, 2000)}")
     if result.until is not None and record.status is RunStatus.WAITING:
         lines.append(until_line(result.until, record.id, folder))

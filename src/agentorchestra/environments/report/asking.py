@@ -183,7 +183,7 @@ async def _asked(title: str, ctx: Any, content: Sequence[Block]) -> tuple[str, s
 
 
 def _wrong(text: str, collected: Collected) -> str:
-    """What is wrong with the marks of a text, in a sentence; "" for nothing."""
+    """Return a sentence on wrong marks of a text; "" if none is."""
     if _uncited(text, collected):
         return "It cites none of the sources."
     struck = finish(text, collected.references).struck
@@ -191,7 +191,7 @@ def _wrong(text: str, collected: Collected) -> str:
 
 
 def _uncited(text: str, collected: Collected) -> bool:
-    """Whether none of the sources is cited, where there are any."""
+    """Return whether there are sources and none of them is cited."""
     listed = collected.references
     return bool(listed) and len(finish(text, listed).uncited) == len(listed)
 

@@ -17,7 +17,7 @@ from agentorchestra.environments.report.collecting import Collected, assembled, 
 from agentorchestra.environments.report.items import Cited, Item, from_citations
 from agentorchestra.environments.report.keeping import MOST_CONTENT, Keeping, count
 from agentorchestra.environments.report.marks import named_in_words, numbered_marks
-from agentorchestra.environments.report.reading import Read, read_object, read_text
+from agentorchestra.environments.report.reading import MOST_REFERENCES, Read, read_object, read_text
 from agentorchestra.tea.environment import action
 from agentorchestra.tea.tool import ToolResult
 
@@ -37,7 +37,7 @@ _MOST_NAMED = 30
 
 Title = Annotated[str, Field(description="Its title.")]
 Path = Annotated[str, Field(description="The file, in the folder; by default report.md.")]
-Stands = Annotated[list[Cited] | None, Field(max_length=2_000)]
+Stands = Annotated[list[Cited] | None, Field(max_length=MOST_REFERENCES)]
 Shared = Annotated[
     str, Field(description="Name of a report that runs of the workspace share; empty for the run's own.")
 ]

@@ -36,7 +36,7 @@ class Reference(BaseModel):
 
 
 class Cited(Citation):
-    """What an item stands on.
+    """A source that an item stands on.
 
     Attributes:
         title: of the source, "" where none is known.

@@ -138,7 +138,7 @@ def numbered_marks(text: str, most: int) -> str:
 
 
 def named_in_words(text: str) -> bool:
-    """Whether a text seems to cite in words, such as `(Miller 2020)` or `(Miller et al., 2020, p. 3)`."""
+    """Return whether a text seems to cite in words, such as `(Miller 2020)` or `(Miller et al., 2020, p. 3)`."""
     return _IN_WORDS.search(text) is not None
 
 

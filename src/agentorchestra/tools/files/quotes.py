@@ -127,7 +127,7 @@ def _stands(quote: str, text: str) -> bool:
 
 
 def _spans(quote: str, there: _Plain) -> Iterator[tuple[int, int]]:
-    """Where a quote begins and ends."""
+    """Give each beginning and end of a quote."""
     wanted = _plain(quote).text
     whole = [*_found(wanted, there)] if wanted else []
     if whole:
@@ -160,7 +160,7 @@ _MOST_SPANS = 100
 
 
 def _negates(there: _Plain, start: int, end: int) -> bool:
-    """Whether the words between two pieces turn round what they say."""
+    """Return whether the words between two pieces hold a negation."""
     cuts = [start, *(at for at in range(start + 1, end) if there.marks[at] & _START), end]
     words = {there.text[one:other].strip() for one, other in pairwise(cuts)}
     return any(word in _NEGATIONS or word.endswith("n't") for word in words)
@@ -199,7 +199,7 @@ _START, _END = 1, 2
 
 
 def _found(wanted: str, there: _Plain, *, ends: bool = True) -> Iterator[tuple[int, int]]:
-    """Where these words begin and end, whole words only."""
+    """Give each beginning and end of these words, whole words only."""
     at = there.text.find(wanted)
     while at >= 0:
         end = at + len(wanted)
@@ -347,7 +347,37 @@ def quote_stands(document: Document, place: str, quote: str) -> bool:
     if names and not inside:  # a part without a place in it: "slide 3"
         return any(alike(quote, text) for _, leaf in leaves(part) for text in _whole(leaf))
     where = parse_place(inside)
-    return where is not None and any(alike(quote, text) for text in place_text(part, where))
+    if where is None:
+        return False
+    return any(alike(quote, text) for text in place_text(part, where)) or _some_cells(part, where, quote)
+
+
+def _some_cells(document: Document, place: Place, quote: str) -> bool:
+    """Return whether a quote is some of the cells of a row, whole and in order, with or without column names."""
+    if place.part:
+        _, document, _ = locate(document, place.part)
+    table = only_part(document)
+    if not isinstance(table, TableDocument) or place.unit != "row" or not 1 <= place.first <= table.last_row:
+        return False
+    # A comma before a digit may belong to a number.
+    for between in (r"[|;\t\n]|…|\.{3,}|,", r"[|;\t\n]|…|\.{3,}|,(?!\d)"):
+        pieces = [text for one in re.split(between, quote) if (text := _plain(one).text)]
+        rows = range(place.first, min(place.last, table.last_row) + 1)
+        if len(pieces) > 1 and any(_in_row(pieces, table, row) for row in rows):
+            return True
+    return False
+
+
+def _in_row(pieces: list[str], table: TableDocument, row: int) -> bool:
+    left = iter(enumerate(table.record(row), start=1))
+    return all(
+        any(piece in _cell_forms(table, row, column, cell) for column, cell in left if cell.strip()) for piece in pieces
+    )
+
+
+def _cell_forms(table: TableDocument, row: int, column: int, cell: str) -> set[str]:
+    address, name = f"{column_name(column)}{row}", table.name(column)
+    return {_plain(one).text for one in (cell, f"{name}: {cell}", f"{address} {cell}", f"{address} {name}: {cell}")}
 
 
 def place_of(document: Document, place: str, quote: str) -> str | None:

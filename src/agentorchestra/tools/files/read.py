@@ -391,6 +391,9 @@ def _table(name: str, table: TableDocument, place: Place, path: str, asked: Aske
     texts = filter(None, (view.text, view.traits))
     blocks: list[Block] = [TextBlock(text=text, source=source, trust=Trust.UNTRUSTED) for text in texts]
     notes: list[Block] = [note(f"Note: {one}.", outside=False) for one in view.notes]
+    if view.untold:
+        said = f"Colours, formulas and the like are told down to row {view.untold.first - 1}."
+        notes.append(note(f"{said} Those below: part={joined(path, str(view.untold))!r}.", outside=bool(path)))
     if view.rest:
         ways = " and ".join(repr(joined(path, str(one))) for one in view.rest)
         notes.append(note(f"The table has {described(table)}. Read on with part={ways}.", outside=bool(path)))

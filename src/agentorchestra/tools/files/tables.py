@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from agentorchestra.tools.files.documents import Area, TableDocument, Trait
 from agentorchestra.tools.files.places import Place, column_name
@@ -30,7 +31,6 @@ _MOST_COMMENT = 500
 _NAMED = 12
 """Rows or cells that are named in a sentence."""
 
-_LAST_ROW = 1_048_576
 _ONE_LINE = ("fill", "font colour")
 _WITHOUT_VALUE = ("merged", "hidden rows", "hidden columns", "coloured by rule")
 _CSV = ("text/csv", "text/tab-separated-values")
@@ -47,6 +47,7 @@ class TableView:
         traits: what its cells have besides values, "" for nothing.
         rest: the places that are left to read, in order.
         notes: what is to be known of it.
+        untold: the cells of the place whose traits are left out, None for none.
     """
 
     text: str
@@ -54,6 +55,7 @@ class TableView:
     traits: str = ""
     rest: tuple[Place, ...] = ()
     notes: tuple[str, ...] = ()
+    untold: Place | None = None
 
 
 def table_view(table: TableDocument, place: Place, limit: int) -> TableView:
@@ -65,24 +67,21 @@ def table_view(table: TableDocument, place: Place, limit: int) -> TableView:
         return _one_cell(table, place)
     left, wanted = (place.first_column, place.last_column) if place.unit == "cell" else (1, table.width)
     head = [1] if table.first_row > 1 and place.first > 1 else []
-    right = _fitting(table, [*head, place.first], left, wanted, limit)
+    filled = (row for row in range(place.first, place.last + 1) if _has_value(table, row, left, wanted))
+    right = _fitting(table, [*head, *islice(filled, 1)], left, wanted, limit)
     shown, last = _rows(table, head, place, left, right, limit)
     rest = [Place("cell", place.first, last, right + 1, wanted)] if right < wanted else []
     if last < place.last:
         cells = (left, wanted) if place.unit == "cell" else (0, 0)
         rest.append(Place(place.unit, last + 1, place.last, *cells))
     seen = Place("cell", place.first, last, left, right)
-    traits, notes = _traits_shown(table.traits, seen)
+    traits, notes, untold = _traits_shown(table.traits, seen)
     if place.unit == "row" and right == wanted:
         seen = Place("row", place.first, last)
         notes = [*_separated(table, seen), *_uneven(table, shown), *notes]
     text = _csv(table, shown, left, right) if len(shown) > len(head) else ""
-    return TableView(text, seen, traits, tuple(rest), (*_long_cells(table, shown, left, right), *notes))
-
-
-def view_chars(view: TableView) -> int:
-    """How much of an answer a view takes."""
-    return len(view.text) + len(view.traits)
+    notes = [*_long_cells(table, shown, left, right), *notes]
+    return TableView(text, seen, traits, tuple(rest), tuple(notes), untold)
 
 
 def has_nothing(view: TableView) -> bool:
@@ -98,8 +97,8 @@ def _one_cell(table: TableDocument, place: Place) -> TableView:
     notes = []
     if len(value) > MOST_ALONE:
         notes.append(f"{place} has {len(value):,} characters, of which {MOST_ALONE:,} are shown; a program reads all")
-    traits, more = _traits_shown(table.traits, place, alone=True)
-    return TableView(value[:MOST_ALONE] if value.strip() else "", place, traits, (), (*notes, *more))
+    shown = value[:MOST_ALONE] if value.strip() else ""
+    return TableView(shown, place, traits_text(table.traits, place), (), tuple(notes))
 
 
 def _fitting(table: TableDocument, rows: Iterable[int], left: int, wanted: int, limit: int) -> int:
@@ -122,13 +121,17 @@ def _rows(
     spent = sum(len(column_name(column)) + 1 for column in range(left, right + 1))
     spent += sum(len(_row_line(table, row, left, right)) for row in head)
     for row in range(place.first, place.last + 1):
-        if not any(cell.strip() for cell in table.record(row)[left - 1 : right]):
+        if not _has_value(table, row, left, right):
             continue
         spent += len(_row_line(table, row, left, right))
         if spent > limit and len(shown) > len(head):
             return shown, row - 1
         shown.append(row)
     return shown, place.last
+
+
+def _has_value(table: TableDocument, row: int, left: int, right: int) -> bool:
+    return any(cell.strip() for cell in table.record(row)[left - 1 : right])
 
 
 def _csv(table: TableDocument, rows: Sequence[int], left: int, right: int) -> str:
@@ -139,14 +142,6 @@ def _csv(table: TableDocument, rows: Sequence[int], left: int, right: int) -> st
 
 def _row_line(table: TableDocument, row: int, left: int, right: int) -> str:
     return _line([str(row), *map(_cut, table.record(row)[left - 1 : right])])
-
-
-def _whole_line(
-    table: TableDocument, row: int, left: int = 1, right: int | None = None, *, numbered: bool = True
-) -> str:
-    """A row as it is shown, with its number in front or without; long cells whole."""
-    cells = table.record(row)[left - 1 : right]
-    return _line([str(row), *cells] if numbered else cells)
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -295,26 +290,22 @@ def _address(kind: str, area: Area) -> str:
     return str(Place("cell", area[0], area[2], area[1], area[3]))
 
 
-def _traits_shown(traits: Sequence[Trait], place: Place, *, alone: bool = False) -> tuple[str, list[str]]:
-    """The traits of a place, cut behind a row where they are too long; then a sentence says how the rest is read."""
-    if not traits:
-        return "", []
-    if alone:
-        return traits_text(traits, place), []
+def _traits_shown(traits: Sequence[Trait], place: Place) -> tuple[str, list[str], Place | None]:
+    """The traits of a place, cut behind a row where they are too long; what is to be known; the cells left out."""
     if len(text := traits_text(traits, place, _MOST_COMMENT)) <= MOST_TRAITS:
-        return text, []
+        return text, [], None
     first, last = place.first, place.last
     while first < last:  # the last row down to which they fit
         middle = (first + last + 1) // 2
         fits = len(traits_text(traits, _down_to(place, middle), _MOST_COMMENT)) <= MOST_TRAITS
         first, last = (middle, last) if fits else (first, middle - 1)
     text = traits_text(traits, _down_to(place, first), _MOST_COMMENT)
-    told = "colours, formulas and the like of cells are told"
+    notes = []
     if len(text) > MOST_TRAITS:
         text = text[:MOST_TRAITS] + "…"
-        return text, [f"{told} of a part of row {first} only: read fewer columns at once"]
-    rest = Place("cell", first + 1, place.last, place.first_column, place.last_column)
-    return text, [f"{told} down to row {first}; read {rest} for the others"]
+        notes.append(f"not all colours, formulas and the like of row {first} are told: read fewer columns of it")
+    left = Place("cell", first + 1, place.last, place.first_column, place.last_column)
+    return text, notes, left if first < place.last else None
 
 
 def _down_to(place: Place, row: int) -> Place:
@@ -330,5 +321,4 @@ __all__ = [
     "table_view",
     "trait_kinds",
     "traits_text",
-    "view_chars",
 ]
