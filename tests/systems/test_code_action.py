@@ -213,7 +213,7 @@ async def test_a_tools_error_can_be_caught(tmp_path: Path, calls: Calls) -> None
     [
         (say('{"memory": "m"}'), "your reply held no program; write exactly one"),
         (say("```python\nprint(1)\n```\nand\n```python\nprint(2)\n```"), "your reply held 2 programs"),
-        (ModelResponse(text="```python\nprint(", finish_reason="length"), "was cut at 4096 tokens within the program"),
+        (ModelResponse(text="```python\nprint(", finish_reason="length"), "tokens within the program; be brief"),
         (ModelResponse(text="", finish_reason="content_filter"), "the provider withheld the reply"),
         (
             ModelResponse(text="", tool_calls=(ToolCall(id="1", name="add", arguments={"a": 1}),)),
