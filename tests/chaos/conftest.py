@@ -29,7 +29,7 @@ def in_database(server: Postgres) -> Log:
 
 
 IN_SHORT = (
-    "test_what_was_approved_is_done_once[postgres-after_mark:/1.react/6.approval#1]",
+    "test_what_was_approved_is_done_once[postgres-after_mark:/1.react/7.approval#1]",
     "test_a_live_process_goes_on_undisturbed[postgres]",
 )
 """What `make test` runs over a database too; the rest is for the long tier."""

@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.long]  # many processes, on 
 CLI = ("-m", "agentorchestra.cli")
 PROGRAM = Path(__file__).with_name("clerk_program.py")
 TASK = ("run", "Answer this letter with thanks.", "--file")
-APPROVAL = "/1.react/6.approval#1"
-SEND = "/1.react#6"
+APPROVAL = "/1.react/7.approval#1"
+SEND = "/1.react#7"
 
 
 @pytest.fixture
