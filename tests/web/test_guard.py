@@ -161,7 +161,7 @@ async def test_only_json_is_read(tmp_path: Path) -> None:
 
 
 async def test_a_run_that_is_not_there(tmp_path: Path) -> None:
-    bodies = {"answer": {"answer": "a"}, "tell": {"text": "t"}}
+    bodies = {"answer": {"answer": "a"}, "approve": {"question": "/1.x#1", "code": "c"}, "tell": {"text": "t"}}
     async with served(tmp_path) as web:
         for method, path in ROUTES[2:-1]:
             body = bodies.get(path.rpartition("/")[2], {}) if method == "POST" else None

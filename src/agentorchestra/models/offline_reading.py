@@ -1,6 +1,6 @@
-"""What the offline model takes from a reading: its paragraphs, each with its own place.
+"""What the offline model takes from a reading: its sentences, each with its own place.
 
-The file tools show lines behind their numbers; the rules compare questions with one paragraph at a time.
+The file tools show lines behind their numbers; the rules compare questions with one sentence at a time.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ _NUMBERED = re.compile(r"(\d{1,9})(, characters \d+-\d+)?\t(.*)")
 _APART = re.compile(r"[ \t]*(?:[-*+•]\s+\S|\(?\d{1,3}[.)]\s+\S|#{1,6}\s+\S|[\w][\w .()/%°'’-]{0,50}:\s+\S)")
 """A line that begins something of its own: an item, a heading, a label with its value."""
 
+_SENTENCE_END = re.compile(r"(?<=[^\W\d_]{3}[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-ZÀ-Þ])|(?<=\d[.!?])\s+(?=[A-ZÀ-Þ])")
+_DEPENDENT = re.compile(r"(?:It|Its|They|Their|He|His|She|Her|This|That|These|Those|Such|Here)\b")
+
 
 def pieces(contents: Iterable[RenderedContent]) -> list[RenderedContent]:
-    """Readings as their paragraphs; everything else as it is."""
+    """Readings as their sentences; everything else as it is."""
     found: list[RenderedContent] = []
     for content in contents:
         lines = [_NUMBERED.fullmatch(line) for line in content.text.split("\n")]
@@ -33,13 +36,25 @@ def _paragraphs(content: RenderedContent, lines: list[re.Match[str]]) -> Iterato
     open_lines: list[re.Match[str]] = []
     for line in [*lines, None]:
         if open_lines and (line is None or not line[3].strip() or _APART.match(line[3])):
-            first, last = open_lines[0][1], open_lines[-1][1]
-            span = f"line {first}" if first == last else f"lines {first}-{last}"
             text = "\n".join(one[3] for one in open_lines)
-            yield content.model_copy(update={"text": text, "place": f"{path}{mark}{span}"})
+            for start, end in _sentences(text):
+                first = int(open_lines[0][1]) + text.count("\n", 0, start)
+                last = first + text.count("\n", start, end)
+                span = f"line {first}" if first == last else f"lines {first}-{last}"
+                yield content.model_copy(update={"text": text[start:end], "place": f"{path}{mark}{span}"})
             open_lines = []
         if line is not None and line[3].strip():
             open_lines.append(line)
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Where sentences begin and end; one that speaks of the one before it stays with it."""
+    start = 0
+    for match in _SENTENCE_END.finditer(text):
+        if not _DEPENDENT.match(text, match.end()):
+            yield start, match.start()
+            start = match.end()
+    yield start, len(text.rstrip())
 
 
 __all__ = ["pieces"]

@@ -241,7 +241,7 @@ def _rows(node: Any) -> Iterator[Any]:
 def _value(cell: Any) -> tuple[str, str]:
     """What a cell holds, and the kind of its number where that tells more."""
     kind = _said(cell, "value-type")
-    written = _paragraphs(cell)
+    written = _paragraphs(cell) or clean(_said(cell, "string-value"))
     if kind in ("float", "percentage", "currency"):
         try:
             value = shown(float(_said(cell, "value")))
