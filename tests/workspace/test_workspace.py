@@ -82,7 +82,7 @@ async def test_a_sensitive_call_from_untrusted_content_waits_for_approval(tmp_pa
             "to, text", "text, to"
         )
         assert question.details["trust"] == {"to": "untrusted", "text": "untrusted"}
-        with pytest.raises(AnswerError, match=r"has no open question to answer; open: .* \(approval\)"):
+        with pytest.raises(AnswerError, match=r"has no open question to answer; open: .* \(approval, code "):
             await ws.answer(result.run_id, "yes, do it")
         assert await ws.questions(result.run_id) == (question,)
         await ws.approve(result.run_id, by="me")
