@@ -363,3 +363,38 @@ async def test_what_a_form_answered_is_never_asked_for_again(tmp_path: Path) -> 
         assert (result.status, len(site.forms)) == (RunStatus.COMPLETED, 1), result.report
         assert [one.quote for one in result.sources] == ["Order 1 received"]
         assert [one.method for one in site.requests if one.path == "/form"] == ["GET", "POST"]
+
+
+async def test_an_answer_without_words_of_its_page_is_judged_by_the_page_as_it_was_shown(tmp_path: Path) -> None:
+    """The agent misreports the page and quotes nothing; the judge is shown the recorded page and says so."""
+    judged: list[str] = []
+
+    def planner(request: ModelRequest) -> Any:
+        if not results_of(request):
+            return decide(calls=[call("browser_use")])
+        said = "\n".join(render_message(one) for one in request.messages)
+        received = "the page says: Order 1 received" in said
+        return decide(calls=[call("done", answer="Order 1 received" if received else "It was refused.")])
+
+    def clerk(request: ModelRequest) -> Any:
+        page, address = page_of(request), task_of(request).rpartition(" ")[2]
+        if not results_of(request):
+            return decide(calls=[call("browser_go_to_url", url=address)])
+        if "Order 1 received" in page:
+            return decide(calls=[call("done", answer="The order was refused by the site.")])
+        name = ref_of(page, "textbox", "Name")
+        typed = call("browser_input_text", ref=name, text="Ada", site=host_of(page))
+        return decide(calls=[typed, call("browser_click", ref=ref_of(page, "button", "Send order"))])
+
+    def judge(request: ModelRequest) -> Any:
+        said = "\n".join(render_message(one) for one in request.messages)
+        judged.append(said)
+        wrong = "Order 1 received" in said.partition("</answer>")[2] and "refused" in said.partition("</answer>")[0]
+        problem = "the page says: Order 1 received" if wrong else ""
+        return say(json.dumps({"reason": problem or "it follows", "settle": "", "supported": not wrong}))
+
+    async with browser_site() as site, opened(tmp_path, team(planner, clerk, reader=judge), site.host) as ws:
+        result = await ws.run(f"Order oysters for Ada at {site.address}/form", environments=["browser"])
+        assert result.answer == "Order 1 received", (result.answer, result.report, judged)
+        assert len(site.forms) == 1
+        assert (await ws.replay(result.run_id)).answer == result.answer

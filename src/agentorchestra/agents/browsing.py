@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.evidence import LookedUp, SourceCheck
 from agentorchestra.agents.references import normalised_address
-from agentorchestra.core.content import text_of
+from agentorchestra.core.content import TextBlock, text_of
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
@@ -76,8 +76,9 @@ def looks(session: Session[Any]) -> list[Look]:
         if outcome is None or record.effect.get("kind") != EffectKind.INVOKE_ACTION:
             continue
         for block in outcome.blocks():
-            if block.source is not None and block.source.kind == "web" and is_address(block.source.ref):
-                found.append(Look(block.source.ref, text_of((block,))))
+            source = block.source
+            if isinstance(block, TextBlock) and source is not None and source.kind == "web" and is_address(source.ref):
+                found.append(Look(source.ref, block.text))
     return found
 
 

@@ -177,9 +177,10 @@ class Check:
             judged = said is None  # nobody could say: the judge decides by what was found
         if said is not None:
             return said
-        if not judged:
+        pages = self.verifier.browsed(result, session) if self.verifier is not None else []
+        if not judged and not pages:
             return Doubt()
-        shown = self._shown(result, session, found)
+        shown = [*self._shown(result, session, found), *map(render_block, pages)]
         mark = sha256_json([result.answer, [one.model_dump(mode="json") for one in result.sources], *self.told, *shown])
         again = mark in self.verdicts
         if not again:

@@ -51,6 +51,9 @@ REPLY: dict[str, Any] = {
 LONGEST_PROBLEM, LONGEST_QUOTE = 1_000, 500
 """Characters of what it says that the planner is shown, and of a quote that it is shown."""
 
+LONGEST_PAGE = 6_000
+"""Characters of a page as a browser showed it that the judge reads."""
+
 
 @dataclass(frozen=True)
 class Doubt:
@@ -163,6 +166,16 @@ class Verifier:
         )
         effect = other.effect_of(spec, session, provenance=provenance_of(context))
         return effect.model_copy(update={"purpose": VERIFICATION})
+
+    def browsed(self, result: AgentResult, session: Session[Any]) -> list[Block]:
+        """Return the texts of pages that an answer cites without words of theirs, as a browser showed them last."""
+        named = {_page(one) for one in result.sources if is_address(one.source) and not one.quote.strip()}
+        last = {normalised_address(one.address): one for one in looks(session)} if named else {}
+        return [
+            TextBlock(text=one.text[:LONGEST_PAGE], source=Source(kind="web", ref=one.address), trust=Trust.UNTRUSTED)
+            for page, one in last.items()
+            if page in named
+        ]
 
     def _reading(self, other: Delegate, session: Session[Any]) -> tuple[str, ...]:
         """Return the tools of an agent without those that write, send, spend or delete."""

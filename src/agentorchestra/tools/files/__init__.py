@@ -14,7 +14,7 @@ from agentorchestra.tools.files.quotes import verify_quote
 from agentorchestra.tools.files.read import read_part
 from agentorchestra.tools.files.readers import LIMITS, check_input, read_document
 from agentorchestra.tools.files.search import search_passages
-from agentorchestra.tools.files.view import shown_whole
+from agentorchestra.tools.files.short import shown_whole
 
 
 def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
