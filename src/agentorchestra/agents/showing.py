@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Provenance, provenance_of
+from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentSpec, FileRef
 from agentorchestra.environments.registry import PACKAGED
 from agentorchestra.loop import opened_by
@@ -72,6 +73,11 @@ def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozens
     return tuple(name for name in names if not fits.get(name, True))
 
 
+def _rare_actions(environments: Sequence[Environment]) -> tuple[str, ...]:
+    """Return the actions that environments say are rarely used, by the names of their tools."""
+    return tuple(f"{one.name}_{action}" for one in environments for action in sorted(getattr(one, "rarely_used", ())))
+
+
 @dataclass(frozen=True)
 class Shown:
     """What there is beside the core.
@@ -120,6 +126,7 @@ async def shown_first(
     if session.manifest.first_tools == "fitting" and not code:
         named = [*packaged, *(name for name in builtin_agents() if name in offered)]
         waiting = waiting_tools(named, session.manifest.files, files_shown(spec.context))
+        waiting += _rare_actions([kit.environments[name]() for name in spec.tools if name in kit.environments])
     if not room or sum(one.chars for one in tools.schemas()) <= room:
         if not waiting:
             return None

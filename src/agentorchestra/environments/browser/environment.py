@@ -30,6 +30,23 @@ _LOOKS = 2.5
 """Times `call_s` that a look at a page takes at most: of a large page a second, plainer one is taken."""
 
 
+_RARE = frozenset(
+    {
+        "answer_prompt",
+        "drag",
+        "find_archive_url",
+        "go_forward",
+        "hover",
+        "mouse_path",
+        "mouse_wheel",
+        "pdf_viewer",
+        "scroll_to_text",
+        "type_text",
+        "upload",
+        "video_viewer",
+    }
+)
+
 _NEWS = 3
 """How many times shorter than the page what changed must be to be told besides."""
 
@@ -50,6 +67,11 @@ class Browser(Actions):
         made = cls(parts.settings.browser, parts.settings.web)
         made.search = parts.settings.search
         return made
+
+    @property
+    def rarely_used(self) -> frozenset[str]:
+        """The actions that most tasks do without: an agent opens their schemas when it wants them."""
+        return _RARE if self.settings.logins else _RARE | {"fill_secret"}
 
     def check(self) -> None:
         """Refuse what cannot work here, before anything is spent.
