@@ -163,6 +163,7 @@ class Research:
                 "drafts": [asdict(one) for one in drafts],
                 "asked": self._asked(),
                 "variants": self.limits.variants,
+                "reflect": True,  # for copies of the prompt from before this was the only use of it
             }
             content = (*self.spec.context, *((evidence(self.insights),) if self.insights else ()))
             (reply,) = await self.asking.all([Question("research_queries", BETTER, values, content)])
@@ -299,6 +300,8 @@ class Research:
         values = {
             "task": self.spec.instruction,
             "complete": self.complete,
+            "missing": [*self.missing],
+            "output_schema": schema or "",
             "conflicts": [
                 {"about": one.about, "marks": [self._mark(side) for side in one.sides], "believe": one.believe}
                 for one in self.conflicts
