@@ -50,8 +50,8 @@ def test_the_answer_alone_is_on_stdout(folder: Folder) -> None:
     assert (sources in shown.out, shown.err) == (True, "")
     progress = done.err.splitlines()
     assert progress[0] == f"run {run_id}"
-    assert progress[1] == "step 1 (agentorchestra)"
-    assert any(line.startswith("  search_files(") for line in progress)
+    assert progress[1:3] == ["  files_in_view(chars=8000)", "step 1 (agentorchestra)"]
+    assert any(line.startswith("  done(") for line in progress)
     assert "budget" not in done.err
 
 
@@ -193,7 +193,7 @@ def test_show_is_the_tree_of_effects(folder: Folder) -> None:
     inner = [line for line in lines if line.startswith("  /1.agentorchestra#")]
     assert any("model offline (decision)  ok" in line and "tokens" in line for line in inner)
     assert any(f"agent deep_analyzer: {QUESTION}  ok" in line for line in inner)
-    assert any(line.startswith("    /1.agentorchestra/") and "search_files(" in line for line in lines)
+    assert any(line.startswith("    /1.agentorchestra/") and "files_in_view(" in line for line in lines)
     assert any(line.startswith("answer: ") for line in lines)
     assert lines[-1].startswith("completed, run_")
     found = folder.assert_readable()
@@ -219,7 +219,7 @@ def test_replay_is_identical_until_a_prompt_changes(folder: Folder) -> None:
     (prompts / "planner.md").write_text(packaged + "\nBe brief.\n", encoding="utf-8")
     changed = folder.run("replay", "last", "--json")
     assert changed.code == 1
-    assert changed.error.startswith("the run diverged at /1.agentorchestra#2: ")
+    assert changed.error.startswith("the run diverged at /1.agentorchestra#3: ")
     assert changed.json["error_type"] == "DivergedError"
     assert changed.json["status"] == "failed"
     folder.assert_readable()

@@ -253,8 +253,8 @@ async def test_what_takes_too_long_to_describe_is_named(
 async def test_a_file_of_a_folder_is_found_by_the_end_of_its_name(many: list[Path], tmp_path: Path) -> None:
     ctx: Any = Watched([], tmp_path / "run")
     folder_of(ctx, many[:3], ["docs/a/note.md", "docs/b/note.md", "docs/b/other.md"])
-    assert "Otter number 1 swims." in await use(ctx, "read_file", tmp_path, name="b/note.md")
-    assert "Otter number 2 swims." in await use(ctx, "read_file", tmp_path, name="Other.md")
+    assert "Otter number 1 swims." in "".join(await use(ctx, "read_file", tmp_path, name="b/note.md"))
+    assert "Otter number 2 swims." in "".join(await use(ctx, "read_file", tmp_path, name="Other.md"))
     with pytest.raises(
         ToolError, match=r"Several files could be 'note\.md': docs/a/note\.md, docs/b/note\.md; give the"
     ):

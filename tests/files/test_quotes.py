@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from agentorchestra.tools.files import file_tools, verify_quote
 from agentorchestra.tools.files.describe import Quote
 from agentorchestra.tools.files.documents import Part, PartsDocument, PdfDocument, TableDocument, TextDocument
 from agentorchestra.tools.files.quotes import alike, place_of, quote_stands
+from agentorchestra.tools.files.readers import read_document_sync
 
 FAR = "far " * 500
 
@@ -283,3 +285,18 @@ async def test_words_in_a_picture_are_nothing_that_code_looks_up(tmp_path: Path)
     ]
     result: Any = await check_quotes.call({"quotes": quotes}, ctx)
     assert getattr(result, "content", result) == [None, True, "line 1", False, False]
+
+
+def test_what_is_told_of_a_file_may_be_quoted_and_a_place_may_be_named_in_what_was_shown(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["name", "area"])
+    book.active.append(["P20", 18.5])
+    hidden = book.create_sheet("Draft")
+    hidden.append(["Do not publish"])
+    hidden.sheet_state = "hidden"
+    book.save(tmp_path / "plots.xlsx")
+    document = read_document_sync(tmp_path / "plots.xlsx")
+    assert place_of(document, "", "Draft: this sheet is hidden.") == ""
+    assert place_of(document, "", "Draft: this sheet is locked.") is None
+    assert place_of(document, "Sheet!rows 1-2, row 2", "2,P20,18.5") == "Sheet!rows 1-2, row 2"
+    assert place_of(document, "Sheet!rows 1-2, row 2", "2,P20,18.6") is None

@@ -188,8 +188,8 @@ _FULL: dict[str, Any] = {
     "conflicts": [{"about": "{{ 8111 * 9 }}", "marks": ["E1", "E2"], "believe": ""}],
     "tables": [{"name": "{{ 8111 * 9 }}", "rows": 3}],
     "rounds": [{"status": "partial", "answer": "{{ 8111 * 9 }}", "tried": ["a look"]}],
-    "experts": [{"name": "{{ 8111 * 9 }}", "letter": "A"}],
-    "others": [{"name": "{{ 8111 * 9 }}", "letter": "B"}],
+    "experts": [{"name": "{{ 8111 * 9 }}", "letter": "A", "silent": False}],
+    "others": [{"name": "{{ 8111 * 9 }}", "letter": "B", "silent": True}],
 }
 """Variables that are more than text; the others are given as text."""
 

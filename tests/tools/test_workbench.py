@@ -202,6 +202,19 @@ async def test_what_cannot_be_kept_is_said_when_it_is_used(tmp_path: Path) -> No
     assert shown[3] == "3", "a program that was stopped leaves the variables of the one before it"
 
 
+async def test_one_value_that_cannot_be_read_again_takes_no_other_with_it(tmp_path: Path) -> None:
+    made = "class Lazy:\n    def __init__(self):\n        self.number = 1"
+    lazy = f"{made}\n    def __getattr__(self, name):\n        return getattr(self.page, name)"
+    _, shown = await ran(
+        tmp_path,
+        python(f"import numpy\n{lazy}\npage = Lazy()\ncount = int(numpy.sum([1, 2]))"),
+        python("print(count, numpy.sum([2, 2]))\npage"),
+        settings=settings(),
+    )
+    assert shown[1].startswith("3 4\n[stderr]\nTraceback")
+    assert "(page of an earlier program was not kept: a Lazy cannot be kept. Make it anew.)" in shown[1]
+
+
 async def test_each_agent_has_variables_of_its_own_and_a_replay_finds_them(tmp_path: Path) -> None:
     steps = [python("x = 20"), python("import numpy\ny = int(numpy.sum([x, 1]))"), python("print(x + y + 1)")]
     model, shown = programs(*steps)

@@ -186,7 +186,7 @@ class Agent:
             models: names of these; fewer than two offer no choice.
             whole: whether the caller's own task is handed over where a call names none.
         """
-        said = "Its part of the task. Left out: your task, word for word." if whole else "What it is to do, complete."
+        said = "Its part of the task; left out, it gets the user's words." if whole else "What it is to do, complete."
         properties: dict[str, Any] = {
             "task": {"type": "string", **({} if whole else {"minLength": 1}), "description": said},
             "context": {"type": "string", "description": "What it needs to know: facts with their places."},

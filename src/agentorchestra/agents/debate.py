@@ -134,6 +134,9 @@ class _Debate:
         """The experts that still speak."""
         return [one for letter, one in self.experts.items() if self.silent.get(letter, 0) < FAILURES]
 
+    def _spoke(self, expert: Expert) -> bool:
+        return any(turn.letter == expert.letter for turn in self.turns)
+
     def _order(self) -> list[Expert]:
         """Whose turn it is, one after the other; another one begins in each round."""
         present = self._present()
@@ -176,7 +179,12 @@ class _Debate:
             name=expert.name,
             letter=expert.letter,
             description=expert.description if expert.guest else "",
-            others=[{"letter": one.letter, "name": one.name} for one in self.experts.values() if one != expert],
+            others=[
+                {"letter": one.letter, "name": one.name, "silent": number > 0 and not self._spoke(one)}
+                for one in self.experts.values()
+                if one != expert
+            ],
+            unheard=number > 0 and not own,
             round=number,
             rounds=self.rounds,
             issues=self.issues,
@@ -273,7 +281,10 @@ class _Debate:
         values = {
             "topic": self.topic,
             "issues": self.issues,
-            "experts": [{"letter": one.letter, "name": one.name} for one in self.experts.values()],
+            "experts": [
+                {"letter": one.letter, "name": one.name, "silent": not self._spoke(one)}
+                for one in self.experts.values()
+            ],
             "limited": bool(self.limited),
             "output_schema": schema or "",
         }

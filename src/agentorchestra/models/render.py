@@ -96,7 +96,7 @@ def _string(text: str) -> str:
 
 
 def _piece_line(id_: str, place: str) -> str:
-    return f"[{id_}: {_string(place)[1:-1]}]" if place else f"[{id_}]"
+    return f"[{id_}: {_string(place)[1:-1]}]" if place else f"[part {id_}]"
 
 
 def _close(id_: str) -> str:
@@ -157,7 +157,7 @@ def parse_contents(text: str) -> list[RenderedContent]:
 
 
 def _pieces(mark: _Mark) -> list[tuple[str, str]]:
-    line = re.compile(rf"(?:^|\n)\[{mark.id_}(?:: (?P<place>[^\n]+))?\]\n")
+    line = re.compile(rf"(?:^|\n)\[(?:part {mark.id_}|{mark.id_}: (?P<place>[^\n]+))\]\n")
     heads = list(line.finditer(mark.inner))
     if not heads:
         return [(mark.place, mark.inner)]

@@ -68,7 +68,8 @@ class AgentOrchestra:
             )
         material = await short_files(session)
         tools = tuple(name for name in PLANNER_TOOLS if name in spec.tools)
-        if material and PYTHON in spec.tools:  # where one look is enough, the planner looks and computes itself
+        sees_all = bool(material) or (not session.manifest.files and session.manifest.in_view_chars > 0)
+        if sees_all and PYTHON in spec.tools:  # where one look is enough, the planner looks and computes itself
             tools += (PYTHON,)
         context = (*spec.context, *material)
         planner = spec.model_copy(update={"role": "planner", "tools": tools, "context": context})

@@ -38,7 +38,7 @@ def done(
     """Finish with the answer.
 
     Args:
-        answer: The whole answer, in the task's language.
+        answer: The answer, as short as the task asks for, in its language.
         status: partial if something is missing, blocked if nothing worked.
         report: A longer account, where one was asked for.
         sources: What the answer rests on.

@@ -347,7 +347,9 @@ class Creating:
         return {}
 
     def _check_heard(self, files: Sequence[str | Path], seeing: Mapping[str, Sequence[str]]) -> None:
-        """Refuse a recording that nobody can hear, before anything is spent on it.
+        """Refuse recordings that nobody can hear, before anything is spent on them.
+
+        Beside other files they are taken: the question may be about those, and who opens one is told what to configure.
 
         Raises:
             UnheardRecordingError: with what to configure.
@@ -357,7 +359,7 @@ class Creating:
 
         sounds = [Path(one) for one in files if (mimetypes.guess_type(str(one))[0] or "").startswith("audio/")]
         given = [one for one in sounds if one.is_file()]
-        if not given or seeing.get("audio"):
+        if not given or len(given) < len(files) or seeing.get("audio"):
             return
         scribe = self._settings.transcription_model
         if not scribe:

@@ -81,7 +81,7 @@ async def test_a_model_finds_what_it_sees(tmp_path: Path, sees: bool) -> None:
         return decide(calls=[call("computer_click", x=place[0], y=place[1])])
 
     model = ScriptedModel(decides, profile=ModelProfile(model="scripted", vision=sees))
-    async with Workspace(tmp_path / "ws", settings=Settings(system="react")) as ws:
+    async with Workspace(tmp_path / "ws", settings=Settings(system="react", in_view_chars=0)) as ws:
         result = await ws.run("Which code?", files=[program], model=model, environments=["computer"])
         assert result.status == RunStatus.COMPLETED, result.error
         folder = ws.run_folder(result.run_id).parent

@@ -23,14 +23,15 @@ class Walls(Hands):
         page = await self.tab(ctx)
         said = []
         if any(_CAPTCHAS.search(frame.url) for frame in page.frames):
-            said.append("The page has a captcha. It is for a person: you may ask with ask_human.")
+            said.append("The page has a captcha. It is for a person: you may ask with browser_ask_human.")
         try:
             asks = await self.within("looking for a login", lambda: page.evaluate(of_page("asksPassword")))
         except ToolError:
             return said
         if asks:
             said.append(
-                "The page asks for a password. Use one that the task gives; without one you may ask with ask_human."
+                "The page asks for a password. If the task needs it, use the one that the task gives; "
+                "without one you may ask with browser_ask_human."
             )
         return said
 

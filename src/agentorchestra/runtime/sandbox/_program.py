@@ -107,21 +107,24 @@ class _Variables:
         """See what earlier programs left."""
         if not self._wanted or not os.path.getsize(self._path):
             return
+        try:
+            with open(self._path, "rb") as file:
+                anchor, values, self.lost = self._read(file)
+        except Exception as error:  # whatever it is: the program can make them anew
+            print(f"[the variables of earlier programs cannot be read: {error}]", file=sys.stderr)
+            return
+        if anchor is not None:
+            self.names = anchor.__globals__  # where the functions of earlier programs look their names up
+        self.names.update({**self._own, **values})
+
+    def _read(self, file: Any) -> Any:
         own = self._own
 
         class Reader(pickle.Unpickler):
             def persistent_load(self, name: str) -> Any:
                 return own[name]
 
-        try:
-            with open(self._path, "rb") as file:
-                anchor, values, self.lost = Reader(file).load()
-        except Exception as error:  # whatever it is: the program can make them anew
-            print(f"[the variables of earlier programs cannot be read: {error}]", file=sys.stderr)
-            return
-        if anchor is not None:
-            self.names = anchor.__globals__  # where the functions of earlier programs look their names up
-        self.names.update({**own, **values})
+        return Reader(file).load()
 
     def again(self) -> None:
         """Run programs that ran elsewhere: only for what they assign."""
@@ -149,7 +152,10 @@ class _Variables:
                 continue
             self.lost.pop(name, None)
             try:
-                sizes[name] = len(self._pickled(value))
+                data = self._pickled(value)
+                if type(value).__module__ != "builtins" and not self._readable(data):
+                    raise ValueError(name)  # it would take all others with it
+                sizes[name] = len(data)
             except Exception as error:  # what can be kept is known by trying
                 large = isinstance(error, _TooLargeError)
                 what = f"a value of more than {MOST_BYTES:,} bytes" if large else f"a {type(value).__name__}"
@@ -166,6 +172,17 @@ class _Variables:
                 with open(self._path, "wb") as file:
                     file.write(data)
                 return
+
+    def _readable(self, data: bytes) -> bool:
+        """Return True if a value can be read again: tried in another process, where it changes nothing of this one."""
+        child = os.fork()
+        if child == 0:
+            failed = 1
+            with contextlib.suppress(BaseException):
+                self._read(io.BytesIO(data))
+                failed = 0
+            os._exit(failed)
+        return os.waitpid(child, 0)[1] == 0
 
     def _pickled(self, value: Any) -> bytes:
         target = _Limited()

@@ -81,7 +81,8 @@ def parse_place(text: str) -> Place | None:
         end_column = column_number(match[3]) if match[3] else column
         end_row = int(match[4]) if match[4] else row
         return Place("cell", min(row, end_row), max(row, end_row), min(column, end_column), max(column, end_column))
-    return None
+    whole, comma, inner = text.rpartition(",")  # "rows 1-25, row 21": what was shown, and where in it
+    return parse_place(inner) if comma and parse_place(whole) is not None else None
 
 
 def pages_named(numbers: Sequence[int]) -> str:

@@ -391,7 +391,7 @@ def place_of(document: Document, place: str, quote: str) -> str | None:
         place: as it was given, "" for none.
         quote: the words.
     """
-    if quote_stands(document, place, quote):
+    if quote_stands(document, place, quote) or _told(document, quote):
         return place
     names, part, inside = locate(document, place)
     prefix = "!".join(names)
@@ -404,6 +404,13 @@ def place_of(document: Document, place: str, quote: str) -> str | None:
         every = ((path, leaf) for path, leaf in leaves(part) if _size(leaf) <= MOST_SEARCHED)
         found = [*islice((joined(path, one) for path, leaf in every for one in _everywhere(leaf, quote)), 2)]
     return joined(prefix, found[0]) if len(found) == 1 else None
+
+
+def _told(document: Document, quote: str) -> bool:
+    """Return True if the words are what a reading tells of a file besides its text: a hidden sheet, a left out part."""
+    return any(
+        alike(quote, note) for part in [document, *(leaf for _, leaf in leaves(document))] for note in part.notes
+    )
 
 
 def _near(document: Document, where: Place, quote: str) -> Iterator[str]:

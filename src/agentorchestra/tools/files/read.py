@@ -46,6 +46,9 @@ TABLE_CHARS = 12_000
 _LEAST_TABLE = 1_000
 """So much of a table is given in any case, when a file with parts is read from its beginning."""
 
+NO_NEWLINE = "The last line does not end with a newline."
+"""Told of a text that is read; whoever edits it has to know."""
+
 _LISTED = 40
 """Parts of a file, or columns of a table, that are listed; all of them can be read."""
 
@@ -232,7 +235,7 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
         said.append(f"It has {whole.last:,} {'lines' if whole.unit == 'line' else 'pages'}.")
     cut = any(one.first == last and _goes_on(document, one) for one in view.cut)
     if last == whole.last and not cut and _is_open(document):
-        said.append("The last line does not end with a newline.")
+        said.append(NO_NEWLINE)
     return said
 
 

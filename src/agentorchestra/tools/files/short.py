@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentorchestra.core.content import Block
+from agentorchestra.core.content import Block, TextBlock
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
@@ -12,7 +12,7 @@ from agentorchestra.tea.tool import ToolResult
 from agentorchestra.tools.files.common import document_of
 from agentorchestra.tools.files.documents import Document, PdfDocument, TableDocument, TextDocument, leaves
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.read import read_part, room_for
+from agentorchestra.tools.files.read import NO_NEWLINE, read_part, room_for
 from agentorchestra.tools.files.shown import is_media
 
 MOST_FILES = 20
@@ -46,8 +46,8 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int) -> 
             read = await read_part(ctx, index, ref.name)
         except ToolError:
             continue  # whoever reads it is told what is wrong with it
-        content = read.content
-        blocks += content if isinstance(content, list) else []
+        content = read.content if isinstance(read.content, list) else []
+        blocks += [one for one in content if not (isinstance(one, TextBlock) and one.text == NO_NEWLINE)]
         left -= length
     return ToolResult(content=blocks)
 
