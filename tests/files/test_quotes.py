@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import openpyxl
+import openpyxl  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
