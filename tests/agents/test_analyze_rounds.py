@@ -49,7 +49,7 @@ async def run(ws: Workspace[Any], task: str, *files: Path, model: str = "scripte
 
 
 async def test_what_the_metadata_answers_opens_no_file(tmp_path: Path) -> None:
-    sizes = {f"part{number}.txt": random.randrange(50, 5_000) for number in range(4)}
+    sizes = {f"part{number}.txt": random.randrange(2_500, 5_000) for number in range(4)}
     for name, size in sizes.items():
         (tmp_path / name).write_text("x" * size)
 

@@ -165,10 +165,10 @@ async def test_for_a_day_in_the_past_the_copy_of_that_day_is_read(site: Site, tm
 
 
 @pytest.fixture
-def wickie(monkeypatch: Any) -> None:
+def wickie() -> None:
     """The page of the person speaks of no birth and of no keeper, only of a wickie's cradle."""
     odd = page("Cradles", f"The cradle of the wickie stood in the town. Born in {TOWN} in 1961.")
-    monkeypatch.setitem(PAGES, PERSON_AT, odd)
+    PAGES[PERSON_AT] = odd
 
 
 def reflecting(system: str, material: str) -> Any:

@@ -127,7 +127,8 @@ def test_every_module_and_name(run: Run) -> None:
 
 def test_every_builtin(run: Run) -> None:
     for name in dir(builtins):
-        if name not in ("open", "super", "__debug__"):
+        # Compiled libraries that other tests import leave marks of their own among the builtins.
+        if name not in ("open", "super", "__debug__") and not name.startswith("__pybind11"):
             assert (run(name) is None) == (name not in MISSING_BUILTINS), name
 
 
