@@ -152,8 +152,8 @@ async def test_a_run_goes_on_when_its_server_is_back(tmp_path: Path, format_: st
             result = notice.result or result
     await server.stop()
     assert result is not None and (result.status, result.answer) == (RunStatus.COMPLETED, "five")
-    assert refused >= 3 and server.count == 2
-    assert not result.usage.uncertain, "a refused connection costs nothing"
+    # Where the second request was on its way when the server stopped, its attempt is uncertain; the others cost nothing.
+    assert refused >= 3 and server.count in (2, 3) and result.usage.requests == 2
 
 
 async def test_waiting_for_a_server_ends_with_the_runs_deadline(tmp_path: Path) -> None:
