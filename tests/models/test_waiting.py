@@ -152,7 +152,7 @@ async def test_a_run_goes_on_when_its_server_is_back(tmp_path: Path, format_: st
             result = notice.result or result
     await server.stop()
     assert result is not None and (result.status, result.answer) == (RunStatus.COMPLETED, "five")
-    # Where the second request was on its way when the server stopped, its attempt is uncertain; the others cost nothing.
+    # A second request that was on its way when the server stopped is uncertain; the refused ones cost nothing.
     assert refused >= 3 and server.count in (2, 3) and result.usage.requests == 2
 
 
