@@ -298,5 +298,7 @@ def test_what_is_told_of_a_file_may_be_quoted_and_a_place_may_be_named_in_what_w
     document = read_document_sync(tmp_path / "plots.xlsx")
     assert place_of(document, "", "Draft: this sheet is hidden.") == ""
     assert place_of(document, "", "Draft: this sheet is locked.") is None
+    assert place_of(document, "Sheet!B2", "this sheet is hidden") is None
+    assert place_of(document, "", "hidden") is None
     assert place_of(document, "Sheet!rows 1-2, row 2", "2,P20,18.5") == "Sheet!rows 1-2, row 2"
     assert place_of(document, "Sheet!rows 1-2, row 2", "2,P20,18.6") is None

@@ -391,9 +391,11 @@ def place_of(document: Document, place: str, quote: str) -> str | None:
         place: as it was given, "" for none.
         quote: the words.
     """
-    if quote_stands(document, place, quote) or _told(document, quote):
+    if quote_stands(document, place, quote):
         return place
     names, part, inside = locate(document, place)
+    if not inside and _plain(quote).words >= FEW_WORDS and _told(document, quote):
+        return place
     prefix = "!".join(names)
     if inside:
         where = parse_place(inside)
