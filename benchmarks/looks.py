@@ -14,9 +14,9 @@ from typing import Any
 
 from playwright.async_api import Page, async_playwright
 
-from agentorchestra.environments.browser.chromium import find_chromium, flags
-from agentorchestra.environments.browser.references import listen, teach
-from agentorchestra.environments.browser.view import look
+from agentorchestra.environments.browser.session.chromium import find_chromium, flags
+from agentorchestra.environments.browser.view.references import listen, teach
+from agentorchestra.environments.browser.view.view import look
 
 SIZES = (1_000, 20_000)
 

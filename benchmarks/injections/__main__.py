@@ -13,7 +13,7 @@ from benchmarks.injections.attacks import ATTACKS
 from benchmarks.injections.benign import FROM_ELSEWHERE, OF_USER, Benign
 from benchmarks.injections.runs import attempt, ordinary
 
-from agentorchestra.runtime.policy import AllowAll
+from agentorchestra.trust.policy import AllowAll
 
 
 async def attacked(*, verbose: bool) -> bool:

@@ -17,7 +17,7 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.settings import BrowserSettings, SandboxSettings, Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.tea.tool import tool_from_schema
+from agentorchestra.tea.calling.tool import tool_from_schema
 
 EVE = "eve@evil.example"
 SECRET = "swordfish-4711"

@@ -14,7 +14,7 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.settings import ModelProfile, PolicySettings, Settings
 from agentorchestra.core.spec import Question, RunResult
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide, obedient_model
 from agentorchestra.workspace import Workspace
 

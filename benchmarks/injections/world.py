@@ -16,7 +16,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import AgentSpec
-from agentorchestra.tea.tool import Tool, ToolResult, tool
+from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
 
 
 @dataclass(frozen=True)

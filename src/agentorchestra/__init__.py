@@ -9,8 +9,11 @@ Names are loaded when they are first used; importing this package reads no file 
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from agentorchestra.aliases import FormerModules
 
 if TYPE_CHECKING:
     from agentorchestra.agents.agent import Agent, Relationship
@@ -28,15 +31,15 @@ if TYPE_CHECKING:
     from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, Question, RunResult, RunStatus
     from agentorchestra.environments.folder import FolderEnvironment
     from agentorchestra.environments.nested import NestedEnvironment
-    from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
-    from agentorchestra.runtime.store import MemoryStore, PostgresStore, SqliteStore
-    from agentorchestra.tea.compound import Given, Result, Step, compound
-    from agentorchestra.tea.environment import ActionEnvironment, action
-    from agentorchestra.tea.tool import Tool, ToolResult, tool
+    from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore
+    from agentorchestra.tea.calling.environment import ActionEnvironment, action
+    from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
     from agentorchestra.tea.transformations.base import Transformation, compose
+    from agentorchestra.tea.transformations.compound import Given, Result, Step, compound
     from agentorchestra.tea.transformations.e2t import e2t
     from agentorchestra.tea.transformations.t2e import Rule, t2e
     from agentorchestra.tools.mcp import mcp
+    from agentorchestra.trust.policy import AllowAll, DefaultPolicy
     from agentorchestra.workspace import ReplayReport, Workspace, open_workspace
 
 _HOMES = {
@@ -55,11 +58,11 @@ _HOMES = {
     "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunResult", "RunStatus"),
     "environments.folder": ("FolderEnvironment",),
     "environments.nested": ("NestedEnvironment",),
-    "runtime.policy": ("AllowAll", "DefaultPolicy"),
-    "runtime.store": ("MemoryStore", "PostgresStore", "SqliteStore"),
-    "tea.compound": ("Given", "Result", "Step", "compound"),
-    "tea.environment": ("ActionEnvironment", "action"),
-    "tea.tool": ("Tool", "ToolResult", "tool"),
+    "trust.policy": ("AllowAll", "DefaultPolicy"),
+    "log.store": ("MemoryStore", "PostgresStore", "SqliteStore"),
+    "tea.transformations.compound": ("Given", "Result", "Step", "compound"),
+    "tea.calling.environment": ("ActionEnvironment", "action"),
+    "tea.calling.tool": ("Tool", "ToolResult", "tool"),
     "tea.transformations.base": ("Transformation", "compose"),
     "tea.transformations.e2t": ("e2t",),
     "tea.transformations.t2e": ("Rule", "t2e"),
@@ -133,6 +136,8 @@ __all__ = [
     "t2e",
     "tool",
 ]
+
+sys.meta_path.append(FormerModules())  # asked for modules that nothing else finds
 
 
 def __getattr__(name: str) -> Any:

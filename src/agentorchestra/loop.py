@@ -21,8 +21,8 @@ from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, M
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
 from agentorchestra.models.prices import estimate_input_tokens
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.discovery import OPENING
-from agentorchestra.tea.mending import calls_in, harmless, mended, program_in, unknown
+from agentorchestra.tea.calling.repair import calls_in, harmless, mended, program_in, unknown
+from agentorchestra.tea.retrieval.discovery import OPENING
 
 REPEATS_NOTED = 2
 REPEATS_ENDED = 4
@@ -114,7 +114,7 @@ class State(BaseModel):
         compactions: how often steps were taken out.
         words: the last reply was plain words, and it was said that this calls nothing.
         ceiling: tokens that a prompt may have, once a provider has found one too long; 0 for no such limit.
-        opened: tools that were opened in the course of the work, in that order (tea/discovery.py).
+        opened: tools that were opened in the course of the work, in that order (tea/retrieval/discovery.py).
     """
 
     model_config = ConfigDict(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agentorchestra.agents.tool_generator import tool_generator
+from agentorchestra.agents.generation.agent import tool_generator
 from agentorchestra.agents.transformations.a2t import a2t
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import Settings

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentorchestra.agents.deep_researcher import deep_researcher
+from agentorchestra.agents.research.agent import deep_researcher
 from agentorchestra.core.clock import Clock
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile, ResearchSettings, Settings
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.models.prices import FREE
-from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.site import Site

@@ -19,7 +19,7 @@ import pytest
 
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunResult, RunStatus
-from agentorchestra.runtime.ledger import Ledger
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.testing import call, decide
 from agentorchestra.workspace import Workspace
 from tests.agents.analysing import Reader, drawn, town_of

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.deep_analyzer import deep_analyzer
+from agentorchestra.agents.analysis.agent import deep_analyzer
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import AnalysisSettings, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.models.limits import LEAST, USUAL
 from agentorchestra.models.prices import estimate_input_tokens
-from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.agents.analysing import Reader, source_of, tried

@@ -15,7 +15,7 @@ from agentorchestra.core.errors import UnseenScanError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import AnalysisSettings, ModelProfile, Price, RoleSettings, Settings, WebSettings
 from agentorchestra.core.spec import RunResult, RunStatus
-from agentorchestra.runtime.ledger import Ledger
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.testing import call, decide
 from agentorchestra.workspace import Workspace
 from tests.agents.analysing import Reader, drawn

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agentorchestra.agents.deep_analyzer import deep_analyzer
+from agentorchestra.agents.analysis.agent import deep_analyzer
 from agentorchestra.agents.transformations.a2t import a2t
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import AnalysisSettings, ModelProfile, Price, Settings, WebSettings

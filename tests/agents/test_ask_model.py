@@ -9,9 +9,9 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ModelProfile, RoleSettings, Settings
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.models.render import parse_contents
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 

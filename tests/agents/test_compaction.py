@@ -13,7 +13,7 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolSchema
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.models.prices import estimate_input_tokens
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide, http_error, say
 from agentorchestra.workspace import Workspace
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from agentorchestra import Agent, Budget, Workspace, a2t, tool
-from agentorchestra.agents.debate import debate
-from agentorchestra.agents.debating.inviting import check_options
-from agentorchestra.agents.debating.statements import LONGEST, SHORT, WHOLE, Argument, Expert, Turn, said_so_far
+from agentorchestra.agents.debate.agent import debate
+from agentorchestra.agents.debate.invitation import check_options
+from agentorchestra.agents.debate.statements import LONGEST, SHORT, WHOLE, Argument, Expert, Turn, said_so_far
 from agentorchestra.agents.registry import builtin_agents
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import text_of
@@ -19,8 +19,8 @@ from agentorchestra.core.errors import SettingsError, UnknownComponentError, Usa
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import AgentSettings, ModelProfile, Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.models.render import parse_contents, render_message, without_contents
-from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.testing import ScriptedModel, call, decide
 from tests.agents.debating import TOPIC, debater, reply_to, speak
 
@@ -58,7 +58,7 @@ async def test_experts_answer_each_other_and_the_manager_concludes(tmp_path: Pat
 
 
 async def test_without_what_the_others_said_there_is_nothing_to_answer(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("agentorchestra.agents.debate.said_so_far", lambda turns, experts: ())
+    monkeypatch.setattr("agentorchestra.agents.debate.agent.said_so_far", lambda turns, experts: ())
 
     def judged(system: str, material: str) -> dict[str, Any]:
         return {"summary": "", "agreed": False, "new": True}

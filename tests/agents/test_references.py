@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from agentorchestra.agents.references import address_of, make_report, normalised_address
+from agentorchestra.agents.reporting.references import address_of, make_report, normalised_address
 from agentorchestra.core.spec import Citation, FileRef
 
 LEASE = FileRef(name="lease (1).txt", sha256="0" * 64, size=10, origin="/home/me/my files/lease (1).txt")

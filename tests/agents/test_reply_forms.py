@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from agentorchestra.agents.analysis import replies
-from agentorchestra.agents.asking import Form, form
+from agentorchestra.agents.forms import Form, form
 from agentorchestra.agents.research import questions
 from agentorchestra.core.errors import OutputError
-from agentorchestra.tea.structured import read_output
+from agentorchestra.tea.calling.structured_output import read_output
 
 ANSWER: dict[str, Any] = {
     "type": "object",

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.deep_researcher import deep_researcher
 from agentorchestra.agents.registry import builtin_agents
+from agentorchestra.agents.research.agent import deep_researcher
 from agentorchestra.agents.transformations.a2t import a2t
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.showing import waiting_tools
+from agentorchestra.agents.first_view import waiting_tools
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.core.spec import FileRef, RunStatus
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.systems.agentorchestra import same_task
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace

@@ -11,8 +11,8 @@ import pytest
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import PolicySettings, Settings, WebSettings
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
-from agentorchestra.tea.tool import tool
+from agentorchestra.sandbox.bubblewrap import Bubblewrap
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 from tests.agents.generating import RIGHT, TASK, Model, called, generated, limited, numeral, phases, specified, writes

@@ -12,8 +12,8 @@ import pytest
 from agentorchestra.agents.agent import Agent
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
-from agentorchestra.tea.tool import Tool, tool
+from agentorchestra.sandbox.bubblewrap import Bubblewrap
+from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.testing import call, decide
 from tests.agents.generating import RIGHT, Model, called, limited, phases
 from tests.agents.giving_program import ASK, GOAL, WANTED, asker, by_hand, by_program, model, opened

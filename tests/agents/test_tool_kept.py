@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import Question, RunStatus
-from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
+from agentorchestra.sandbox.bubblewrap import Bubblewrap
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 from tests.agents.generating import RIGHT, TASK, Model, limited

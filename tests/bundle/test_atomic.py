@@ -17,7 +17,7 @@ from tests.bundle.support import here, recorded, settings
 _KILLED = """
 import asyncio, os, sys
 from pathlib import Path
-from agentorchestra.runtime.store import SqliteStore
+from agentorchestra.log.store import SqliteStore
 from agentorchestra.workspace import Workspace
 
 class Dying(SqliteStore):

@@ -14,7 +14,7 @@ from agentorchestra.cli.commands.log import _line
 from agentorchestra.cli.view.model import RunView
 from agentorchestra.cli.view.tree import tree_lines
 from agentorchestra.core.errors import AgentOrchestraError, BundleError
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.workspace import Workspace
 from tests.bundle.support import here, recorded, rewritten, settings
 

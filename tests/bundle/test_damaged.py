@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.errors import AgentOrchestraError, BundleError
-from agentorchestra.runtime.bundle import format as form
+from agentorchestra.log.bundle import format as form
 from agentorchestra.workspace import Workspace
 from tests.bundle.support import here, recorded, rewritten, settings
 
@@ -336,7 +336,7 @@ async def test_bytes_changed_anywhere(good: Path, tmp_path: Path, seed: int) -> 
 
 async def same(ws: Workspace[Any], run: str, bundle: Path) -> bool:
     """Whether a run is what a bundle holds."""
-    from agentorchestra.runtime.bundle.lines import to_line
+    from agentorchestra.log.bundle.lines import to_line
 
     with zipfile.ZipFile(io.BytesIO(bundle.read_bytes())) as archive:
         return b"".join(to_line(one) for one in await ws.events(run)) == archive.read("events.jsonl")

@@ -21,7 +21,7 @@ from agentorchestra.core.errors import PinError, UnknownComponentError
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.environments.folder import FolderEnvironment
-from agentorchestra.tea.environment import action
+from agentorchestra.tea.calling.environment import action
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.bundle.support import PROMPT, SECRET, TASK, drawing, elsewhere, here, other, recorded, rewritten, settings
@@ -189,7 +189,7 @@ async def test_programs_of_models_are_not_run_by_a_replay_elsewhere(tmp_path: Pa
     program = """
 import asyncio, sys
 from agentorchestra.workspace import open_workspace
-import agentorchestra.tea.monty as monty, agentorchestra.tools.workbench as workbench, inspect
+import agentorchestra.tea.programs.monty as monty, agentorchestra.tools.workbench as workbench, inspect
 for module in (monty, workbench):
     for name, one in inspect.getmembers(module, inspect.isclass):
         if one.__module__ == module.__name__ and hasattr(one, "run"):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agentorchestra.core.errors import PromptError
-from agentorchestra.tea.plain import check_plain
-from agentorchestra.tea.prompts import PromptLibrary
+from agentorchestra.tea.prompts.catalog import PromptLibrary
+from agentorchestra.tea.prompts.restrictions import check_plain
 from agentorchestra.workspace import packaged_prompts
 from tests.bundle.support import PROMPT, here, other, recorded, rewritten
 

@@ -21,8 +21,8 @@ from agentorchestra.core.ids import new_run_id
 from agentorchestra.core.protocols import RunRecord, Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
-from agentorchestra.runtime.bundle.lines import from_line, to_line
-from agentorchestra.runtime.store import MemoryStore, PostgresStore, SqliteStore
+from agentorchestra.log.bundle.lines import from_line, to_line
+from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore
 from agentorchestra.workspace import Workspace
 from tests.bundle.support import drawing, here, other, recorded, settings
 from tests.postgres import Postgres

@@ -13,9 +13,9 @@ from pydantic import SecretStr
 from agentorchestra import RunContext, Workspace, tool
 from agentorchestra.core.errors import BundleError
 from agentorchestra.core.settings import ModelProfile
-from agentorchestra.runtime.bundle.format import CHUNK
-from agentorchestra.runtime.bundle.secrets import Watch, secret_variables
-from agentorchestra.tea.tool import ToolResult
+from agentorchestra.log.bundle.format import CHUNK
+from agentorchestra.log.bundle.secrets import Watch, secret_variables
+from agentorchestra.tea.calling.tool import ToolResult
 from agentorchestra.testing import call, decide
 from tests.bundle.support import SECRET, drawing, here, recorded, settings
 

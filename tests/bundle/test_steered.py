@@ -14,9 +14,9 @@ import pytest
 from agentorchestra import Budget, RunContext, RunStatus, Workspace, tool
 from agentorchestra.core.errors import BundleError
 from agentorchestra.core.messages import ModelRequest, ToolCall
-from agentorchestra.runtime.bundle.lines import to_line
+from agentorchestra.log.bundle.lines import to_line
 from agentorchestra.testing import ScriptedModel, call
-from agentorchestra.workspace.driving import ReplayReport
+from agentorchestra.workspace.driver import ReplayReport
 from tests.runtime.test_waiting_mail import await_mail, two_clerks
 from tests.runtime.test_waiting_timers import FakeClock
 

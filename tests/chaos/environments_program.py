@@ -20,7 +20,7 @@ from typing import Any
 from agentorchestra import Workspace
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec
-from agentorchestra.tea.actions import action_effect
+from agentorchestra.tea.calling.actions import action_effect
 from tests.chaos.killing import die, hooks
 
 NAMES = ("files", "terminal", "git")

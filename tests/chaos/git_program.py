@@ -15,9 +15,9 @@ from typing import Any
 from agentorchestra import Workspace
 from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.core.settings import GitHubSettings, GitSettings, Settings
-from agentorchestra.environments.git_shell import GitShell, Said
-from agentorchestra.runtime.policy import AllowAll
+from agentorchestra.environments.git.shell import GitShell, Said
 from agentorchestra.testing import ScriptedModel, call
+from agentorchestra.trust.policy import AllowAll
 from tests.chaos.killing import die, hooks
 
 NAME = "octocat/game"

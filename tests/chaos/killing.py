@@ -20,10 +20,10 @@ from agentorchestra.core.events import NewEvent
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.store import PostgresStore, SqliteStore
-from agentorchestra.runtime.store.choose import store_for
-from agentorchestra.runtime.store.schema import events as rows
-from agentorchestra.runtime.store.sql import SqlStore
+from agentorchestra.log.store import PostgresStore, SqliteStore
+from agentorchestra.log.store.factory import store_for
+from agentorchestra.log.store.schema import events as rows
+from agentorchestra.log.store.sql import SqlStore
 from agentorchestra.workspace import load_settings
 
 MARK_POINTS = ("in_mark", "after_mark")

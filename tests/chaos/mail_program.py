@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.effects import Effect, EffectKind, Mode
-from agentorchestra.runtime.policy import AllowAll
 from agentorchestra.runtime.session import Session
+from agentorchestra.trust.policy import AllowAll
 from tests.chaos.killing import hooks
 from tests.runtime.support import Bench, agent
 

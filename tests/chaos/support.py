@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agentorchestra.core.events import Event
-from agentorchestra.runtime.store.choose import store_for
+from agentorchestra.log.store.factory import store_for
 from agentorchestra.workspace import load_settings
 from tests.chaos.killing import KILL_AT, MARK_POINTS, POINTS
 from tests.warm import run

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.live import world_folder
+from agentorchestra.log.folders import world_folder
 from tests.chaos.environments_program import ACTIONS, FINAL, workspace
 from tests.chaos.support import KILLED, python, start
 
@@ -18,11 +18,11 @@ AT = [f"after:/1.acts#{n}" for n in NUMBERS]
 AT += ["in_record:/1.acts#2", "before:/1.acts#5", "in_record:/1.acts#8", "after_record:/1.acts#10"]
 INSIDE = [
     # a file is half put in its place: made and not yet moved, moved and not yet recorded
-    "agentorchestra.environments.disk:place_file:1",
-    "agentorchestra.environments.disk:place_file:2:after",
-    "agentorchestra.environments.disk:place_file:3",
-    "agentorchestra.environments.disk:move:1:after",
-    "agentorchestra.environments.trash:remove:1:after",
+    "agentorchestra.environments.files.disk:place_file:1",
+    "agentorchestra.environments.files.disk:place_file:2:after",
+    "agentorchestra.environments.files.disk:place_file:3",
+    "agentorchestra.environments.files.disk:move:1:after",
+    "agentorchestra.environments.files.trash:remove:1:after",
     # a snapshot is half taken
     "agentorchestra.environments.folder:list_folder:2",
     "agentorchestra.environments.folder:read_file:3:after",

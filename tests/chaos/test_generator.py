@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
+from agentorchestra.sandbox.bubblewrap import Bubblewrap
 from tests.agents.generating import TASK, called, phases
 from tests.chaos.generator_program import workspace
 from tests.chaos.support import only_run, python, read_log

@@ -18,7 +18,7 @@ from agentorchestra import Workspace, tool
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.core.spec import RunResult
-from agentorchestra.runtime.store.database import READERS
+from agentorchestra.log.store.database import READERS
 from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide
 
 pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy

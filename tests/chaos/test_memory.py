@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentorchestra.core.effects import EffectKind
-from agentorchestra.runtime.ledger import Ledger
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.workspace import Workspace
 from tests.chaos.memory_program import workspace
 from tests.chaos.support import python

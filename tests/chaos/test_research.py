@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.events import Event
-from agentorchestra.runtime.ledger import Ledger
+from agentorchestra.log.ledger import Ledger
 from tests.agents.researching import ISLAND, TASK, TOWN, chosen
 from tests.chaos.support import effect_keys, only_run, python, read_log
 from tests.site import Site, served

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentorchestra.core.effects import EffectKind
-from agentorchestra.runtime.ledger import Ledger
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.testing import ScriptedModel
 from tests.chaos.support import python, read_log
 from tests.chaos.test_memory import remembered

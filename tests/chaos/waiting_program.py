@@ -14,9 +14,9 @@ from typing import Any
 from agentorchestra.core.clock import SystemClock
 from agentorchestra.core.effects import Effect, Mode
 from agentorchestra.core.events import PauseRequested, new_event
-from agentorchestra.runtime.policy import AllowAll
 from agentorchestra.runtime.run import wait_for
 from agentorchestra.runtime.session import Session
+from agentorchestra.trust.policy import AllowAll
 from tests.chaos.killing import hooks
 from tests.runtime.support import Bench, agent, tool
 

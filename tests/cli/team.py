@@ -11,9 +11,9 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import Price
 from agentorchestra.core.spec import AgentSpec
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.models.client import Media, OnDelta
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 

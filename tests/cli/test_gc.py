@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentorchestra.runtime.store import writing
+from agentorchestra.log.store import writer as writing
 from tests.cli.support import APP_SETTINGS, Folder
 from tests.postgres import Postgres
 

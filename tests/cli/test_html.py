@@ -18,7 +18,7 @@ from playwright.async_api import Page
 from agentorchestra.cli import group
 from agentorchestra.cli.output import OutputError
 from agentorchestra.core.messages import ModelRequest
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 from tests.browser import chromium, find_chromium

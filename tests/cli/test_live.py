@@ -17,7 +17,7 @@ import psutil
 import pytest
 from rich.cells import cell_len
 
-from agentorchestra.cli.driving import Stop, drive
+from agentorchestra.cli.driver import Stop, drive
 from agentorchestra.cli.entry import Unfinished
 from agentorchestra.cli.view.model import RunView
 from agentorchestra.cli.view.picture import picture

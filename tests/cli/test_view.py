@@ -16,9 +16,9 @@ from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.events import Event
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunResult, RunStatus
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.run import active_seconds
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.tools.todo import PlanStep
 from agentorchestra.workspace import Workspace

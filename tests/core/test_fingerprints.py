@@ -11,8 +11,8 @@ from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import Message, ModelRequest, ToolSchema, system, user
-from agentorchestra.runtime.codec import EffectCodec
-from agentorchestra.runtime.ledger import parent_key, within
+from agentorchestra.log.codec import EffectCodec
+from agentorchestra.log.ledger import parent_key, within
 
 
 def _request(count: int, schemas: tuple[ToolSchema, ...] = ()) -> ModelRequest:

@@ -17,7 +17,7 @@ from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Outcome
 from agentorchestra.core.events import EffectCompleted, NewEvent, written_event
 from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import canonical_json, copied, is_flat, is_plain
-from agentorchestra.runtime.store.rows import body_json
+from agentorchestra.log.store.rows import body_json
 
 PLAIN: st.SearchStrategy[Any] = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec=None))

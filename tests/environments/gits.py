@@ -15,7 +15,7 @@ from tests.sandbox.support import here, usable
 from agentorchestra import MemoryStore, Workspace
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.settings import GitSettings, SandboxSettings, Settings
-from agentorchestra.runtime.policy import AllowAll
+from agentorchestra.trust.policy import AllowAll
 
 SANDBOX = next((usable(name) for name in here() if name != "unsafe-local"), None)
 TOKEN = "ghp_0123456789abcdefTESTONLY"

@@ -14,8 +14,8 @@ from tests.chaos.killing import hooks
 from agentorchestra import Workspace
 from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.core.settings import SandboxSettings, Settings
-from agentorchestra.runtime.policy import AllowAll
 from agentorchestra.testing import ScriptedModel, call
+from agentorchestra.trust.policy import AllowAll
 
 FIRST = "mkdir d; cd d; x=kept; echo one >file"
 LONG = "echo $x two >>file; x=changed; touch begun; until [ -e go ]; do sleep 0.02; done; echo three >>file"

@@ -15,11 +15,11 @@ from agentorchestra.core.errors import ToolDefinitionError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.environments.nested import NestedEnvironment
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.actions import action_effect
-from agentorchestra.tea.environment import ActionEnvironment, action
-from agentorchestra.tea.tool import ToolResult
+from agentorchestra.tea.calling.actions import action_effect
+from agentorchestra.tea.calling.environment import ActionEnvironment, action
+from agentorchestra.tea.calling.tool import ToolResult
 
 
 class Till(ActionEnvironment):

@@ -20,15 +20,15 @@ from agentorchestra.core.effects import ArtifactRef, Outcome, Provenance
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import FolderSettings, Settings, WebSettings
-from agentorchestra.environments.files import FilesEnvironment
+from agentorchestra.environments.files.environment import FilesEnvironment
 from agentorchestra.environments.folder import FolderEnvironment, FolderGround
 from agentorchestra.environments.manifest import FolderLimits
-from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.actions import action_effect
-from agentorchestra.tea.environment import action
-from agentorchestra.tea.tool import tool
+from agentorchestra.log.store import MemoryStore
+from agentorchestra.tea.calling.actions import action_effect
+from agentorchestra.tea.calling.environment import action
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
+from agentorchestra.trust.policy import AllowAll, DefaultPolicy
 from agentorchestra.workspace import Workspace
 
 

@@ -12,12 +12,12 @@ from agentorchestra.core.effects import Provenance, Tag
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import GitSettings
-from agentorchestra.environments.git import Git
-from agentorchestra.environments.git_shell import Said, failure
-from agentorchestra.runtime.policy import DefaultPolicy
-from agentorchestra.runtime.sandbox.local import UnsafeLocal
-from agentorchestra.tea.actions import action_effect, action_tags
+from agentorchestra.environments.git.environment import Git
+from agentorchestra.environments.git.shell import Said, failure
+from agentorchestra.sandbox.local import UnsafeLocal
+from agentorchestra.tea.calling.actions import action_effect, action_tags
 from agentorchestra.testing.github import LoopbackGitHub
+from agentorchestra.trust.policy import DefaultPolicy
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from agentorchestra.core.effects import Outcome, Provenance, Tag
 from agentorchestra.core.errors import ForkError, SettingsError
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import GitHubSettings, GitSettings, Settings
-from agentorchestra.environments.github import GitHub
-from agentorchestra.environments.github_api import parts
-from agentorchestra.runtime.policy import AllowAll, DefaultPolicy
-from agentorchestra.tea.actions import action_effect, action_tags
+from agentorchestra.environments.github.api import parts
+from agentorchestra.environments.github.environment import GitHub
+from agentorchestra.tea.calling.actions import action_effect, action_tags
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.testing.github import LoopbackGitHub
+from agentorchestra.trust.policy import AllowAll, DefaultPolicy
 
 NAME = "octocat/game"
 
@@ -197,7 +197,7 @@ async def test_the_limit_of_requests_is_waited_for_a_bounded_time(hub: Hub, monk
         slept.append(seconds)
         await real(0)
 
-    monkeypatch.setattr("agentorchestra.environments.github_api.asyncio.sleep", sleep)
+    monkeypatch.setattr("agentorchestra.environments.github.api.asyncio.sleep", sleep)
     hub.server.fail_next(429, "slow down", {"Retry-After": "1"})
     assert (await hub.do("create_issue", repository=NAME, title="Once"))["number"] == 1
     assert 1.0 in slept and len(hub.server.repositories[NAME].issues) == 1

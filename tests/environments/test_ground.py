@@ -14,15 +14,15 @@ from agentorchestra.core.content import TextBlock, unnumbered
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import Message, ToolCall
 from agentorchestra.core.spec import AgentResult, RunStatus
-from agentorchestra.environments.files import FilesEnvironment
+from agentorchestra.environments.files.environment import FilesEnvironment
 from agentorchestra.environments.folder import FolderEnvironment
 from agentorchestra.environments.manifest import FolderLimits
+from agentorchestra.log.folders import clear_up, world_folder
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.loop import Decision, Parts, Seen, State, beam
-from agentorchestra.runtime.live import clear_up, world_folder
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.actions import action_effect
-from agentorchestra.tea.environment import action
+from agentorchestra.tea.calling.actions import action_effect
+from agentorchestra.tea.calling.environment import action
 
 
 class Notes(FolderEnvironment):

@@ -17,14 +17,14 @@ from agentorchestra.core.errors import ToolDefinitionError, UsageError
 from agentorchestra.core.protocols import RunContext, instance_of
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.environments.files import FilesEnvironment
+from agentorchestra.environments.files.environment import FilesEnvironment
 from agentorchestra.environments.nested import NestedEnvironment
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.loop import Parts, State, beam
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.actions import action_effect, action_tags
-from agentorchestra.tea.environment import ActionEnvironment, action
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.actions import action_effect, action_tags
+from agentorchestra.tea.calling.environment import ActionEnvironment, action
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.tea.transformations.t2e import t2e
 from agentorchestra.workspace import Workspace
 

@@ -18,16 +18,16 @@ from agentorchestra.core.errors import SandboxUnavailableError
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import SandboxSettings, Settings
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.environments.terminal import Terminal
-from agentorchestra.runtime.live import world_folder
-from agentorchestra.runtime.policy import DefaultPolicy
-from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
-from agentorchestra.runtime.sandbox.base import MIB
-from agentorchestra.runtime.sandbox.choose import sandbox_for
-from agentorchestra.runtime.sandbox.local import UnsafeLocal
+from agentorchestra.environments.terminal.environment import Terminal
+from agentorchestra.log.folders import world_folder
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.actions import action_effect, action_tags
+from agentorchestra.sandbox import Sandbox, SandboxLimits
+from agentorchestra.sandbox.base import MIB
+from agentorchestra.sandbox.factory import sandbox_for
+from agentorchestra.sandbox.local import UnsafeLocal
+from agentorchestra.tea.calling.actions import action_effect, action_tags
+from agentorchestra.trust.policy import DefaultPolicy
 from agentorchestra.workspace import Workspace
 
 LIMITS = SandboxLimits(seconds=20, flood_bytes=MIB)

@@ -15,9 +15,9 @@ from tests.offline.driver import FakeContext
 
 from agentorchestra.core.content import Source, TextBlock, Trust, unnumbered
 from agentorchestra.core.errors import ToolError
-from agentorchestra.environments import disk
+from agentorchestra.environments.files import disk
 from agentorchestra.tools.files import file_tools
-from agentorchestra.tools.files.describe import Quote
+from agentorchestra.tools.files.description import Quote
 from agentorchestra.tools.files.documents import PdfDocument, TextDocument
 from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.quotes import verify_quote

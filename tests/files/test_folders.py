@@ -16,10 +16,11 @@ import pytest
 
 from agentorchestra.core.errors import FileInputError, WorkspaceNotWritableError
 from agentorchestra.core.spec import FileRef
-from agentorchestra.tools.files import folders, keep
+from agentorchestra.tools.files import folders
+from agentorchestra.tools.files import storage as keep
 from agentorchestra.tools.files.folders import LISTED, by_folder, listing, matching
-from agentorchestra.tools.files.keep import Kept, keep_files
 from agentorchestra.tools.files.readers import Stopped
+from agentorchestra.tools.files.storage import Kept, keep_files
 
 Keep = Callable[..., Kept]
 

@@ -15,9 +15,10 @@ from tests.offline.driver import FakeContext
 
 from agentorchestra.core.content import TextBlock
 from agentorchestra.core.errors import ToolError
-from agentorchestra.tools.files import file_tools, indexing
+from agentorchestra.tools.files import file_tools
+from agentorchestra.tools.files import indexer as indexing
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.indexing import bring_up
+from agentorchestra.tools.files.indexer import bring_up
 
 COUNT = 450
 
@@ -243,7 +244,7 @@ async def test_many_files_are_described_by_folder_and_none_is_read(many: list[Pa
 async def test_what_takes_too_long_to_describe_is_named(
     many: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importlib.import_module("agentorchestra.tools.files.describe"), "SECONDS", -1.0)
+    monkeypatch.setattr(importlib.import_module("agentorchestra.tools.files.description"), "SECONDS", -1.0)
     described = await use(Watched(many[:2], tmp_path / "run"), "describe_files", tmp_path)
     assert [text.partition("; ")[2] for text in described] == [
         "not looked into: the files before it took too long; ask for it alone"

@@ -18,7 +18,7 @@ from tests.files.test_indexing import Watched, place, search
 from agentorchestra.core.errors import FileInputError
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.indexing import bring_up
+from agentorchestra.tools.files.indexer import bring_up
 from agentorchestra.tools.files.nursery import Nursery
 from agentorchestra.tools.files.readers import read_document
 from agentorchestra.tools.files.worker import Limits

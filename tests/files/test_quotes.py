@@ -15,7 +15,7 @@ from tests.offline.driver import FakeContext
 
 from agentorchestra.core.content import TextBlock
 from agentorchestra.tools.files import file_tools, verify_quote
-from agentorchestra.tools.files.describe import Quote
+from agentorchestra.tools.files.description import Quote
 from agentorchestra.tools.files.documents import Part, PartsDocument, PdfDocument, TableDocument, TextDocument
 from agentorchestra.tools.files.quotes import alike, place_of, quote_stands
 from agentorchestra.tools.files.readers import read_document_sync

@@ -120,7 +120,7 @@ async def test_a_changed_tool_goes_on_while_fingerprints_match_and_says_so(tmp_p
 async def test_another_version_of_the_distribution_is_written_down_and_never_compared(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentorchestra.workspace.creating.distribution", lambda: "0.0.1")
+    monkeypatch.setattr("agentorchestra.workspace.creation.distribution", lambda: "0.0.1")
     run_id = await _waiting(tmp_path)
     monkeypatch.undo()
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.tea.tool import Tool, ToolResult
+from agentorchestra.tea.calling.tool import Tool, ToolResult
 from agentorchestra.tools.mcp import McpToolkit
 from agentorchestra.tools.mcp.connection import CLOSE_S
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentorchestra.core.effects import Mode, Tag
 from agentorchestra.core.messages import ToolSchema
-from agentorchestra.tea.tool import tool_from_schema
+from agentorchestra.tea.calling.tool import tool_from_schema
 from agentorchestra.tools.mcp.definitions import (
     MAX_DESCRIPTION,
     Definition,

@@ -13,7 +13,7 @@ import pytest
 from agentorchestra.core.content import MediaBlock, Trust
 from agentorchestra.core.effects import Mode
 from agentorchestra.core.errors import McpError, MissingExtraError, ToolError
-from agentorchestra.tea.toolkit import Toolkit
+from agentorchestra.tea.calling.toolkit import Toolkit
 from agentorchestra.tools.mcp import McpToolkit, programs
 from agentorchestra.tools.mcp.connection import CLOSE_S
 from tests.mcp.support import called, calls, children, named, opened, stdio, words, written

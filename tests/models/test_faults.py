@@ -19,7 +19,7 @@ from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import LoopbackAnthropicServer, LoopbackModelServer, ServerReply, call, decide, silence
 from agentorchestra.workspace import Workspace
 

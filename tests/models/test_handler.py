@@ -23,8 +23,8 @@ from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.models.client import with_usage
 from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.models.patience import MAX_WAIT_S
 from agentorchestra.models.prices import uncertain
+from agentorchestra.models.retries import MAX_WAIT_S
 from agentorchestra.testing import LoopbackModelServer, Reply, ScriptedModel, http_error, say
 from tests.models.support import Context, asking, effect_of, schema
 

@@ -13,7 +13,7 @@ import pytest
 from agentorchestra.core.errors import ModelRequestError, SettingsError, UnheardRecordingError
 from agentorchestra.core.messages import ModelRequest, user
 from agentorchestra.core.settings import ModelProfile, Settings
-from agentorchestra.models.hearing import LocalTranscriber
+from agentorchestra.models.local_transcription import LocalTranscriber
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace

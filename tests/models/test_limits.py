@@ -11,11 +11,11 @@ from agentorchestra.core.budget import Bound, Budget, Room
 from agentorchestra.core.messages import ModelRequest, ModelSettings, user
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.models.allowance import SHARE
 from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.limits import LEAST, UNKNOWN, USUAL, longest_answer
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import estimate_input_tokens
-from agentorchestra.models.room import SHARE
 from agentorchestra.testing import LoopbackAnthropicServer, LoopbackModelServer, ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.models.support import Context, asking, effect_of

@@ -12,7 +12,7 @@ import pytest
 from agentorchestra.core.errors import ModelRequestError, SettingsError
 from agentorchestra.core.messages import ModelRequest, user
 from agentorchestra.core.settings import ModelProfile, Settings
-from agentorchestra.models.local import LONGEST, LocalEmbedder
+from agentorchestra.models.local_embedding import LONGEST, LocalEmbedder
 from agentorchestra.models.manager import ModelManager
 
 WORDS = {"[UNK]": 0, "rain": 1, "umbrella": 2, "boat": 3}

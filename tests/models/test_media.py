@@ -19,7 +19,7 @@ from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.media import takes
 from agentorchestra.models.render import parse_contents
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import (
     LoopbackAnthropicServer,
     LoopbackGoogleServer,

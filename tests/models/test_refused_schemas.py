@@ -16,7 +16,7 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.models.failures import refused_tools
 from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import (
     LoopbackAnthropicServer,
     LoopbackGoogleServer,

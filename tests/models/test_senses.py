@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.cli.starting import ROLES as NAMED
+from agentorchestra.cli.start import ROLES as NAMED
 from agentorchestra.core.settings import ModelProfile, RoleSettings, Settings
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.models.senses import ROLES, media_models
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.models.media_models import ROLES, media_models
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 

@@ -17,7 +17,7 @@ from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.models.handler import RequestModelHandler
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.structured import read_output
+from agentorchestra.tea.calling.structured_output import read_output
 from agentorchestra.testing import (
     LoopbackAnthropicServer,
     LoopbackGoogleServer,

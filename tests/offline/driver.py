@@ -14,7 +14,7 @@ from agentorchestra.core.content import Block, TextBlock, Trust, block_from
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import Message, ModelRequest, ToolCall, ToolSchema, system, user
 from agentorchestra.core.spec import Citation, FileRef
-from agentorchestra.models.offline import OfflineModel
+from agentorchestra.models.offline.model import OfflineModel
 from agentorchestra.tools.files import file_tools
 from agentorchestra.tools.files.readers import check_input
 

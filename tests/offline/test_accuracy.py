@@ -12,7 +12,7 @@ import pytest
 from tests.offline.driver import Reply
 from tests.offline.worlds import Case, make_world
 
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import quote_stands
 from agentorchestra.tools.files.readers import Document, read_document_sync

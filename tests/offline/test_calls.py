@@ -13,10 +13,10 @@ from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.kit import Kit, run_agent
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.models.offline import NOTE
-from agentorchestra.models.offline_calls import spelled_calls
+from agentorchestra.models.offline.calls import spelled_calls
+from agentorchestra.models.offline.model import NOTE
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.workspace import Workspace
 
 TOOLS: dict[str, dict[str, Any]] = {"add": {"properties": {"a": {}, "b": {}}}, "look": {"properties": {"text": {}}}}

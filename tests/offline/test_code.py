@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentorchestra.models.offline_code import offered_functions, program, told
+from agentorchestra.models.offline.code import offered_functions, program, told
 from agentorchestra.workspace import Workspace
 
 LEASE = "The rent is 900 euros.\nThe deposit is 1284 euros.\n"

@@ -16,8 +16,8 @@ from tests.offline.driver import ALL, DONE, PYTHON, READ, SEARCH, run_offline, t
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall, ToolSchema, system
 from agentorchestra.core.spec import FileRef
-from agentorchestra.models import offline_rules as rules
-from agentorchestra.models.offline import NOTE, OfflineModel
+from agentorchestra.models.offline import rules
+from agentorchestra.models.offline.model import NOTE, OfflineModel
 from agentorchestra.models.render import RenderedContent
 from agentorchestra.tools.files import verify_quote
 

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.injections.attacks import ATTACKS, Attack
 from benchmarks.injections.runs import attempt
 
-from agentorchestra.runtime.policy import AllowAll
+from agentorchestra.trust.policy import AllowAll
 
 ROOM = 2_000
 """Characters of tools' schemas in the prompt: of what an attack needs, most is hidden until it is opened."""

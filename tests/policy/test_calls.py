@@ -14,8 +14,8 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, Ta
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import PolicySettings
-from agentorchestra.runtime.addresses import canonical
-from agentorchestra.runtime.policy import DefaultPolicy
+from agentorchestra.trust.addresses import canonical
+from agentorchestra.trust.policy import DefaultPolicy
 
 PAGE = Provenance(kind="web", ref="https://a.example/x", trust=Trust.UNTRUSTED)
 READ = (Tag.READ, Tag.NETWORK)

@@ -21,12 +21,12 @@ from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import AgentSpec, Question
-from agentorchestra.runtime.arguments import harmless
-from agentorchestra.runtime.policy import DefaultPolicy
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.tool import Tool, ToolResult, tool
+from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
 from agentorchestra.testing import ScriptedModel, call, decide
+from agentorchestra.trust.arguments import harmless
+from agentorchestra.trust.policy import DefaultPolicy
 from agentorchestra.workspace import Workspace
 from tests.runtime.support import Bench
 from tests.runtime.support import tool as effect_of

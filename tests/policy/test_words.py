@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentorchestra.runtime.words import Words
+from agentorchestra.trust.words import Words
 
 SAME = [
     ("Pay 1,000.50 EUR", 1000.5),

@@ -8,7 +8,7 @@ from typing import Any
 from agentorchestra import Workspace, tool
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ModelProfile, RoleSettings, Settings
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import LoopbackModelServer
 
 PROMPT = """---

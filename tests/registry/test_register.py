@@ -22,8 +22,8 @@ from agentorchestra.core.errors import (
     ToolDefinitionError,
     UsageError,
 )
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.registering import read_manifest
+from agentorchestra.log.store import MemoryStore
+from agentorchestra.tea.registry.registration import read_manifest
 from tests.registry.support import PRICE
 
 TWICE = "def twice(number: int) -> int:\n    return 2 * number\n"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agentorchestra import Workspace
 from agentorchestra.core.errors import ManifestError, VersionError
 from agentorchestra.core.ids import sha256_text
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.log.store import MemoryStore
 from tests.registry.support import PRICE, shop
 
 TWICE = "def twice(number: int) -> int:\n    return 2 * number\n"

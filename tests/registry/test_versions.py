@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentorchestra import Workspace
 from agentorchestra.core.errors import UnknownComponentError, VersionError
-from agentorchestra.tea.versions import changes_of, level_of, next_version
+from agentorchestra.tea.registry.versions import changes_of, level_of, next_version
 from tests.registry.support import PRICE, imported, shop
 
 DEARER = PRICE.replace("12.5", "13.5")

@@ -10,11 +10,11 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.kit import Kit
-from agentorchestra.agents.reporting import act_on_report
+from agentorchestra.agents.reporting.pieces import act_on_report
 from agentorchestra.core.content import text_of
 from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.workspace import Workspace
 
 Work = Callable[[Session[Any]], Awaitable[str]]

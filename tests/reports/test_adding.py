@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.reporting import act_on_report, add_to_report
+from agentorchestra.agents.reporting.pieces import act_on_report, add_to_report
 from agentorchestra.core.content import text_of
 from agentorchestra.core.spec import Citation
 from agentorchestra.environments.report.environment import Report
-from agentorchestra.environments.report.reading import read_object, read_text, summary_of
+from agentorchestra.environments.report.parser import read_object, read_text, summary_of
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.actions import action_effect
+from agentorchestra.tea.calling.actions import action_effect
 from tests.reports.support import answered, said
 
 PAGE = Citation(source="https://example.org/oysters", place="lines 1-2", quote="Oysters sleep.")

@@ -11,8 +11,8 @@ import pytest
 
 from agentorchestra.core.errors import ModelAuthError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.environments.report.asking import MOST_SHOWN, checked
-from agentorchestra.environments.report.reading import read_text
+from agentorchestra.environments.report.author import MOST_SHOWN, checked
+from agentorchestra.environments.report.parser import read_text
 from agentorchestra.runtime.session import Session
 from agentorchestra.testing import ScriptedModel, say
 from tests.reports.support import answered, in_folder, said

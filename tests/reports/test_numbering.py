@@ -8,9 +8,9 @@ import re
 import pytest
 
 from agentorchestra.environments.report.addresses import escaped, key_of
-from agentorchestra.environments.report.collecting import assembled, collect, finish
 from agentorchestra.environments.report.items import Item
-from agentorchestra.environments.report.reading import read_text
+from agentorchestra.environments.report.parser import read_text
+from agentorchestra.environments.report.references import assembled, collect, finish
 
 SPELLINGS: dict[str, list[str]] = {
     "https://example.org/a/b": [

@@ -12,12 +12,12 @@ import pytest
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.kit import Kit
 from agentorchestra.agents.outputs import outputs
-from agentorchestra.agents.reporter import MOST_SHOWN, wanted_file
-from agentorchestra.agents.reporting import add_to_report
+from agentorchestra.agents.reporting.agent import MOST_SHOWN, wanted_file
+from agentorchestra.agents.reporting.pieces import add_to_report
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunResult
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 from tests.reports.support import in_folder

@@ -11,11 +11,11 @@ import pytest
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.ids import sha256_text
-from agentorchestra.environments.report.collecting import finish
 from agentorchestra.environments.report.items import Item
+from agentorchestra.environments.report.references import finish
 from agentorchestra.environments.report.shared import SharedReport
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
 from tests.chaos.support import start, until
 from tests.reports.support import answered, said
 

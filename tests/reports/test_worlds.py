@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.content import text_of
-from agentorchestra.environments.files import FilesEnvironment
+from agentorchestra.environments.files.environment import FilesEnvironment
 from agentorchestra.environments.report.environment import Report
 from agentorchestra.environments.report.shared import SharedReport
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.actions import action_effect
+from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.workspace import Workspace
 from tests.reports.support import agent, said
 from tests.runtime.support import Bench

@@ -16,9 +16,9 @@ from agentorchestra.core.protocols import Environment, Owner, Store
 from agentorchestra.core.spec import AgentResult, Pinned, RunManifest, RunResult
 from agentorchestra.runtime.engine import this_process
 from agentorchestra.runtime.handlers import BaseHandler, builtin_handlers
-from agentorchestra.runtime.policy import AllowAll
 from agentorchestra.runtime.run import Asker, Run, Services
 from agentorchestra.runtime.session import Session
+from agentorchestra.trust.policy import AllowAll
 
 Body = Callable[[Effect, Session[Any]], Awaitable[Any]]
 Main = Callable[[Session[Any]], Awaitable[Any]]

@@ -14,8 +14,8 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import ConcurrentUseError, DivergedError, DoorError, ModelUnavailableError, ReplayError
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.store import MemoryStore, SqliteStore
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore, SqliteStore
 from tests.runtime.support import Bench, agent, tool
 
 

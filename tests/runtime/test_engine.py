@@ -15,10 +15,10 @@ from agentorchestra.core.effects import Effect, Mode
 from agentorchestra.core.errors import FencedError
 from agentorchestra.core.protocols import Owner
 from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.log.store import SqliteStore
 from agentorchestra.runtime.engine import LocalEngine, is_dead, this_process
 from agentorchestra.runtime.run import Run
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import SqliteStore
 from tests.runtime.support import Bench, tool
 
 

@@ -12,9 +12,9 @@ from agentorchestra.core.effects import Effect, EffectKind, Provenance, Tag
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.policy import PolicyView
 from agentorchestra.core.settings import PolicySettings
-from agentorchestra.runtime.addresses import links_in
-from agentorchestra.runtime.arguments import ELEMENT, SITE
-from agentorchestra.runtime.policy import DefaultPolicy
+from agentorchestra.trust.addresses import links_in
+from agentorchestra.trust.arguments import ELEMENT, SITE
+from agentorchestra.trust.policy import DefaultPolicy
 
 PAGE = Provenance(kind="web", ref="https://a.example/x", trust=Trust.UNTRUSTED)
 USER = Provenance(kind="task", trust=Trust.USER)

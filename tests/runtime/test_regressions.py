@@ -22,9 +22,9 @@ from agentorchestra.core.policy import PolicyView, Verdict
 from agentorchestra.core.protocols import Owner
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.results import result_value
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.workspace import Workspace
 from tests.runtime.counter import Counter

@@ -8,7 +8,7 @@ from typing import Any
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, Tag
 from agentorchestra.core.messages import ModelRequest, user
-from agentorchestra.runtime.codec import EffectCodec
+from agentorchestra.log.codec import EffectCodec
 
 SEEN = (Provenance(kind="task", trust=Trust.USER), Provenance(kind="file", ref="a.pdf"))
 

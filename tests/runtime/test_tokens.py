@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 

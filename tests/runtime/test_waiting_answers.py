@@ -18,12 +18,12 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import Question, RunStatus
+from agentorchestra.log.ledger import Ledger
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.answers import settle
-from agentorchestra.runtime.ledger import Ledger
 from agentorchestra.runtime.run import wait_for
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 from tests.runtime.support import Bench, agent

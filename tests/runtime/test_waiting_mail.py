@@ -15,7 +15,7 @@ from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import AgentSpec, RunResult, RunStatus
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 from tests.runtime.test_waiting_timers import FakeClock

@@ -15,9 +15,9 @@ from agentorchestra.core.errors import UsageError
 from agentorchestra.core.messages import Message, ToolCall
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import AgentResult, RunStatus
+from agentorchestra.log.store import MemoryStore, SqliteStore
 from agentorchestra.loop import Decision, Parts, Seen, State, beam, environment_state, linear
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore, SqliteStore
 from tests.runtime.counter import Counter
 from tests.runtime.support import Bench, agent, tool
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from agentorchestra.runtime.sandbox import SandboxLimits
-from agentorchestra.runtime.sandbox.base import MIB
+from agentorchestra.sandbox import SandboxLimits
+from agentorchestra.sandbox.base import MIB
 
 Outside = Literal["plain", "mounts", "read_only_mounts", "nobody", "terminal", "parent"]
 LIMITS = SandboxLimits(seconds=20)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.runtime.sandbox import Sandbox
+from agentorchestra.sandbox import Sandbox
 from tests.sandbox.support import here, usable
 
 

@@ -10,7 +10,7 @@ import sys
 
 from pydantic import JsonValue
 
-from agentorchestra.runtime.sandbox import Program, SandboxLimits
+from agentorchestra.sandbox import Program, SandboxLimits
 from tests.sandbox.support import BACKENDS
 
 CODE = """

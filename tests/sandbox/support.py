@@ -12,10 +12,10 @@ from typing import Literal
 
 import pytest
 
-from agentorchestra.runtime.sandbox import HostCall, Program, Ran, Sandbox, SandboxLimits
-from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
-from agentorchestra.runtime.sandbox.docker import Docker
-from agentorchestra.runtime.sandbox.local import UnsafeLocal
+from agentorchestra.sandbox import HostCall, Program, Ran, Sandbox, SandboxLimits
+from agentorchestra.sandbox.bubblewrap import Bubblewrap
+from agentorchestra.sandbox.docker import Docker
+from agentorchestra.sandbox.local import UnsafeLocal
 
 BACKENDS: dict[str, Callable[[], Sandbox]] = {"bubblewrap": Bubblewrap, "docker": Docker, "unsafe-local": UnsafeLocal}
 

@@ -9,16 +9,16 @@ import pytest
 
 from agentorchestra.core.errors import SandboxUnavailableError, SettingsError
 from agentorchestra.core.settings import SandboxSettings
-from agentorchestra.runtime.sandbox import HostCall, Program, Ran, SandboxLimits
-from agentorchestra.runtime.sandbox.base import MIB
-from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
-from agentorchestra.runtime.sandbox.choose import AnySandbox, limits_for, sandbox_for, shell_in
-from agentorchestra.runtime.sandbox.docker import Docker
-from agentorchestra.runtime.sandbox.libraries import library_paths
-from agentorchestra.runtime.sandbox.local import UnsafeLocal
+from agentorchestra.sandbox import HostCall, Program, Ran, SandboxLimits
+from agentorchestra.sandbox.base import MIB
+from agentorchestra.sandbox.bubblewrap import Bubblewrap
+from agentorchestra.sandbox.docker import Docker
+from agentorchestra.sandbox.factory import AnySandbox, limits_for, sandbox_for, shell_in
+from agentorchestra.sandbox.libraries import library_paths
+from agentorchestra.sandbox.local import UnsafeLocal
 
 REMOTE = """
-from agentorchestra.runtime.sandbox.local import UnsafeLocal
+from agentorchestra.sandbox.local import UnsafeLocal
 
 
 class Remote(UnsafeLocal):

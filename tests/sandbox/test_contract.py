@@ -14,8 +14,8 @@ import pytest
 from pydantic import JsonValue
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
-from agentorchestra.runtime.sandbox.base import MIB
+from agentorchestra.sandbox import Sandbox, SandboxLimits
+from agentorchestra.sandbox.base import MIB
 from tests.files import makers
 from tests.sandbox.support import prints, run, usable
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agentorchestra.runtime.sandbox import Ran, Sandbox
+from agentorchestra.sandbox import Ran, Sandbox
 from tests.sandbox.attempts import ATTEMPTS, Attempt
 from tests.sandbox.database import QUERY, postgres
 from tests.sandbox.support import run
@@ -101,7 +101,7 @@ def test_outside_it_succeeds(attempt: Attempt, around: World) -> None:
 
 _SANDBOXED = """
 import asyncio, sys
-from agentorchestra.runtime.sandbox import Program, SandboxLimits
+from agentorchestra.sandbox import Program, SandboxLimits
 from tests.sandbox.support import BACKENDS
 open("/dev/tty").close()
 ran = asyncio.run(BACKENDS[sys.argv[1]]().run(Program("python", sys.argv[2]), SandboxLimits(seconds=20)))

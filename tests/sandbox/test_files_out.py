@@ -16,8 +16,8 @@ import psutil
 import pytest
 from pydantic import JsonValue
 
-from agentorchestra.runtime.sandbox import Sandbox
-from agentorchestra.runtime.sandbox.base import MIB
+from agentorchestra.sandbox import Sandbox
+from agentorchestra.sandbox.base import MIB
 from tests.sandbox.attempts import LIMITS
 from tests.sandbox.support import run
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from pydantic import JsonValue
 
-from agentorchestra.runtime.sandbox import Program, Sandbox, SandboxLimits
+from agentorchestra.sandbox import Program, Sandbox, SandboxLimits
 from tests.sandbox.support import run
 
 PROJECT = Path(__file__).parents[2]

@@ -18,8 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from agentorchestra.runtime.sandbox import Program, Ran, Sandbox, SandboxLimits, drive
-from agentorchestra.runtime.sandbox.drive import Driver, Place, name_problem
+from agentorchestra.sandbox import Program, Ran, Sandbox, SandboxLimits
+from agentorchestra.sandbox import driver as drive
+from agentorchestra.sandbox.driver import Driver, Place, name_problem
 from tests.sandbox.support import run
 
 LIMITS = SandboxLimits(seconds=6, calls=20, call_bytes=100_000, kept_files=5, kept_bytes=100_000)

@@ -12,8 +12,8 @@ import sys
 
 import pytest
 
-from agentorchestra.runtime.sandbox import Sandbox, seccomp
-from agentorchestra.runtime.sandbox.seccomp import filter_for
+from agentorchestra.sandbox import Sandbox, seccomp
+from agentorchestra.sandbox.seccomp import filter_for
 from tests.sandbox.support import prints, run
 
 NUMBERS = {name: numbers[0] for name, numbers in seccomp._REFUSED.items()}

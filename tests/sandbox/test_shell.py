@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
-from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits, Shell, ShellRan, ShellSandbox, ShellState
-from agentorchestra.runtime.sandbox.base import MIB
-from agentorchestra.runtime.sandbox.shell import Mount
+from agentorchestra.sandbox import Sandbox, SandboxLimits, Shell, ShellRan, ShellSandbox, ShellState
+from agentorchestra.sandbox.base import MIB
+from agentorchestra.sandbox.shell import Mount
 
 LIMITS = SandboxLimits(seconds=20)
 

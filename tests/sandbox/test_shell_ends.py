@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
-from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits, ShellSandbox, ShellState, shelldrive
-from agentorchestra.runtime.sandbox.base import MIB
-from agentorchestra.runtime.sandbox.docker import LABEL, Docker, remove_orphans
-from agentorchestra.runtime.sandbox.shelldrive import DrivenShell
-from agentorchestra.runtime.sandbox.shellparts import Inside, Launch
+from agentorchestra.sandbox import Sandbox, SandboxLimits, ShellSandbox, ShellState
+from agentorchestra.sandbox import shell_driver as shelldrive
+from agentorchestra.sandbox.base import MIB
+from agentorchestra.sandbox.docker import LABEL, Docker, remove_orphans
+from agentorchestra.sandbox.shell_driver import DrivenShell
+from agentorchestra.sandbox.shell_parts import Inside, Launch
 from tests.sandbox.test_lifecycle import PROJECT, Seen, nothing_left, temporary
 
 __all__ = ["temporary"]  # the fixture
@@ -67,7 +68,7 @@ async def test_cancelled_at_any_moment_nothing_is_left(safe: Sandbox, temporary:
 _PARENT = """
 import asyncio, sys
 from pathlib import Path
-from agentorchestra.runtime.sandbox import SandboxLimits
+from agentorchestra.sandbox import SandboxLimits
 from tests.sandbox.support import BACKENDS
 async def main():
     shell = await BACKENDS[sys.argv[1]]().shell(Path(sys.argv[2]), SandboxLimits(seconds=300))

@@ -15,7 +15,7 @@ import pytest
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import SandboxSettings, Settings
 from agentorchestra.core.spec import RunResult
-from agentorchestra.runtime.sandbox import Sandbox
+from agentorchestra.sandbox import Sandbox
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.cli.support import Folder

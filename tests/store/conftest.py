@@ -8,7 +8,7 @@ import pytest_asyncio
 from tests.store.support import HeldStore
 
 from agentorchestra.core.protocols import Store
-from agentorchestra.runtime.store import MemoryStore, PostgresStore, SqliteStore
+from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -26,8 +26,8 @@ from agentorchestra.core.events import (
 )
 from agentorchestra.core.protocols import Owner
 from agentorchestra.core.spec import RunManifest
-from agentorchestra.runtime.store import PostgresStore, SqliteStore
-from agentorchestra.runtime.store.sql import SqlStore
+from agentorchestra.log.store import PostgresStore, SqliteStore
+from agentorchestra.log.store.sql import SqlStore
 
 T = TypeVar("T")
 

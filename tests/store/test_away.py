@@ -16,9 +16,9 @@ from tests.store.support import completed, done, manifest, owner, python, starte
 
 from agentorchestra.core.errors import FencedError, StoreFullError, StoreUnavailableError
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.store import PostgresStore
-from agentorchestra.runtime.store.rows import INLINE_BYTES
-from agentorchestra.runtime.store.sql import SqlStore
+from agentorchestra.log.store import PostgresStore
+from agentorchestra.log.store.rows import INLINE_BYTES
+from agentorchestra.log.store.sql import SqlStore
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ async def test_a_stopped_process_holds_its_rows_for_a_while_only_and_is_fenced(s
 import asyncio, sys
 from agentorchestra.core.errors import FencedError
 from tests.store.support import completed, done, owner
-from agentorchestra.runtime.store import PostgresStore
+from agentorchestra.log.store import PostgresStore
 class Stopping(PostgresStore):
     stopped_s = 1
     stops = False

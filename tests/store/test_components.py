@@ -22,7 +22,8 @@ from tests.store.support import TS, completed, created, done, finish, manifest, 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import ComponentConflictError, StoreError, StoreFullError
 from agentorchestra.core.protocols import Store
-from agentorchestra.runtime.store import MemoryStore, PostgresStore, SqliteStore, writing
+from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore
+from agentorchestra.log.store import writer as writing
 
 
 def change(name: str = "search", seq: int = 1, kind: str = "tool", type_: str = "registered", **body: Any) -> Any:

@@ -29,7 +29,7 @@ from agentorchestra.core.errors import DuplicateEventError, FencedError, StoreEr
 from agentorchestra.core.events import Event, NewEvent, RunCreated, Told
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.store.rows import INLINE_BYTES
+from agentorchestra.log.store.rows import INLINE_BYTES
 
 LEASE_S = 3600.0
 

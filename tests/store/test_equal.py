@@ -17,7 +17,7 @@ from agentorchestra.core.errors import AgentOrchestraError
 from agentorchestra.core.events import NewEvent
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.store import MemoryStore, PostgresStore, SqliteStore
+from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore
 
 RUNS = st.sampled_from(["run_1", "run_2", "run_3"])
 EPOCHS = st.integers(0, 2)

@@ -17,7 +17,7 @@ from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.protocols import BlobInfo, RunRecord, Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.store import SqliteStore
+from agentorchestra.log.store import SqliteStore
 
 
 def log(run: str, *events: NewEvent) -> list[Event]:

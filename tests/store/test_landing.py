@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from agentorchestra.runtime.store.landing import Landing, land
+from agentorchestra.log.store.commits import Landing, land
 
 
 def later(*landings: tuple[Landing[int], int | None, BaseException | None]) -> threading.Thread:

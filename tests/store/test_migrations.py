@@ -18,10 +18,10 @@ from tests.store.support import TS, completed, created, done, finish, manifest, 
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.events import Event
-from agentorchestra.runtime.store import SqliteStore
-from agentorchestra.runtime.store.migrations import upgrade
-from agentorchestra.runtime.store.rows import INLINE_BYTES
-from agentorchestra.runtime.store.schema import REVISIONS, metadata
+from agentorchestra.log.store import SqliteStore
+from agentorchestra.log.store.migrations import upgrade
+from agentorchestra.log.store.rows import INLINE_BYTES
+from agentorchestra.log.store.schema import REVISIONS, metadata
 
 OLD = REVISIONS[0]
 COLUMNS = {
@@ -131,7 +131,7 @@ async def test_processes_that_open_an_older_workspace_at_once(tmp_path: Path) ->
     program = """
 import asyncio, sys
 from tests.store.support import store_at
-import agentorchestra.runtime.store.migrations, agentorchestra.runtime.store.sqlite
+import agentorchestra.log.store.migrations, agentorchestra.log.store.sqlite
 async def main():
     store = store_at(sys.argv[1])
     print("ready", flush=True)
@@ -162,8 +162,8 @@ async def test_no_space_for_the_backup_leaves_everything_as_it_was(tmp_path: Pat
 import asyncio, resource, signal, sys
 from pathlib import Path
 from agentorchestra.core.errors import StoreFullError
-from agentorchestra.runtime.store import SqliteStore
-import agentorchestra.runtime.store.migrations
+from agentorchestra.log.store import SqliteStore
+import agentorchestra.log.store.migrations
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
 try:

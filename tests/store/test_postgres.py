@@ -26,11 +26,11 @@ from agentorchestra.core.errors import (
     WorkspaceNotWritableError,
 )
 from agentorchestra.core.settings import Settings
-from agentorchestra.runtime.store import PostgresStore
-from agentorchestra.runtime.store.address import Address, check_schema
-from agentorchestra.runtime.store.choose import store_for
-from agentorchestra.runtime.store.rows import INLINE_BYTES
-from agentorchestra.runtime.store.schema import REVISIONS, metadata
+from agentorchestra.log.store import PostgresStore
+from agentorchestra.log.store.address import Address, check_schema
+from agentorchestra.log.store.factory import store_for
+from agentorchestra.log.store.rows import INLINE_BYTES
+from agentorchestra.log.store.schema import REVISIONS, metadata
 
 
 async def refused(store: PostgresStore, error: type[AgentOrchestraError], sentence: str) -> None:
@@ -94,7 +94,7 @@ def test_the_extra_is_named_when_it_is_missing(tmp_path: Path) -> None:
 import sys
 sys.modules["psycopg"] = None
 from agentorchestra.core.errors import MissingExtraError
-from agentorchestra.runtime.store import PostgresStore
+from agentorchestra.log.store import PostgresStore
 try:
     PostgresStore("postgresql://me@db/log")
 except MissingExtraError as exc:

@@ -10,8 +10,8 @@ import pytest
 from tests.store.support import completed, done, finish, manifest, python, store_at, told
 
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.store import SqliteStore
-from agentorchestra.runtime.store.rows import INLINE_BYTES
+from agentorchestra.log.store import SqliteStore
+from agentorchestra.log.store.rows import INLINE_BYTES
 
 COMMON = """
 import asyncio, os, resource, signal, sys
@@ -49,7 +49,7 @@ async def test_processes_that_open_a_new_workspace_at_once(place: str) -> None:
     program = (
         COMMON
         + """
-import agentorchestra.runtime.store.migrations
+import agentorchestra.log.store.migrations
 async def main():
     store = store_at(place)
     say("ready")
@@ -291,7 +291,7 @@ async def test_a_limit_of_the_system_is_a_full_disk(tmp_path: Path) -> None:
     program = (
         COMMON
         + """
-from agentorchestra.runtime.store import SqliteStore
+from agentorchestra.log.store import SqliteStore
 folder = Path(place)
 async def main():
     store = SqliteStore(folder)

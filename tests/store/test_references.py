@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 
-from agentorchestra.runtime.store.references import BATCH, is_json, names_in, references
+from agentorchestra.log.store.references import BATCH, is_json, names_in, references
 
 
 def name(text: str) -> str:

@@ -42,9 +42,9 @@ from agentorchestra.core.errors import (
     WorkspaceNotWritableError,
 )
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.store import SqliteStore
-from agentorchestra.runtime.store.rows import INLINE_BYTES
-from agentorchestra.runtime.store.schema import REVISIONS, metadata
+from agentorchestra.log.store import SqliteStore
+from agentorchestra.log.store.rows import INLINE_BYTES
+from agentorchestra.log.store.schema import REVISIONS, metadata
 
 LARGE = "x" * (INLINE_BYTES + 1)
 
@@ -195,8 +195,8 @@ async def test_a_folder_that_cannot_be_written(open_path: Path) -> None:
 import asyncio, os, sys
 from pathlib import Path
 from agentorchestra.core.errors import WorkspaceNotWritableError
-from agentorchestra.runtime.store.sqlite import SqliteStore
-import agentorchestra.runtime.store.migrations
+from agentorchestra.log.store.sqlite import SqliteStore
+import agentorchestra.log.store.migrations
 if os.getuid() == 0:  # for root nothing is closed
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 for folder in sys.argv[1:]:
@@ -303,7 +303,7 @@ async def test_the_revisions_make_the_tables(tmp_path: Path) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
-    from agentorchestra.runtime.store.migrations import script_directory
+    from agentorchestra.log.store.migrations import script_directory
 
     await make(tmp_path)
     engine = create_engine(f"sqlite:///{tmp_path}/workspace.db")
@@ -331,9 +331,9 @@ async def test_opening_is_quiet_and_a_current_workspace_needs_no_alembic(tmp_pat
     program = """
 import asyncio, logging, sys
 from pathlib import Path
-import agentorchestra.runtime.store
+import agentorchestra.log.store
 assert "sqlalchemy" not in sys.modules
-from agentorchestra.runtime.store import SqliteStore
+from agentorchestra.log.store import SqliteStore
 async def main():
     store = SqliteStore(Path(sys.argv[1]))
     await store.open()

@@ -19,8 +19,9 @@ from tests.store.support import TS, answered, completed, created, done, manifest
 from agentorchestra.core.errors import StoreError, UnknownRunError
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.store import PostgresStore, SqliteStore, writing
-from agentorchestra.runtime.store.rows import INLINE_BYTES
+from agentorchestra.log.store import PostgresStore, SqliteStore
+from agentorchestra.log.store import writer as writing
+from agentorchestra.log.store.rows import INLINE_BYTES
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ async def test_what_is_put_again_while_garbage_is_looked_for_stays(
     small, large, gone = [await store.put_blob(one) for one in (b"small", b"l" * 40_000, b"g" * 40_000)]
     age(store, None if sqlite else server)
     searched, put = threading.Event(), threading.Event()
-    from agentorchestra.runtime.store import sweeping
+    from agentorchestra.log.store import deletion as sweeping
 
     garbage = sweeping.garbage
 

@@ -13,9 +13,9 @@ from tests.store.support import done, manifest
 from agentorchestra.core.events import RunEnded, Told, new_event
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.store import SqliteStore
+from agentorchestra.log.store.rows import INLINE_BYTES
 from agentorchestra.runtime.engine import this_process
-from agentorchestra.runtime.store import SqliteStore
-from agentorchestra.runtime.store.rows import INLINE_BYTES
 
 NOW = datetime(2026, 10, 25, 0, 59, 59, tzinfo=UTC)
 

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.leading.checking import VERDICT
-from agentorchestra.agents.leading.verifying import REPLY
 from agentorchestra.agents.outputs import computed, figures, given
+from agentorchestra.agents.planning.checks import VERDICT
+from agentorchestra.agents.planning.verification import REPLY
 from agentorchestra.core.content import Trust
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunManifest, RunResult, RunStatus
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
-from agentorchestra.workspace import Workspace, creating
+from agentorchestra.workspace import Workspace
+from agentorchestra.workspace import creation as creating
 from tests.files.makers import png
 from tests.systems.support import seen
 from tests.systems.test_team import done, requests_of, results, team

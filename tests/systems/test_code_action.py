@@ -19,8 +19,8 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SandboxSettings, Settings
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.tea.interpreter import MontyInterpreter, ProgramLimits
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
+from agentorchestra.tea.programs.interpreter import MontyInterpreter, ProgramLimits
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.systems.support import seen

@@ -14,7 +14,7 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall, 
 from agentorchestra.core.settings import RoleSettings, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.models.render import render_message
-from agentorchestra.tea.tool import Tool, tool, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, tool, tool_from_schema
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from tests.systems.support import seen, text_model, workspace
 

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.telling import MOST_TOLD
 from agentorchestra.agents.transformations.a2t import a2t
+from agentorchestra.agents.user_messages import MOST_TOLD
 from agentorchestra.core.content import Trust
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.models.render import parse_contents
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.chaos.support import kill_points, only_run, python, read_log

@@ -15,7 +15,7 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.models.render import parse_contents, render_message, without_contents
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.systems.support import seen, text_model, workspace

@@ -9,8 +9,8 @@ import pytest
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.tool import tool
+from agentorchestra.log.store import MemoryStore
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 from tests.systems.planning import by_prompt, done, experts, fitting, results, shown

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.evidence import evidence_block
+from agentorchestra.agents.planning.evidence import evidence_block
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.content import TextBlock, Trust
 from agentorchestra.core.errors import ModelRequestError
@@ -18,7 +18,7 @@ from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.models.render import render_message, without_contents
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.chaos.support import only_run, python, read_log

@@ -11,7 +11,7 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import AgentSpec, RunStatus
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 from tests.runtime.counter import Counter

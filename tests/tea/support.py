@@ -11,11 +11,11 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import EffectKind, Outcome, Provenance
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.spec import Pinned
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.code import CodeHandler
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.handlers import ToolHandler, effect_for
-from agentorchestra.tea.tool import Tool
+from agentorchestra.tea.calling.handler import ToolHandler, effect_for
+from agentorchestra.tea.calling.tool import Tool
 from tests.runtime.support import Bench, Main
 
 AnyTool = Tool[..., Any]

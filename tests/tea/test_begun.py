@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.tea.begun import Begun
+from agentorchestra.tea.calling.begun import Begun
 
 
 async def begun(coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -9,9 +9,9 @@ import pytest
 
 from agentorchestra.core.errors import PromptError, VersionError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.composing import composed
-from agentorchestra.tea.prompts import Prompt, PromptLibrary, parse_prompt
+from agentorchestra.log.store import MemoryStore
+from agentorchestra.tea.prompts.catalog import Prompt, PromptLibrary, parse_prompt
+from agentorchestra.tea.prompts.composition import composed
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace, packaged_prompts
 

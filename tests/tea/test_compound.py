@@ -13,8 +13,8 @@ from agentorchestra import RunContext, Workspace, tool
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.compound import Given, Result, Step, compound
-from agentorchestra.tea.tool import tool_from_schema
+from agentorchestra.tea.calling.tool import tool_from_schema
+from agentorchestra.tea.transformations.compound import Given, Result, Step, compound
 from tests.tea.transformations.support import probed
 
 

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from agentorchestra.core.errors import SourceError, ToolDefinitionError
-from agentorchestra.tea.dynamic import class_from_source, load_module, load_source, member, tools_from_source
-from agentorchestra.tea.imports import check_imports, complete_imports
-from agentorchestra.tea.kept import module_text, pin_of, pinned_tool
+from agentorchestra.tea.programs.dynamic import class_from_source, load_module, load_source, member, tools_from_source
+from agentorchestra.tea.programs.imports import check_imports, complete_imports
+from agentorchestra.tea.programs.sources import module_text, pin_of, pinned_tool
 
 SHOUT = '''"""Tools for texts."""
 

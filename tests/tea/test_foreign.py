@@ -14,10 +14,10 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Mode, Tag
 from agentorchestra.core.errors import SourceError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.runtime.sandbox import SandboxLimits
-from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.foreign import foreign_tool, read_schema
+from agentorchestra.log.store import MemoryStore
+from agentorchestra.sandbox import SandboxLimits
+from agentorchestra.sandbox.bubblewrap import Bubblewrap
+from agentorchestra.tea.programs.foreign import foreign_tool, read_schema
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.workbench import INTERPRETER, Workbench
 from agentorchestra.workspace import Workspace

@@ -25,9 +25,9 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.protocols import Handler, RunContext
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.handlers import ToolHandler, effect_for
-from agentorchestra.tea.threads import Threads
-from agentorchestra.tea.tool import Tool, ToolResult, tool, tool_from_schema
+from agentorchestra.tea.calling.handler import ToolHandler, effect_for
+from agentorchestra.tea.calling.threads import Threads
+from agentorchestra.tea.calling.tool import Tool, ToolResult, tool, tool_from_schema
 from tests.tea.support import AnyTool, ToolBench, seen
 
 

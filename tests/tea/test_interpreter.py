@@ -11,11 +11,11 @@ import pytest
 
 from agentorchestra.core.errors import ProgramEndedError, ToolDefinitionError
 from agentorchestra.core.messages import ToolSchema
-from agentorchestra.tea.awaited import awaited_calls
-from agentorchestra.tea.functions import Functions, json_argument, python_name
-from agentorchestra.tea.interpreter import Call, MontyInterpreter, ProgramLimits, Ran, Reply
-from agentorchestra.tea.tool import Tool, tool, tool_from_schema
-from agentorchestra.tea.toolset import AgentToolset
+from agentorchestra.tea.calling.tool import Tool, tool, tool_from_schema
+from agentorchestra.tea.calling.toolset import AgentToolset
+from agentorchestra.tea.programs.concurrency import awaited_calls
+from agentorchestra.tea.programs.functions import Functions, json_argument, python_name
+from agentorchestra.tea.programs.interpreter import Call, MontyInterpreter, ProgramLimits, Ran, Reply
 
 NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
 

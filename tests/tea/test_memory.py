@@ -16,12 +16,12 @@ from agentorchestra.core.errors import ModelRequestError, UnknownComponentError,
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.ledger import Ledger, Record
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.models.prices import FREE
-from agentorchestra.runtime.ledger import Ledger, Record
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.tea.memory.base import SCOPES, Entry, Happening, Memory, describe_memory
 from agentorchestra.tea.memory.systems import Insights, Summary, Window
-from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, obedient_model, say
 from agentorchestra.workspace import Workspace
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.errors import SourceError, UnknownComponentError
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.tea.mending import calls_in, mended, program_in, unfenced
+from agentorchestra.tea.calling.repair import calls_in, mended, program_in, unfenced
 
 PARAMETERS: dict[str, Any] = {
     "type": "object",

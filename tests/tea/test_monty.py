@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from pydantic_monty import Monty, MontyError
 
-from agentorchestra.tea.monty import MISSING_BUILTINS, MISSING_METHODS, NAMES, lacks
+from agentorchestra.tea.programs.monty import MISSING_BUILTINS, MISSING_METHODS, NAMES, lacks
 
 Run = Callable[[str], str | None]
 

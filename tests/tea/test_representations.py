@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field, ValidationError
 
 from agentorchestra import ActionEnvironment, Agent, Condition, Relationship, Workspace, action, tool
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.log.store import MemoryStore
 
 
 @tool(effect="read")

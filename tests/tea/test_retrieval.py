@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentorchestra.tea.retrieval import Described, Index, Match, split, words_of
+from agentorchestra.tea.retrieval.index import Described, Index, Match, split, words_of
 
 TOOLS = {
     "get_weather": Described("get_weather", "The weather at a place.", "city the name of the city days how many"),

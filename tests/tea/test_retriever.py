@@ -14,11 +14,11 @@ from agentorchestra.core.errors import ModelError
 from agentorchestra.core.events import EffectStarted
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.settings import ModelProfile, Settings
-from agentorchestra.tea import retrieval
-from agentorchestra.tea.finding import KeptVectors
-from agentorchestra.tea.retrieval import Described
-from agentorchestra.tea.retriever import Retriever
-from agentorchestra.tea.tool import Tool, Traits, tool, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, Traits, tool, tool_from_schema
+from agentorchestra.tea.retrieval import index as retrieval
+from agentorchestra.tea.retrieval.finder import KeptVectors
+from agentorchestra.tea.retrieval.index import Described
+from agentorchestra.tea.retrieval.retriever import Retriever
 from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide, say
 
 MEANINGS = {"rain": (1.0, 0.1), "umbrella": (0.9, 0.2), "boat": (0.1, 1.0), "ship": (0.2, 0.9)}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from agentorchestra.core.errors import SourceError
-from agentorchestra.tea.schemas import model_of, schema_of
-from agentorchestra.tea.signatures import schema_problems
+from agentorchestra.tea.calling.schemas import model_of, schema_of
+from agentorchestra.tea.calling.signatures import schema_problems
 
 NAMES = st.sampled_from(["a", "b", "class", "model_x", "copy", "x-y", "_z", "größe", "1st"])
 TEXTS = st.text("ab1", max_size=4)

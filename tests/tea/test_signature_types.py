@@ -23,7 +23,7 @@ from typing_extensions import TypeAliasType, TypedDict
 
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from tests.tea.support import validated
 
 

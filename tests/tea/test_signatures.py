@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from tests.tea.support import AnyTool, validated
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def _loaded(folder: Any, body: str) -> Any:
 
 
 def test_the_content_hash_is_of_source_and_schema(tmp_path: Any) -> None:
-    head = "from agentorchestra.tea.tool import tool\n"
+    head = "from agentorchestra.tea.calling.tool import tool\n"
     base = "@tool\ndef one(x: int) -> int:\n    return x\n"
 
     def hashed(name: str, body: str) -> str:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from skills_ref import read_properties, validate  # type: ignore[import-untyped]
 
 from agentorchestra.core.errors import ManifestError
-from agentorchestra.tea.config import ComponentConfig, Operation
-from agentorchestra.tea.skills import Skill, skill_name, skills_of, write_skills
+from agentorchestra.tea.registry.config import ComponentConfig, Operation
+from agentorchestra.tea.registry.skills import Skill, skill_name, skills_of, write_skills
 
 QUERY: dict[str, Any] = {
     "type": "object",

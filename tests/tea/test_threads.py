@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from agentorchestra.tea.threads import NotStartedError, StillRunningError, Threads
+from agentorchestra.tea.calling.threads import NotStartedError, StillRunningError, Threads
 
 
 def _alive() -> list[str]:

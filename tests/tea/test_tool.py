@@ -22,8 +22,8 @@ from agentorchestra.core.effects import Mode, Tag
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.signatures import given_of, read_docstring, schema_problems
-from agentorchestra.tea.tool import Tool, ToolResult, tool, tool_from_schema
+from agentorchestra.tea.calling.signatures import given_of, read_docstring, schema_problems
+from agentorchestra.tea.calling.tool import Tool, ToolResult, tool, tool_from_schema
 from tests.tea.support import refused, validated
 
 if TYPE_CHECKING:
@@ -446,7 +446,7 @@ async def test_partial_functions_and_results() -> None:
 # -- identity ----------------------------------------------------------------------------------------------------------
 
 _MODULE = '''
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 {import_}
 @tool(effect="pure")
 def double(a: int) -> int:
@@ -477,7 +477,7 @@ def test_functions_without_source_have_a_hash_too() -> None:
 
 def test_the_schema_is_the_same_in_every_process(tmp_path: Path) -> None:
     code = (
-        "from agentorchestra.tea.tool import tool\n"
+        "from agentorchestra.tea.calling.tool import tool\n"
         "def f(a: set[str] = {'x', 'y', 'z', 'w'}) -> None: ...\n"
         "print(tool(f).schema.digest)"
     )
@@ -491,7 +491,7 @@ def test_the_schema_is_the_same_in_every_process(tmp_path: Path) -> None:
 
 def test_defining_a_tool_loads_nothing_heavy() -> None:
     code = (
-        "import sys\nfrom agentorchestra.tea.tool import tool\n"
+        "import sys\nfrom agentorchestra.tea.calling.tool import tool\n"
         "@tool\ndef f(a: int) -> None:\n    'Plain.'\n"
         "print([m for m in ('pydantic_ai', 'jinja2', 'pydantic_monty', 'jsonschema', 'griffe', 'sqlalchemy') "
         "if m in sys.modules])"
@@ -505,7 +505,7 @@ def test_a_type_checker_keeps_the_types(tmp_path: Path) -> None:
     from mypy import api
 
     (tmp_path / "user.py").write_text(
-        "from agentorchestra.tea.tool import Tool, tool\n"
+        "from agentorchestra.tea.calling.tool import Tool, tool\n"
         "@tool\ndef add(a: int, b: int = 1) -> int:\n    return a + b\n"
         '@tool(effect="read")\nasync def later(a: str) -> bytes:\n    return a.encode()\n'
         "class Shop:\n    @tool\n    def total(self, count: int) -> int:\n        return count\n"

@@ -10,8 +10,8 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Tag
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolCall, ToolSchema
-from agentorchestra.tea.tool import tool
-from agentorchestra.tea.toolset import AgentToolset
+from agentorchestra.tea.calling.tool import tool
+from agentorchestra.tea.calling.toolset import AgentToolset
 from tests.tea.support import seen
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentorchestra import tool
 from agentorchestra.core.errors import UsageError
-from agentorchestra.tea.versions import changes_of, level_of, next_version
+from agentorchestra.tea.registry.versions import changes_of, level_of, next_version
 
 BASE: dict[str, Any] = {
     "type": "object",

@@ -19,10 +19,10 @@ from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import AgentSettings, Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.loop import Parts, State, beam
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.tea.test_memory import records, written

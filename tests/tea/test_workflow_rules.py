@@ -16,14 +16,14 @@ from agentorchestra.core.errors import ModelRequestError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.models.prices import FREE
-from agentorchestra.runtime.policy import AllowAll
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.tea.memory.base import Entry
-from agentorchestra.tea.memory.standing import standing, stands_for
+from agentorchestra.tea.memory.insights import standing, stands_for
 from agentorchestra.tea.memory.systems import WorkflowMemory
-from agentorchestra.tea.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, obedient_model, say
+from agentorchestra.trust.policy import AllowAll
 from agentorchestra.workspace import Workspace
 from tests.tea.test_memory import of_kind, records, written
 from tests.tea.test_workflow_memory import told

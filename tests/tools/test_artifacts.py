@@ -9,7 +9,7 @@ import pytest
 
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.tool import ToolResult, tool
+from agentorchestra.tea.calling.tool import ToolResult, tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 

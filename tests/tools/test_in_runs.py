@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 from agentorchestra.core.effects import Mode
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunResult, RunStatus
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.registry import builtin_tools
 from agentorchestra.workspace import Workspace

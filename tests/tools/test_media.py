@@ -19,7 +19,7 @@ from PIL import Image
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ModelProfile, Price, Settings, WebSettings
 from agentorchestra.core.spec import RunResult
-from agentorchestra.tea.tool import ToolResult, tool
+from agentorchestra.tea.calling.tool import ToolResult, tool
 from agentorchestra.testing import (
     LoopbackAnthropicServer,
     LoopbackGoogleServer,

@@ -14,7 +14,7 @@ import pytest
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import LoopbackModelServer, ScriptedModel, ServerReply, call, decide
 from agentorchestra.workspace import Workspace
 

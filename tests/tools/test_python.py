@@ -14,7 +14,7 @@ import pytest
 
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import ToolError
-from agentorchestra.tea.monty import MODULES
+from agentorchestra.tea.programs.monty import MODULES
 from agentorchestra.tools.python import MONTY, Limits, PythonTool
 from tests.tea.support import ToolBench
 

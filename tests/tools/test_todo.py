@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentorchestra.core.effects import Mode
 from agentorchestra.core.errors import ToolError
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.handlers import effect_for
+from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tools.todo import Plans, StepArgument, render_todo, todo
 from tests.tea.support import ToolBench, refused
 

@@ -18,12 +18,12 @@ from agentorchestra.core.messages import Message, ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SandboxSettings, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
-from agentorchestra.runtime.policy import AllowAll
-from agentorchestra.runtime.sandbox import HostCall, Program, Ran, SandboxLimits
-from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
-from agentorchestra.tea.tool import tool
+from agentorchestra.sandbox import HostCall, Program, Ran, SandboxLimits
+from agentorchestra.sandbox.bubblewrap import Bubblewrap
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.python import needs
+from agentorchestra.trust.policy import AllowAll
 from agentorchestra.workspace import Workspace
 
 
@@ -454,8 +454,8 @@ CRASH = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from agentorchestra.core.settings import Settings
-from agentorchestra.runtime.policy import AllowAll
-from agentorchestra.tea.tool import tool
+from agentorchestra.trust.policy import AllowAll
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 

@@ -16,7 +16,7 @@ from agentorchestra.core.errors import ModelAuthError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import Settings
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.web import LOOPBACK_HOSTS, asgi
 from agentorchestra.web.app import WebApp

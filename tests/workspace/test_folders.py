@@ -16,7 +16,7 @@ from agentorchestra.core.events import EffectStarted
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide
-from agentorchestra.tools.files import keep
+from agentorchestra.tools.files import storage as keep
 from agentorchestra.workspace import Workspace
 from tests.systems.support import seen
 

@@ -12,7 +12,7 @@ import pytest
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.tea.tool import Tool, tool
+from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 

@@ -13,7 +13,7 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ModelProfile, RoleSettings, Settings
 from agentorchestra.core.spec import AgentSpec, RunStatus
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 

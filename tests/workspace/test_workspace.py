@@ -31,8 +31,8 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ModelProfile, PolicySettings, Price, Settings
 from agentorchestra.core.spec import Question, RunResult, RunStatus
-from agentorchestra.runtime.store import MemoryStore, SqliteStore
-from agentorchestra.tea.tool import tool
+from agentorchestra.log.store import MemoryStore, SqliteStore
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace, load_settings, open_workspace
 from tests.systems.support import seen

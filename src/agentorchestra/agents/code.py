@@ -14,7 +14,7 @@ from agentorchestra.core.effects import Effect, Provenance
 from agentorchestra.core.messages import ModelResponse, ToolCall
 from agentorchestra.loop import ModelDecider, State, decision_fields
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.programs import NAME, program_effect
+from agentorchestra.tea.programs.handler import NAME, program_effect
 
 _FENCE = re.compile(
     r"^[ \t]*```[ \t]*(?P<language>\w*)[^\n`]*\n(?P<code>.*?)(?:^[ \t]*```[ \t]*$|(?P<open>\Z))",

@@ -17,7 +17,7 @@ from agentorchestra.core.messages import system as system_message
 from agentorchestra.loop import State
 from agentorchestra.models.prices import estimate_messages_tokens, estimate_text_tokens
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.prompts import Prompt
+from agentorchestra.tea.prompts.catalog import Prompt
 
 FULL = 0.9
 """Part of the window at which steps are taken out."""

@@ -12,19 +12,19 @@ from agentorchestra.agents.registry import AGENT, builtin_agents
 from agentorchestra.core.clock import Clock
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.protocols import Store
-from agentorchestra.tea.context import ContextManager
-from agentorchestra.tea.finding import Finding
-from agentorchestra.tea.foreign import Programs
-from agentorchestra.tea.kinds import ENVIRONMENT, PROMPT, EnvironmentFactory, tool_kind
+from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.calling.toolkit import Toolkit
 from agentorchestra.tea.memory.base import MemoryFactory
 from agentorchestra.tea.memory.kind import MEMORY
 from agentorchestra.tea.memory.systems import builtin_memories
-from agentorchestra.tea.prompts import Prompt, PromptLibrary
-from agentorchestra.tea.registering import entry_points
-from agentorchestra.tea.registry import Registry
-from agentorchestra.tea.servers import Access, ACPServer, ECPServer, Server, TCPServer
-from agentorchestra.tea.tool import Tool
-from agentorchestra.tea.toolkit import Toolkit
+from agentorchestra.tea.programs.foreign import Programs
+from agentorchestra.tea.prompts.catalog import Prompt, PromptLibrary
+from agentorchestra.tea.registry.context import ContextManager
+from agentorchestra.tea.registry.kinds import ENVIRONMENT, PROMPT, EnvironmentFactory, tool_kind
+from agentorchestra.tea.registry.registration import entry_points
+from agentorchestra.tea.registry.registry import Registry
+from agentorchestra.tea.registry.servers import Access, ACPServer, ECPServer, Server, TCPServer
+from agentorchestra.tea.retrieval.finder import Finding
 
 ToolContextManager = ContextManager[Tool[..., Any]]
 EnvironmentContextManager = ContextManager[EnvironmentFactory]

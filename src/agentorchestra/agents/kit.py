@@ -13,11 +13,11 @@ from typing import Any, Literal
 from agentorchestra.agents.agent import Agent, Delegate
 from agentorchestra.agents.code import CodeDecider
 from agentorchestra.agents.compaction import Compaction, Summariser
-from agentorchestra.agents.generation.giving import Receiving
+from agentorchestra.agents.first_view import files_shown, shown_first
+from agentorchestra.agents.generation.delivery import Receiving
 from agentorchestra.agents.generation.workshop import Workshop
 from agentorchestra.agents.memory import memory_of
-from agentorchestra.agents.showing import files_shown, shown_first
-from agentorchestra.agents.telling import told_block
+from agentorchestra.agents.user_messages import told_block
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, failed, provenance_of
@@ -44,16 +44,16 @@ from agentorchestra.loop import (
 from agentorchestra.models.limits import USUAL
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import CHARS_PER_TOKEN
-from agentorchestra.runtime.calls import SYSTEM as CALLS
+from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.session import OF_EVERY_AGENT, Session
-from agentorchestra.tea.discovery import Discovery, Finder
-from agentorchestra.tea.functions import Functions, python_name
+from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.calling.toolset import AgentToolset, Offered
 from agentorchestra.tea.memory.base import MemoryFactory
-from agentorchestra.tea.programs import MOST_CALLS
-from agentorchestra.tea.prompt import Prompt
-from agentorchestra.tea.prompts import PromptLibrary
-from agentorchestra.tea.tool import Tool
-from agentorchestra.tea.toolset import AgentToolset, Offered
+from agentorchestra.tea.programs.functions import Functions, python_name
+from agentorchestra.tea.programs.handler import MOST_CALLS
+from agentorchestra.tea.prompts.catalog import PromptLibrary
+from agentorchestra.tea.prompts.prompt import Prompt
+from agentorchestra.tea.retrieval.discovery import Discovery, Finder
 from agentorchestra.tools.done import done_tool
 from agentorchestra.tools.files.folders import listing
 from agentorchestra.tools.todo import render_todo
@@ -632,7 +632,7 @@ class AgentHandler:
         instance = spec.instance or (agent.name if agent.remembers else "")
         if not instance:
             return await drive(spec, ctx, kit)
-        from agentorchestra.agents.remembering import remembering  # it is made of what stands here
+        from agentorchestra.agents.identity import remembering  # it is made of what stands here
 
         return await remembering(spec, ctx, kit, drive, agent=agent.name, instance=instance)
 

@@ -22,7 +22,8 @@ from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.loop import Seen, State
 from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.vars import PRIVATE
+from agentorchestra.runtime.state import PRIVATE
+from agentorchestra.tea.calling.structured_output import read_output
 from agentorchestra.tea.memory.base import (
     LONGEST_ENTRY,
     NONE,
@@ -35,7 +36,6 @@ from agentorchestra.tea.memory.base import (
     Scope,
     describe_memory,
 )
-from agentorchestra.tea.structured import read_output
 from agentorchestra.tools.todo import Plans
 
 PURPOSE = "memory"

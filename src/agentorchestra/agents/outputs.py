@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentorchestra.agents.reporting import REPORT
+from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey, canonical_json
-from agentorchestra.runtime.ledger import Record
+from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.discovery import OPENING
-from agentorchestra.tea.programs import NAME as PROGRAM
+from agentorchestra.tea.programs.handler import NAME as PROGRAM
+from agentorchestra.tea.retrieval.discovery import OPENING
 from agentorchestra.tools.files.quotes import alike
 
 PROGRAMS = frozenset({"python", "bash", "terminal_run", PROGRAM})

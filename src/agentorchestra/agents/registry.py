@@ -12,23 +12,23 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.browser_use import BROWSER, browser_use
-from agentorchestra.agents.debate import debate
-from agentorchestra.agents.debating.experts import EXPERTS
-from agentorchestra.agents.deep_analyzer import NAME as ANALYZER
-from agentorchestra.agents.deep_analyzer import Analysing, deep_analyzer
-from agentorchestra.agents.deep_researcher import deep_researcher
-from agentorchestra.agents.evidence import FOLDER_FILES
-from agentorchestra.agents.reporter import REPORTER
-from agentorchestra.agents.reporting import REPORT
-from agentorchestra.agents.tool_generator import tool_generator
+from agentorchestra.agents.analysis.agent import NAME as ANALYZER
+from agentorchestra.agents.analysis.agent import Analysing, deep_analyzer
+from agentorchestra.agents.browser.agent import BROWSER, browser_use
+from agentorchestra.agents.debate.agent import debate
+from agentorchestra.agents.debate.experts import EXPERTS
+from agentorchestra.agents.generation.agent import tool_generator
+from agentorchestra.agents.planning.evidence import FOLDER_FILES
+from agentorchestra.agents.reporting.agent import REPORTER
+from agentorchestra.agents.reporting.pieces import REPORT
+from agentorchestra.agents.research.agent import deep_researcher
 from agentorchestra.agents.worker import WORKER
 from agentorchestra.core.errors import SettingsError, SourceError, UnknownComponentError
 from agentorchestra.core.settings import AgentSettings, Settings
-from agentorchestra.tea.config import ComponentConfig, Operation
-from agentorchestra.tea.history import Maker
-from agentorchestra.tea.kind import Kind, Made, Variable
 from agentorchestra.tea.memory.base import NONE
+from agentorchestra.tea.registry.config import ComponentConfig, Operation
+from agentorchestra.tea.registry.history import Maker
+from agentorchestra.tea.registry.kind import Kind, Made, Variable
 
 _DEFAULT = "1.0.0"
 _CODE = ("drive", "version", "carried")

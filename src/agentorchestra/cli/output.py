@@ -280,7 +280,7 @@ def local_time(time: datetime) -> str:
 
 def argument_lines(question: Question) -> list[str]:
     """The arguments of what is to be allowed, each with its trust and where it came from."""
-    from agentorchestra.runtime.arguments import argument_rows
+    from agentorchestra.trust.arguments import argument_rows
 
     return [
         f"{path} = {value}" + (f" ({trust}: {origin})" if trust else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentorchestra.cli.debating import Talk
+from agentorchestra.cli.debate import Talk
 from agentorchestra.cli.output import one_line
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.events import Event

@@ -20,7 +20,7 @@ _PREFIX = "run_"
 
 def exists(folder: Path) -> bool:
     """Whether there is a workspace: opening one would make it."""
-    from agentorchestra.runtime.store.sqlite import DATABASE
+    from agentorchestra.log.store.sqlite import DATABASE
 
     if load_settings(folder).database is not None:
         return True  # whether it holds anything, only the database can say

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 
 class ComponentChange(BaseModel):
-    """One entry of a component's history; what a component is now is the sum of its entries (`tea/registry.py`).
+    """One entry of a component's history; the component is the sum of its entries (`tea/registry/registry.py`).
 
     Entries are never changed or deleted. `seq` counts from 1 without gaps for each (kind, name), so that of two
     processes that want to add the next one only one can.

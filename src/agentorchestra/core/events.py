@@ -76,7 +76,7 @@ class RunEnded(Body):
 
 
 class EffectStarted(Body):
-    """The mark: the effect is about to act. `effect` is the stored form (see runtime/codec.py).
+    """The mark: the effect is about to act. `effect` is the stored form (see log/codec.py).
 
     `batch` is the first number of the effects it was performed together with, 0 where it was alone.
     """

@@ -1,4 +1,4 @@
-"""The types of policy: what is asked of it and what it says. The shipped default lives in runtime/policy.py."""
+"""The types of policy: what is asked of it and what it says. The shipped default lives in trust/policy.py."""
 
 from __future__ import annotations
 

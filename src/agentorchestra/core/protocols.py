@@ -525,7 +525,7 @@ class Store(Protocol):
         ...
 
     async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:
-        """Delete the blobs that neither a run nor a component refers to (`runtime/store/references.py`).
+        """Delete the blobs that neither a run nor a component refers to (`log/store/references.py`).
 
         Args:
             grace_s: those that were put within so many seconds stay: a run that is about to refer to them may not yet

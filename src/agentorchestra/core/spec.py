@@ -182,7 +182,7 @@ class RunManifest(BaseModel):
         agents: the agents a planner may delegate to.
         context_windows: tokens each model can read, by its name: where steps are taken out of a history.
         media_models: who is asked about pictures (`image`), sound (`audio`), videos (`video`): names, the first choice
-            first (models/senses.py).
+            first (models/media_models.py).
         finish: how the top agent says that it is done, see AgentSpec.
         action: how its agents act: by calling tools, or by writing programs.
         sandbox: where code that a model wrote ran when the run began.
@@ -192,7 +192,7 @@ class RunManifest(BaseModel):
         choices: names of the models a delegation may choose from; None for runs made before this was kept.
         memory: the memory system of its top agent, "" for none.
         memory_session: the session whose memory is read: its own, for a fork that of the run it was forked from.
-        prompt_tool_chars: characters of tools' schemas that a prompt may hold (tea/discovery.py); 0 for runs made
+        prompt_tool_chars: characters of tools' schemas that a prompt may hold (`tea/retrieval/`); 0 for runs made
             before there was a limit, and for none.
         kept: what agents remember from the session's earlier runs: the run's state begins with it.
         began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.

@@ -56,9 +56,9 @@ from agentorchestra.environments.manifest import (
     place_file,
     read_file,
 )
-from agentorchestra.runtime.live import MAIN, world_folder
-from agentorchestra.runtime.store.references import PRIVATE
-from agentorchestra.tea.environment import ActionEnvironment
+from agentorchestra.log.folders import MAIN, world_folder
+from agentorchestra.log.store.references import PRIVATE
+from agentorchestra.tea.calling.environment import ActionEnvironment
 
 FOLDER = "folder"
 """The ground's name: the run's state has the snapshot it stands at under `env:folder`."""

@@ -37,9 +37,9 @@ from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment, Ground, Grounded
 from agentorchestra.environments.folder import FolderGround
-from agentorchestra.runtime.live import grounded
-from agentorchestra.tea.actions import composes, is_repeatable
-from agentorchestra.tea.environment import ActionEnvironment
+from agentorchestra.runtime.open_environments import grounded
+from agentorchestra.tea.calling.actions import composes, is_repeatable
+from agentorchestra.tea.calling.environment import ActionEnvironment
 
 Branching = Literal["stateless", "snapshot", "none"]
 

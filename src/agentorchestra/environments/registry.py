@@ -11,18 +11,18 @@ from typing import Any
 
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.settings import Settings
-from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
+from agentorchestra.sandbox import Sandbox, SandboxLimits
 
 MIB = 1 << 20
 
 PACKAGED: Mapping[str, str] = {
     "browser": "agentorchestra.environments.browser.environment:Browser",
     "computer": "agentorchestra.environments.computer.environment:Computer",
-    "files": "agentorchestra.environments.files:FilesEnvironment",
-    "git": "agentorchestra.environments.git:Git",
-    "github": "agentorchestra.environments.github:GitHub",
+    "files": "agentorchestra.environments.files.environment:FilesEnvironment",
+    "git": "agentorchestra.environments.git.environment:Git",
+    "github": "agentorchestra.environments.github.environment:GitHub",
     "report": "agentorchestra.environments.report.environment:Report",
-    "terminal": "agentorchestra.environments.terminal:Terminal",
+    "terminal": "agentorchestra.environments.terminal.environment:Terminal",
 }
 """Name -> `module:class`. A class that has the class method `packaged(parts)` is made by it."""
 

@@ -23,12 +23,12 @@ from agentorchestra.core.errors import (
     UsageError,
 )
 from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.models.adapter import Fit
+from agentorchestra.models.allowance import Answers
 from agentorchestra.models.client import Media, ModelClient, OnDelta, spent_by
-from agentorchestra.models.fit import Fit
 from agentorchestra.models.limits import USUAL
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.models.patience import Patience
-from agentorchestra.models.room import Answers
+from agentorchestra.models.retries import Patience
 
 T = TypeVar("T")
 

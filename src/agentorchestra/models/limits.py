@@ -13,7 +13,7 @@ LEAST = 1_024
 """Tokens with which asking for a decision is worth it: with less, the agent gives its last answer instead."""
 
 UNKNOWN = 16_384
-"""Asked of a model whose limit nobody knows; one that refuses so many is asked for fewer (models/fit.py)."""
+"""Asked of a model whose limit nobody knows; one that refuses so many is asked for fewer (models/adapter.py)."""
 
 SHORTEST = 16
 """Asked for where the window leaves nothing: the provider says that the prompt is too long."""

@@ -19,7 +19,7 @@ from agentorchestra.models.prices import is_loopback, price_of
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
 
 LOCAL = "local:"
-"""Before the folder of a model on this machine, which embeds (models/local.py) or hears (models/hearing.py)."""
+"""The prefix of a folder with a model on this machine: `local_embedding.py`, `local_transcription.py`."""
 
 _PROBE = Usage(requests=1, input_tokens=1_000, output_tokens=1_000)
 
@@ -273,11 +273,11 @@ class ModelManager:
             return Resolved(name, profile, in_settings, "offline", "offline", None, "", None)
         if profile.model.startswith(LOCAL):
             if self._hears(name, profile):
-                from agentorchestra.models.hearing import speech_folder
+                from agentorchestra.models.local_transcription import speech_folder
 
                 speech_folder(profile.model)
             else:
-                from agentorchestra.models.local import model_files
+                from agentorchestra.models.local_embedding import model_files
 
                 model_files(profile.model)
             return Resolved(name, profile, in_settings, "local", profile.model.removeprefix(LOCAL), None, "", None)
@@ -341,16 +341,16 @@ class ModelManager:
 
     def _make(self, resolved: Resolved) -> ModelClient:
         if resolved.provider == "offline":
-            from agentorchestra.models.offline import OfflineModel
+            from agentorchestra.models.offline.model import OfflineModel
 
             made = OfflineModel(profile=resolved.profile) if resolved.in_settings else OfflineModel()
             return cast("ModelClient", made)
         if resolved.provider == "local":
             if self._hears(resolved.name, resolved.profile):
-                from agentorchestra.models.hearing import LocalTranscriber
+                from agentorchestra.models.local_transcription import LocalTranscriber
 
                 return LocalTranscriber(resolved.profile)
-            from agentorchestra.models.local import LocalEmbedder
+            from agentorchestra.models.local_embedding import LocalEmbedder
 
             return LocalEmbedder(resolved.profile)
         from agentorchestra.models.openai import PydanticAIClient
@@ -359,7 +359,7 @@ class ModelManager:
 
     def _hears(self, name: str, profile: ModelProfile) -> bool:
         """Whether a model on this machine is one that writes down recordings."""
-        from agentorchestra.models.hearing import hears
+        from agentorchestra.models.local_transcription import hears
 
         return name == self._settings.transcription_model or hears(profile.model)
 

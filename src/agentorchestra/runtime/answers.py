@@ -12,7 +12,7 @@ from agentorchestra.core.errors import DuplicateEventError
 from agentorchestra.core.events import Answered, Event, new_event
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import Store
-from agentorchestra.runtime.ledger import Ledger
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.run import wait_for
 
 

@@ -36,14 +36,14 @@ from agentorchestra.core.events import EffectCompleted, EffectStarted, NewEvent
 from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import EffectKey, sha256_text
 from agentorchestra.core.protocols import Sizing
+from agentorchestra.log.ledger import Record, within
+from agentorchestra.log.store.commits import Landing
 from agentorchestra.runtime.budget import BudgetShort, Hold, exhausted
-from agentorchestra.runtime.judging import judge, refused
-from agentorchestra.runtime.ledger import Record, within
-from agentorchestra.runtime.live import mistaken
+from agentorchestra.runtime.open_environments import mistaken
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
+from agentorchestra.runtime.permission import judge, refused
 from agentorchestra.runtime.run import observe, wait_for
-from agentorchestra.runtime.store.landing import Landing
-from agentorchestra.runtime.vars import PRIVATE
+from agentorchestra.runtime.state import PRIVATE
 
 if TYPE_CHECKING:
     from agentorchestra.runtime.session import Session

@@ -11,9 +11,9 @@ from agentorchestra.core.conditions import conditions_of, untrue
 from agentorchestra.core.content import Source, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
 from agentorchestra.core.errors import StoreError, ToolError
-from agentorchestra.runtime.live import (
+from agentorchestra.log.folders import MAIN
+from agentorchestra.runtime.open_environments import (
     CHANGED,
-    MAIN,
     LiveEnvironment,
     acted_in,
     grounded,

@@ -15,12 +15,12 @@ from agentorchestra.core.errors import DoorError, SuspendedError
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.spec import Question
-from agentorchestra.runtime.approvals import question_of
 from agentorchestra.runtime.environments import STATE_ACTION, BaseHandler, EnvironmentHandler
 from agentorchestra.runtime.mail import Waiting
 from agentorchestra.runtime.results import MAX_RESULT_CHARS
 from agentorchestra.runtime.run import Run
 from agentorchestra.runtime.session import Session
+from agentorchestra.trust.approvals import question_of
 
 
 class AskHumanHandler(BaseHandler):

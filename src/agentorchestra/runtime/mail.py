@@ -7,47 +7,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict
-
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import SuspendedError
 from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.mail import TOLD, Mail
 
 if TYPE_CHECKING:
     from agentorchestra.core.events import Told
-    from agentorchestra.runtime.ledger import Record
+    from agentorchestra.log.ledger import Record
 
-
-class Mail(BaseModel):
-    """A message between actors of one run.
-
-    Attributes:
-        id: the key of the send as text, `told#SEQUENCE` for mail from outside: the same in a fork.
-        seq: its place in the log; mailboxes are read in this order.
-        sender, to: actors' names.
-        content: the text.
-        thread: the conversation it belongs to, "" for none.
-        trust: no further than what its sender had seen.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    seq: int
-    sender: str
-    to: tuple[str, ...]
-    content: str
-    thread: str = ""
-    trust: Trust = Trust.UNTRUSTED
-
-    @property
-    def outside(self) -> bool:
-        """Whether it came from outside the run."""
-        return self.id.startswith(TOLD)
-
-
-TOLD = "told#"
 
 IN_PROCESS_S = 5.0
 """A run in which everybody waits ends its job, unless one of them is to go on within this time."""

@@ -45,16 +45,17 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import Policy, PolicyView
 from agentorchestra.core.protocols import Environment, Handler, Owner, Store
 from agentorchestra.core.spec import FINAL, AgentResult, Question, RunManifest, RunResult, RunStatus
-from agentorchestra.runtime.addresses import links_within
-from agentorchestra.runtime.approvals import question_of
+from agentorchestra.log.folders import clear_up
+from agentorchestra.log.ledger import Ledger, within
+from agentorchestra.log.store.commits import Landing
 from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
-from agentorchestra.runtime.ledger import Ledger, within
-from agentorchestra.runtime.live import LiveEnvironment, clear_up, settle
 from agentorchestra.runtime.mail import MailRoom
+from agentorchestra.runtime.open_environments import LiveEnvironment, settle
 from agentorchestra.runtime.parallel import ReplayEnd
-from agentorchestra.runtime.redact import Redactor
-from agentorchestra.runtime.store.landing import Landing
+from agentorchestra.trust.addresses import links_within
+from agentorchestra.trust.approvals import question_of
+from agentorchestra.trust.redact import Redactor
 
 PAUSED = "paused; `agentorchestra resume` goes on from here"
 

@@ -35,21 +35,22 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.events import AttemptFailed, EffectInterrupted
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random
+from agentorchestra.core.mail import Mail
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus, first_names
+from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.budget import BudgetNode, Hold
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.door import through
-from agentorchestra.runtime.judging import granted
-from agentorchestra.runtime.ledger import Record
-from agentorchestra.runtime.live import standing_now, stops_at_failure, take_over
-from agentorchestra.runtime.mail import Mail, in_utc
+from agentorchestra.runtime.mail import in_utc
+from agentorchestra.runtime.model_services import embed, transcribe
+from agentorchestra.runtime.open_environments import standing_now, stops_at_failure, take_over
 from agentorchestra.runtime.parallel import CONTROL, in_parallel
+from agentorchestra.runtime.permission import granted
 from agentorchestra.runtime.run import Run, observe, wait_for
-from agentorchestra.runtime.side import embed, transcribe
-from agentorchestra.runtime.sight import Sight
-from agentorchestra.runtime.spawning import Spawns
-from agentorchestra.runtime.vars import PRIVATE, Vars
+from agentorchestra.runtime.spawn import Spawns
+from agentorchestra.runtime.state import PRIVATE, Vars
+from agentorchestra.trust.provenance import Sight
 
 Deps = TypeVar("Deps")
 T = TypeVar("T")
@@ -472,7 +473,7 @@ class Session(Generic[Deps]):
         return outcome
 
     async def perform_apart(self, effect: Effect, *, n: int | None = None) -> Outcome:
-        """Let an effect through the door that belongs to no order: any task may, at any time (`runtime/calls.py`).
+        """Let an effect through the door that belongs to no order: any task may, at any time (`direct_calls.py`).
 
         What it gives is in nobody's view: the next such call is not taken to follow from it.
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.tool import ToolResult, tool
+from agentorchestra.tea.calling.tool import ToolResult, tool
 
 CONTEXT_CHARS = 400
 """Characters shown around each place where a searched text stands."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.tool import Tool, ToolResult, tool
+from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
 from agentorchestra.tools.workbench import Workbench
 
 

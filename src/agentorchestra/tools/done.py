@@ -11,8 +11,8 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import Citation
-from agentorchestra.tea.signatures import schema_problems
-from agentorchestra.tea.tool import Tool, Traits, tool, tool_from_schema
+from agentorchestra.tea.calling.signatures import schema_problems
+from agentorchestra.tea.calling.tool import Tool, Traits, tool, tool_from_schema
 
 Status = Literal["completed", "partial", "blocked"]
 Validator = Callable[[JsonValue], list[str]]

@@ -1,6 +1,6 @@
 """`ask_media`: a question about pictures, recordings and videos, to a model that sees and hears (001, 3.3; 004, 3.1.2).
 
-The agent that asks need not see or hear itself. Who is asked was settled when the run was created (models/senses.py).
+The agent that asks need not see or hear itself. Who is asked was settled when the run was created (`media_models.py`).
 What that model does not take is given in another form: frames and a transcript of a video, the words of a recording, or
 what a model said that takes it.
 """
@@ -17,11 +17,11 @@ from pydantic import Field
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.models.senses import ROLES
-from agentorchestra.tea.tool import ToolResult, tool
+from agentorchestra.models.media_models import ROLES
+from agentorchestra.tea.calling.tool import ToolResult, tool
 from agentorchestra.tea.transformations.base import Carried
 from agentorchestra.tools.files.common import WAY_TO_HEAR, WAY_TO_SEE, note
-from agentorchestra.tools.media_forms import Form, media_as
+from agentorchestra.tools.media_formats import Form, media_as
 
 PROMPT = "media"
 MOST_FILES = 8

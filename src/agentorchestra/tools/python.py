@@ -21,12 +21,12 @@ from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.runtime.vars import PRIVATE
-from agentorchestra.tea.discovery import OPENING
-from agentorchestra.tea.interpreters import MontyPool
-from agentorchestra.tea.monty import MODULES, lacks
-from agentorchestra.tea.programs import MOST_STATE
-from agentorchestra.tea.tool import Tool, ToolResult, tool
+from agentorchestra.runtime.state import PRIVATE
+from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+from agentorchestra.tea.programs.handler import MOST_STATE
+from agentorchestra.tea.programs.monty import MODULES, lacks
+from agentorchestra.tea.programs.processes import MontyPool
+from agentorchestra.tea.retrieval.discovery import OPENING
 from agentorchestra.tools.workbench import INTERPRETER, Workbench
 
 MONTY = "monty"

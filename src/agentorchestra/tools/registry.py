@@ -8,9 +8,9 @@ from typing import Any
 
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.settings import SandboxSettings, WebSettings
-from agentorchestra.runtime.sandbox import Sandbox
-from agentorchestra.runtime.sandbox.choose import limits_for, sandbox_for
-from agentorchestra.tea.tool import Tool
+from agentorchestra.sandbox import Sandbox
+from agentorchestra.sandbox.factory import limits_for, sandbox_for
+from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tools.artifacts import read_artifact
 from agentorchestra.tools.bash import bash_tool
 from agentorchestra.tools.files import file_tools
@@ -19,7 +19,7 @@ from agentorchestra.tools.python import MONTY, PythonTool
 from agentorchestra.tools.timer import wait_until
 from agentorchestra.tools.todo import todo
 from agentorchestra.tools.web.fetch import fetch_tool
-from agentorchestra.tools.web.reading import PageReader
+from agentorchestra.tools.web.reader import PageReader
 from agentorchestra.tools.web.search.tool import Engines, search_tools
 from agentorchestra.tools.workbench import INTERPRETER, Workbench
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.tool import ToolResult, tool
+from agentorchestra.tea.calling.tool import ToolResult, tool
 from agentorchestra.tools.files.documents import (
     Document,
     Leaf,
@@ -28,12 +28,12 @@ from agentorchestra.tools.files.documents import (
     locate,
 )
 from agentorchestra.tools.files.formats.sniff import MARKDOWN_SUFFIXES, TABLE_SUFFIXES, sniff
+from agentorchestra.tools.files.media import is_media
 from agentorchestra.tools.files.places import Place
 from agentorchestra.tools.files.readers import member_bytes, parse_table, read_document
-from agentorchestra.tools.files.shown import is_media
 from agentorchestra.tools.files.tables import row_text
 from agentorchestra.tools.files.views import stretches
-from agentorchestra.tools.media_forms import on_disk
+from agentorchestra.tools.media_formats import on_disk
 from agentorchestra.tools.web.pages import is_address, read_in_run
 
 KIND_KNOWN = "analysis:kind:"

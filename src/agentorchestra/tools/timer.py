@@ -7,7 +7,7 @@ from typing import Any
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 
 
 @tool(effect="composite")

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 
 StepStatus = Literal["not_started", "in_progress", "completed", "blocked"]
 Action = Literal["create", "update", "list", "get", "set_active", "mark_step", "delete", "add", "clear", "complete"]

@@ -25,12 +25,12 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, Tag, failed
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.runtime.sandbox import POSITIONAL, Program, Ran, Sandbox, SandboxLimits
-from agentorchestra.runtime.sandbox._program import EARLIER, VARIABLES
-from agentorchestra.tea.interpreter import Call, Host
-from agentorchestra.tea.interpreter import Ran as Ended
-from agentorchestra.tea.programs import given
-from agentorchestra.tea.tool import ToolResult
+from agentorchestra.sandbox import POSITIONAL, Program, Ran, Sandbox, SandboxLimits
+from agentorchestra.sandbox._program import EARLIER, VARIABLES
+from agentorchestra.tea.calling.tool import ToolResult
+from agentorchestra.tea.programs.handler import given
+from agentorchestra.tea.programs.interpreter import Call, Host
+from agentorchestra.tea.programs.interpreter import Ran as Ended
 
 Answer = Callable[[RunContext[Any], dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
 """Makes a program's call (`name`, `arguments`); gives `value`, or `error` and its `type`."""

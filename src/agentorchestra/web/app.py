@@ -33,7 +33,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL, Question, RunStatus
 from agentorchestra.runtime.engine import is_dead
-from agentorchestra.runtime.waiting import GOES_ON
+from agentorchestra.runtime.waits import GOES_ON
 from agentorchestra.web.bodies import (
     AnswerBody,
     ApproveBody,

@@ -31,7 +31,7 @@ from agentorchestra.core.spec import (
 if TYPE_CHECKING:
     from agentorchestra.agents.agent import Agent
     from agentorchestra.core.settings import Settings
-    from agentorchestra.tea.prompts import PromptLibrary
+    from agentorchestra.tea.prompts.catalog import PromptLibrary
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Equipment:
 
 def tools_by_name(given: Sequence[Any]) -> dict[str, Any]:
     """Tools by name, from tools, plain functions, and classes and objects with tools; toolkits give theirs later."""
-    from agentorchestra.tea.registering import tools_in
+    from agentorchestra.tea.registry.registration import tools_in
 
     made: dict[str, Any] = {}
     for one in given:
@@ -71,8 +71,8 @@ def tools_by_name(given: Sequence[Any]) -> dict[str, Any]:
 
 def is_toolkit(one: Any) -> bool:
     """Whether tools come from it once it is open."""
-    from agentorchestra.tea.tool import Tool
-    from agentorchestra.tea.toolkit import Toolkit
+    from agentorchestra.tea.calling.tool import Tool
+    from agentorchestra.tea.calling.toolkit import Toolkit
 
     return not isinstance(one, Tool) and not isinstance(one, type) and isinstance(one, Toolkit)
 
@@ -168,7 +168,7 @@ def packaged_prompts() -> list[Any]:
 
 def systems(settings: Settings | None = None) -> dict[str, Any]:
     """The systems by name, with the limits of the settings."""
-    from agentorchestra.agents.debate import Debating
+    from agentorchestra.agents.debate.agent import Debating
     from agentorchestra.systems.agentorchestra import AgentOrchestra
     from agentorchestra.systems.react import react
 

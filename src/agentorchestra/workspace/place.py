@@ -14,8 +14,8 @@ from agentorchestra.core.errors import UnknownRunError
 from agentorchestra.core.events import Body, new_event
 from agentorchestra.core.protocols import RunRecord, Store
 from agentorchestra.runtime.engine import LocalEngine
-from agentorchestra.runtime.redact import Redactor
 from agentorchestra.runtime.run import wait_for
+from agentorchestra.trust.redact import Redactor
 
 
 class Ready(Protocol):

@@ -25,33 +25,33 @@ from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import Question, RunResult, RunStatus
+from agentorchestra.log.comparison import Comparison, compare_runs
+from agentorchestra.log.folders import MAIN, world_folder
+from agentorchestra.log.ledger import Ledger
+from agentorchestra.log.retention import GRACE_S, Collected, Retention, collect
+from agentorchestra.log.store.pages import selected_events
+from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
 from agentorchestra.runtime.bus import Notice
-from agentorchestra.runtime.collect import GRACE_S, Collected, Retention, collect
-from agentorchestra.runtime.compare import Comparison, compare_runs
 from agentorchestra.runtime.engine import LocalEngine
-from agentorchestra.runtime.ledger import Ledger
-from agentorchestra.runtime.live import MAIN, world_folder
 from agentorchestra.runtime.run import Asker
-from agentorchestra.runtime.sandbox import Sandbox
-from agentorchestra.runtime.store.pages import selected_events
-from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
-from agentorchestra.runtime.waiting import due_runs, waiting_until
-from agentorchestra.workspace.choices import DEFAULT_COST_USD
-from agentorchestra.workspace.creating import Asked
-from agentorchestra.workspace.driving import Given, ReplayReport
-from agentorchestra.workspace.forking import Other
-from agentorchestra.workspace.opened import Opened, Own, Process
+from agentorchestra.runtime.waits import due_runs, waiting_until
+from agentorchestra.sandbox import Sandbox
+from agentorchestra.workspace.composition import Opened, Own, Process
+from agentorchestra.workspace.creation import Asked
+from agentorchestra.workspace.driver import Given, ReplayReport
+from agentorchestra.workspace.fork import Other
+from agentorchestra.workspace.model_choice import DEFAULT_COST_USD
 from agentorchestra.workspace.parts import Equipment, distribution, run_anywhere, tools_by_name
 from agentorchestra.workspace.place import Place
 from agentorchestra.workspace.presets import with_preset
 from agentorchestra.workspace.settings import load_settings
 
 if TYPE_CHECKING:
-    from agentorchestra.runtime.bundle.format import Exported, Imported
+    from agentorchestra.log.bundle.format import Exported, Imported
     from agentorchestra.tea.memory.base import Entry, EntryKind, MemoryFactory
-    from agentorchestra.tea.prompts import Prompt, PromptLibrary
-    from agentorchestra.tea.servers import ACPServer, ECPServer, Server, TCPServer
-    from agentorchestra.tools.files.carry import CarriedFiles
+    from agentorchestra.tea.prompts.catalog import Prompt, PromptLibrary
+    from agentorchestra.tea.registry.servers import ACPServer, ECPServer, Server, TCPServer
+    from agentorchestra.tools.files.transport import CarriedFiles
 
 Deps = TypeVar("Deps", default=Any)
 
@@ -157,7 +157,7 @@ class Workspace(Generic[Deps]):
         """
         if self._open:
             return
-        from agentorchestra.runtime.store.choose import store_for
+        from agentorchestra.log.store.factory import store_for
 
         given = self.own.settings
         self.settings = load_settings(self.folder, self.preset) if given is None else with_preset(given, self.preset)
@@ -731,9 +731,9 @@ class Workspace(Generic[Deps]):
         Raises:
             BundleError: if the file cannot be written, or would hold a secret.
         """
-        from agentorchestra.runtime.bundle.origin import packages, revision, shown_settings
-        from agentorchestra.runtime.bundle.secrets import secret_variables
-        from agentorchestra.runtime.bundle.writing import export_run
+        from agentorchestra.log.bundle.exporter import export_run
+        from agentorchestra.log.bundle.origin import packages, revision, shown_settings
+        from agentorchestra.log.bundle.secrets import secret_variables
 
         record = await self._record(run_id)
         return await export_run(
@@ -756,7 +756,7 @@ class Workspace(Generic[Deps]):
         Raises:
             BundleError: for a file that does not fit, and for a run that is here already and is another.
         """
-        from agentorchestra.runtime.bundle.reading import import_file
+        from agentorchestra.log.bundle.importer import import_file
 
         self._need_open()
         return await import_file(
@@ -764,7 +764,7 @@ class Workspace(Generic[Deps]):
         )
 
     def _carried(self) -> CarriedFiles:
-        from agentorchestra.tools.files.carry import CarriedFiles
+        from agentorchestra.tools.files.transport import CarriedFiles
 
         return CarriedFiles(self._opened.place.files_folder, self.runs_folder)
 
@@ -803,7 +803,7 @@ class Workspace(Generic[Deps]):
             limit: at most so many.
         """
         from agentorchestra.tea.memory.handler import fitting
-        from agentorchestra.tea.memory.reading import remembered
+        from agentorchestra.tea.memory.records import remembered
 
         self._need_open()
         found = [one for one, _ in await remembered(self.store, kinds) if agent in ("", one.agent)][::-1]
@@ -818,7 +818,7 @@ class Workspace(Generic[Deps]):
         Raises:
             UsageError: for a name that there is not; nothing is forgotten then.
         """
-        from agentorchestra.tea.memory.reading import forget
+        from agentorchestra.tea.memory.records import forget
 
         self._need_open()
         return await forget(self.store, names, clock=self._clock, by=by)

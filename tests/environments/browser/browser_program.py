@@ -13,8 +13,8 @@ from pathlib import Path
 from agentorchestra import Workspace
 from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.core.settings import BrowserSettings, Settings, WebSettings
-from agentorchestra.runtime.policy import AllowAll
 from agentorchestra.testing import ScriptedModel, call
+from agentorchestra.trust.policy import AllowAll
 
 
 def decide(request: ModelRequest) -> ToolCall:

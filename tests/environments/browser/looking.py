@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from playwright.async_api import BrowserContext, Locator, Page, async_playwright
 
-from agentorchestra.environments.browser.chromium import find_chromium, flags
-from agentorchestra.environments.browser.references import listen, locate, teach
-from agentorchestra.environments.browser.view import View, look
+from agentorchestra.environments.browser.session.chromium import find_chromium, flags
+from agentorchestra.environments.browser.view.references import listen, locate, teach
+from agentorchestra.environments.browser.view.view import View, look
 
 
 @dataclass

@@ -18,9 +18,9 @@ from tests.environments.browser.leading import NAME, WAYS, Leading, Target, lead
 from tests.tools.web.names import name_server
 
 from agentorchestra.core.settings import WebSettings
-from agentorchestra.environments.browser.boundary import FLAGS, Boundary, why_not_shown
-from agentorchestra.environments.browser.proxy import BoundaryProxy
-from agentorchestra.tools.web.names import Resolver
+from agentorchestra.environments.browser.session.boundary import FLAGS, Boundary, why_not_shown
+from agentorchestra.environments.browser.session.proxy import BoundaryProxy
+from agentorchestra.tools.web.resolver import Resolver
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

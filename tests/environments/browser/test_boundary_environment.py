@@ -16,7 +16,7 @@ from agentorchestra import AllowAll, Workspace
 from agentorchestra.core.content import text_of
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.settings import BrowserSettings, Settings, WebSettings
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.log.store import MemoryStore
 
 
 @dataclass

@@ -16,8 +16,8 @@ from agentorchestra import AllowAll, Question, ToolResult, Workspace, tool
 from agentorchestra.core.content import text_of
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.settings import BrowserSettings, Settings
-from agentorchestra.environments.browser.chromium import shared_browser
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.environments.browser.session.chromium import shared_browser
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import obedient_model
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

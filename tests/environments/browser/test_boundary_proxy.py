@@ -10,10 +10,10 @@ import pytest
 
 from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
-from agentorchestra.environments.browser import proxy as module
-from agentorchestra.environments.browser.boundary import MOST_VISITS, Boundary, Hosts
-from agentorchestra.environments.browser.proxy import BoundaryProxy
-from agentorchestra.environments.browser.tabs import Tab
+from agentorchestra.environments.browser.session import proxy as module
+from agentorchestra.environments.browser.session.boundary import MOST_VISITS, Boundary, Hosts
+from agentorchestra.environments.browser.session.proxy import BoundaryProxy
+from agentorchestra.environments.browser.session.tabs import Tab
 from agentorchestra.tools.web.addresses import parse_address
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

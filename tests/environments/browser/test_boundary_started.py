@@ -8,7 +8,7 @@ import pytest
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import BrowserSettings
-from agentorchestra.environments.browser.chromium import SharedBrowser, has_sandbox
+from agentorchestra.environments.browser.session.chromium import SharedBrowser, has_sandbox
 
 
 def test_pages_are_in_a_sandbox_unless_root_or_the_settings_forbid_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,12 +18,12 @@ from agentorchestra.core.content import TextBlock
 from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.settings import BrowserSettings
-from agentorchestra.environments.browser import chromium
-from agentorchestra.environments.browser.base import has_ended
-from agentorchestra.environments.browser.downloads import Downloads, harmless
+from agentorchestra.environments.browser.actions.base import has_ended
 from agentorchestra.environments.browser.environment import Browser
-from agentorchestra.environments.browser.session import BrowserSession
-from agentorchestra.environments.browser.tabs import Tab
+from agentorchestra.environments.browser.session import chromium
+from agentorchestra.environments.browser.session.downloads import Downloads, harmless
+from agentorchestra.environments.browser.session.session import BrowserSession
+from agentorchestra.environments.browser.session.tabs import Tab
 from agentorchestra.environments.folder import FolderGround
 
 on_one_loop = pytest.mark.asyncio(loop_scope="module")

@@ -21,9 +21,9 @@ from tests.browser import find_chromium
 from agentorchestra import Workspace
 from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.core.settings import BrowserSettings, Settings, WebSettings
-from agentorchestra.environments.browser.chromium import shared_browser
-from agentorchestra.runtime.policy import AllowAll
+from agentorchestra.environments.browser.session.chromium import shared_browser
 from agentorchestra.testing import ScriptedModel, call
+from agentorchestra.trust.policy import AllowAll
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 RUNS = 20

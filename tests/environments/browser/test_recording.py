@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import Image, ImageSequence
 
-from agentorchestra.environments.browser.recording import MOST_FRAMES, add_frame, frames_of, moving_picture
+from agentorchestra.environments.browser.session.recorder import MOST_FRAMES, add_frame, frames_of, moving_picture
 
 
 def shot(shade: int, size: tuple[int, int] = (1280, 800)) -> bytes:

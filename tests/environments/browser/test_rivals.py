@@ -15,10 +15,10 @@ from agentorchestra.core.content import TextBlock, text_of
 from agentorchestra.core.messages import Message, ToolCall
 from agentorchestra.core.spec import AgentResult
 from agentorchestra.environments.browser.environment import Browser
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.loop import Decision, Parts, Seen, State, beam
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.actions import action_effect
+from agentorchestra.tea.calling.actions import action_effect
 
 pytestmark = pytest.mark.long
 

@@ -16,7 +16,7 @@ from tests.browser import find_chromium
 from tests.environments.browser.troubles import Hand, Troubles, hand, settings, troubles
 
 from agentorchestra.core.content import text_of
-from agentorchestra.environments.browser.chromium import MOST_DRIVER
+from agentorchestra.environments.browser.session.chromium import MOST_DRIVER
 
 pytestmark = pytest.mark.long
 

@@ -7,13 +7,13 @@ import pytest
 from agentorchestra.core.content import Source, TextBlock
 from agentorchestra.core.effects import Tag
 from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser.actions.arguments import host_of, point_of, same_site
+from agentorchestra.environments.browser.actions.extraction import PIECE_CHARS, _pieces
+from agentorchestra.environments.browser.actions.failures import mistake
+from agentorchestra.environments.browser.actions.keys import checked_keys
+from agentorchestra.environments.browser.actions.pdfs import _found, _part
 from agentorchestra.environments.browser.environment import Browser
-from agentorchestra.environments.browser.keys import checked_keys
-from agentorchestra.environments.browser.mistakes import mistake
-from agentorchestra.environments.browser.pdfs import _found, _part
-from agentorchestra.environments.browser.reading import PIECE_CHARS, _pieces
-from agentorchestra.environments.browser.shapes import host_of, point_of, same_site
-from agentorchestra.runtime.arguments import ELEMENT, INSIDE, SITE
+from agentorchestra.trust.arguments import ELEMENT, INSIDE, SITE
 
 
 def test_a_place_is_told_from_a_reference() -> None:

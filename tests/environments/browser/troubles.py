@@ -18,8 +18,8 @@ from agentorchestra.core.content import text_of
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.settings import BrowserSettings, Settings, WebSettings
 from agentorchestra.environments.browser.environment import Browser
-from agentorchestra.environments.browser.session import BrowserSession
-from agentorchestra.runtime.policy import AllowAll
+from agentorchestra.environments.browser.session.session import BrowserSession
+from agentorchestra.trust.policy import AllowAll
 
 _PAGES = {
     "/": "<title>Home</title><h1>Home</h1><a href=/second>Second page</a><a href=/file>File</a>"

@@ -15,8 +15,8 @@ from agentorchestra.core.effects import Tag
 from agentorchestra.core.settings import ComputerSettings, SandboxSettings, Settings
 from agentorchestra.environments.computer.environment import Computer
 from agentorchestra.environments.computer.keyboard import chord, named_key
-from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
-from agentorchestra.runtime.sandbox.local import UnsafeLocal
+from agentorchestra.sandbox.bubblewrap import Bubblewrap
+from agentorchestra.sandbox.local import UnsafeLocal
 
 needs_desktop = pytest.mark.skipif(bool(why_not()), reason=why_not())
 

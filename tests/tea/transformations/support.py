@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.spec import AgentResult, RunResult
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
 from agentorchestra.workspace import Workspace
 
 Probe = Callable[[Session[Any]], Awaitable[Any]]

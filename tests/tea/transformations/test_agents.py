@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentorchestra import ActionEnvironment, Agent, Condition, RunContext, a2e, a2t, action, compose, e2a, t2a, tool
-from agentorchestra.agents import remembering
+from agentorchestra.agents import identity as remembering
 from agentorchestra.agents.transformations.a2e import human
 from agentorchestra.agents.transformations.e2a import _move
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import AgentSpec, RunStatus
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.actions import action_effect
+from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.testing import ScriptedModel, call, decide
 from tests.tea.transformations.support import probed, workspace
 

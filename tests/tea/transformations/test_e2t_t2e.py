@@ -18,9 +18,9 @@ from agentorchestra.core.errors import ToolDefinitionError, TransformationError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.actions import action_effect
+from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.tea.transformations.base import made
 from agentorchestra.workspace import Workspace
 from tests.runtime.counter import Counter

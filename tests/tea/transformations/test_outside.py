@@ -23,7 +23,7 @@ from agentorchestra import (
 )
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.environments.registry import PACKAGED
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.log.store import MemoryStore
 
 CALLED: list[str] = []
 

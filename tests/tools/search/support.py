@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.settings import Settings
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.workspace import Workspace
 from tests.site import Site
 from tests.site.engines import KEY

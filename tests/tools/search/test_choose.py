@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.tools.web.search.choose import by_rules, language_of, named
+from agentorchestra.tools.web.search.selection import by_rules, language_of, named
 from agentorchestra.tools.web.search.types import Query, SearchResult, Traits, query_of
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)

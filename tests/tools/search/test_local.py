@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.settings import Settings
-from agentorchestra.runtime.store import MemoryStore
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 from tests.site import write_mirror

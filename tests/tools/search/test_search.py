@@ -15,8 +15,8 @@ from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import Settings
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.tool import tool
+from agentorchestra.log.store import MemoryStore
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.web.search.types import Query, SearchResult, Traits
 from agentorchestra.workspace import Workspace

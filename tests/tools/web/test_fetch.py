@@ -14,23 +14,23 @@ import pytest
 from aiohttp import web
 from pydantic import JsonValue
 
-from agentorchestra.agents.evidence import misquoted
+from agentorchestra.agents.planning.evidence import misquoted
 from agentorchestra.core.content import unnumbered
 from agentorchestra.core.effects import Outcome, Tag
 from agentorchestra.core.errors import DoorError, SettingsError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import Settings, WebSettings
 from agentorchestra.core.spec import Citation, RunResult
-from agentorchestra.runtime.addresses import links_in, links_within
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.store import MemoryStore
-from agentorchestra.tea.tool import tool
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.registry import builtin_tools
-from agentorchestra.tools.web.kept import KeptPages
+from agentorchestra.tools.web.page_cache import KeptPages
 from agentorchestra.tools.web.pages import Page
-from agentorchestra.tools.web.reading import PageReader
+from agentorchestra.tools.web.reader import PageReader
+from agentorchestra.trust.addresses import links_in, links_within
 from agentorchestra.workspace import Workspace
 from tests.site import Site, served
 from tests.tools.web.test_http import serving

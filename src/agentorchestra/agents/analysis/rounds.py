@@ -10,20 +10,20 @@ from typing import Any
 
 from agentorchestra.agents.analysis.replies import KIND, ROUND
 from agentorchestra.agents.analysis.strategies import latest, material
-from agentorchestra.agents.asking import Asking, Question
-from agentorchestra.agents.evidence import figures, is_last, quote_check
+from agentorchestra.agents.first_view import VIEW, files_shown, short_files
+from agentorchestra.agents.forms import Asking, Question
 from agentorchestra.agents.kit import Kit, run_agent
-from agentorchestra.agents.reporting import REPORT, add_to_report
-from agentorchestra.agents.showing import VIEW, files_shown, short_files
+from agentorchestra.agents.planning.evidence import figures, is_last, quote_check
+from agentorchestra.agents.reporting.pieces import REPORT, add_to_report
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Outcome
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus
 from agentorchestra.loop import Observe, State
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.prompts import Prompt
+from agentorchestra.tea.prompts.catalog import Prompt
 from agentorchestra.tools.files.folders import LISTED
-from agentorchestra.tools.media_forms import folder_names
+from agentorchestra.tools.media_formats import folder_names
 from agentorchestra.tools.sources import KIND_KNOWN, kind_of, known_by
 
 NAME, REASONING = "deep_analyzer", "reasoning"

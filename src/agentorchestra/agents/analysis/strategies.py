@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.analysis.replies import CONCLUSION, FINDINGS, KIND, LOOKED, PROGRAM
-from agentorchestra.agents.asking import Asking, Question
+from agentorchestra.agents.forms import Asking, Question
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import OutputError, ToolError
 from agentorchestra.core.settings import AnalysisSettings
-from agentorchestra.tea.structured import read_output
+from agentorchestra.tea.calling.structured_output import read_output
 from agentorchestra.tools.files.places import pages_named
 from agentorchestra.tools.files.quotes import alike
 from agentorchestra.tools.media import MOST_BYTES, MOST_PAGES, look
-from agentorchestra.tools.media_forms import media_as
+from agentorchestra.tools.media_formats import media_as
 from agentorchestra.tools.sources import Piece, SourceContent, read_source
 
 LOOK = "analysis_look"

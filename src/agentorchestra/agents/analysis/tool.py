@@ -8,9 +8,9 @@ from agentorchestra.agents.analysis.strategies import Analysis
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import AnalysisSettings
-from agentorchestra.tea.tool import Tool, ToolResult, tool
+from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
 from agentorchestra.tea.transformations.base import Carried
-from agentorchestra.tools.media_forms import media_as
+from agentorchestra.tools.media_formats import media_as
 from agentorchestra.tools.sources import read_source
 
 NAME = "analyze_file"

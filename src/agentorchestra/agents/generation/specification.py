@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.asking import Form, form, list_of
+from agentorchestra.agents.forms import Form, form, list_of
 from agentorchestra.core.errors import ComponentNameError
 from agentorchestra.core.ids import canonical_json
-from agentorchestra.tea.history import checked_component_name
-from agentorchestra.tea.signatures import schema_problems
+from agentorchestra.tea.calling.signatures import schema_problems
+from agentorchestra.tea.registry.history import checked_component_name
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _JSON = Form({"type": "string", "description": "JSON, written as text"}, {})

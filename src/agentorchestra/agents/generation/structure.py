@@ -13,8 +13,8 @@ from typing import Any
 from agentorchestra.agents.generation.specification import Specification
 from agentorchestra.core.errors import SourceError
 from agentorchestra.core.settings import GeneratorSettings
-from agentorchestra.tea.foreign import TOOLS, called_tools, read_schema
-from agentorchestra.tea.imports import FOREIGN_MODULES, check_imports, complete_imports
+from agentorchestra.tea.programs.foreign import TOOLS, called_tools, read_schema
+from agentorchestra.tea.programs.imports import FOREIGN_MODULES, check_imports, complete_imports
 
 LIBRARIES = frozenset({"matplotlib", "numpy", "openpyxl", "pandas", "PIL", "pypdf", "scipy"})
 STANDARD = FOREIGN_MODULES - LIBRARIES - {"agentorchestra", "asyncio", "locale", "os", "pathlib", "tempfile"}

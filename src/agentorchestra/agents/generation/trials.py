@@ -11,9 +11,9 @@ from pydantic import JsonValue
 from agentorchestra.agents.generation.specification import Case, same, short
 from agentorchestra.core.effects import Outcome
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.handlers import effect_for
-from agentorchestra.tea.signatures import schema_problems
-from agentorchestra.tea.tool import Tool
+from agentorchestra.tea.calling.handler import effect_for
+from agentorchestra.tea.calling.signatures import schema_problems
+from agentorchestra.tea.calling.tool import Tool
 
 
 @dataclass(frozen=True)

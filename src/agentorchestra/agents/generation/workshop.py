@@ -18,11 +18,11 @@ from agentorchestra.core.errors import ToolError, UnknownComponentError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import GeneratorSettings
-from agentorchestra.tea.config import ComponentConfig
-from agentorchestra.tea.foreign import Programs, foreign_tool
-from agentorchestra.tea.history import Version
-from agentorchestra.tea.servers import TCPServer
-from agentorchestra.tea.tool import Tool, ToolResult, tool
+from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+from agentorchestra.tea.programs.foreign import Programs, foreign_tool
+from agentorchestra.tea.registry.config import ComponentConfig
+from agentorchestra.tea.registry.history import Version
+from agentorchestra.tea.registry.servers import TCPServer
 
 MADE = "generated:"
 """Names of the run's state that hold the tools which were registered in it: version and hash of the source."""

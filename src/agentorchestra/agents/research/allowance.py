@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from agentorchestra.agents.asking import Asking
+from agentorchestra.agents.forms import Asking
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.runtime.session import Session
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentorchestra.agents.asking import Form, form, list_of
+from agentorchestra.agents.forms import Form, form, list_of
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentorchestra.agents.references import MARK
+from agentorchestra.agents.reporting.references import MARK
 
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
 _TITLE = re.compile(r"\s*(?:[-*_]{3,}|\*\*[^*\n]+\*\*)\s*")

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from agentorchestra.agents.asking import Asking, Question
-from agentorchestra.agents.references import make_report
-from agentorchestra.agents.reporting import add_to_report
+from agentorchestra.agents.forms import Asking, Question
+from agentorchestra.agents.reporting.pieces import add_to_report
+from agentorchestra.agents.reporting.references import make_report
 from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.findings import Insight, brief, evidence, ordered
 from agentorchestra.agents.research.queries import NOTHING, Asked, Queries, query_from
 from agentorchestra.agents.research.questions import BETTER, MENDED, PLAN, check_form, report_form
-from agentorchestra.agents.research.reading import PYTHON, Reading
+from agentorchestra.agents.research.reader import PYTHON, Reading
 from agentorchestra.agents.research.rounds import as_text
 from agentorchestra.agents.research.sourced import Part, joined, parts_of
 from agentorchestra.core.content import Block, Source, TextBlock, Trust

@@ -13,8 +13,8 @@ from agentorchestra.core.content import Source, TextBlock
 from agentorchestra.core.errors import TransformationError
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.actions import action_effect
-from agentorchestra.tea.signatures import schema_problems
+from agentorchestra.tea.calling.actions import action_effect
+from agentorchestra.tea.calling.signatures import schema_problems
 from agentorchestra.tea.transformations.base import Carried, Factory, Transformation, made
 
 PROMPT = "environment"

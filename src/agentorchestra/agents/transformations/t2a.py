@@ -7,7 +7,7 @@ from typing import Any
 
 from agentorchestra.agents.agent import Agent, Relationship
 from agentorchestra.core.errors import TransformationError
-from agentorchestra.tea.tool import Tool
+from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.transformations.base import Carried, Transformation, tools_in
 
 PROMPT = "actuator"

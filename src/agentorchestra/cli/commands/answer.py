@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from agentorchestra.cli.driving import Stop, at_terminal, drive, run_async
+from agentorchestra.cli.driver import Stop, at_terminal, drive, run_async
 from agentorchestra.cli.entry import Unfinished
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, run_argument, workspace_option
 from agentorchestra.cli.output import command, print_result, say

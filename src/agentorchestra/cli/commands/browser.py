@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from agentorchestra.cli.driving import at_terminal, run_async
+from agentorchestra.cli.driver import at_terminal, run_async
 from agentorchestra.cli.options import WORDS, workspace_option
 from agentorchestra.cli.output import clean, emit, say
 from agentorchestra.cli.terminal import read_line

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import bill, clean, emit, emit_json, number, one_line, plural
 from agentorchestra.cli.workspaces import find_run, opened_run
-from agentorchestra.runtime.compare import Comparison, Side
+from agentorchestra.log.comparison import Comparison, Side
 
 
 @click.command(

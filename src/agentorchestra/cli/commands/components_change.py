@@ -16,7 +16,7 @@ from agentorchestra.cli.commands.components_found import (
     reason_option,
     servers,
 )
-from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import FilePath, json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, number, say
 from agentorchestra.cli.workspaces import opened
@@ -118,7 +118,7 @@ def export(path: Path, kind: str | None, form: str, as_json: bool, folder: Path)
 
 
 async def _export_skills(asked: dict[str, Any], path: Path) -> list[dict[str, Any]]:
-    from agentorchestra.tea.skills import skills_of, write_skills
+    from agentorchestra.tea.registry.skills import skills_of, write_skills
 
     # Together: two kinds may have a component of one name, and each skill a folder of its own.
     described = [one for server in asked.values() for one in await server.described()]
@@ -155,7 +155,7 @@ def import_(path: Path, kind: str | None, trust: bool, as_json: bool, folder: Pa
     Components that are unknown here come with all their versions; known ones get the versions that are missing, and
     their names go on meaning what they do. A file is taken over as a whole or not at all.
     """
-    from agentorchestra.tea.saving import kind_of_saved, read_saved
+    from agentorchestra.tea.registry.saved import kind_of_saved, read_saved
 
     async def work(stop: Stop) -> int:
         # All of them are looked at before any of them is taken over.

@@ -17,12 +17,12 @@ from agentorchestra.cli.commands.components_found import (
     servers,
     under_option,
 )
-from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, local_time, one_line, say
 from agentorchestra.cli.workspaces import opened
-from agentorchestra.tea.config import ComponentConfig
-from agentorchestra.tea.history import Version
+from agentorchestra.tea.registry.config import ComponentConfig
+from agentorchestra.tea.registry.history import Version
 
 _OWN = ("", "package", "code", "register")
 """Where components come from without a word about it in a list."""

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from agentorchestra.cli.commands.components_found import KINDS, servers
-from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, one_line, plural, say
 from agentorchestra.cli.workspaces import opened
-from agentorchestra.tea.usage import CALLED, Use
+from agentorchestra.tea.registry.usage import CALLED, Use
 
 COUNTED = tuple(CALLED.values())
 """The kinds whose calls are in the log."""

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from rich.cells import cell_len
 
-from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, plural, say, unknown_cost
 from agentorchestra.cli.view.model import Charge, RunView
@@ -18,7 +18,7 @@ from agentorchestra.cli.workspaces import exists, find_run, opened
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import UnknownRunError
 from agentorchestra.core.protocols import RunRecord
-from agentorchestra.runtime.tokens import SourceTokens, tokens_by_source
+from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
 
 _NO_MODEL = "(no model)"
 _NO_LABEL = "(no label)"

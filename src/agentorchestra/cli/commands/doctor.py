@@ -150,8 +150,8 @@ def _sqlite() -> list[Check]:
 
 
 def _workspace(folder: Path, settings: Settings | None) -> list[Check]:
-    from agentorchestra.runtime.store.schema import REVISIONS
-    from agentorchestra.runtime.store.sqlite import DATABASE
+    from agentorchestra.log.store.schema import REVISIONS
+    from agentorchestra.log.store.sqlite import DATABASE
 
     name = "workspace"
     choose = "choose another folder with --workspace"
@@ -195,9 +195,9 @@ def _workspace(folder: Path, settings: Settings | None) -> list[Check]:
 
 def _database(folder: Path, settings: Settings) -> list[Check]:
     """The log in PostgreSQL; the folder keeps files only."""
-    from agentorchestra.runtime.store.postgres import PostgresStore
-    from agentorchestra.runtime.store.schema import REVISIONS
-    from agentorchestra.runtime.store.sqlite import DATABASE
+    from agentorchestra.log.store.postgres import PostgresStore
+    from agentorchestra.log.store.schema import REVISIONS
+    from agentorchestra.log.store.sqlite import DATABASE
 
     assert settings.database is not None
     checks = [Check("workspace", "ok", f"{folder} keeps files; the log is in the database")]
@@ -275,7 +275,7 @@ def _monty() -> list[Check]:
 
 def _search(folder: Path, settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
     """Which search engines can be asked; a warning for those that the settings name and that lack something."""
-    from agentorchestra.workspace.searching import search_engines
+    from agentorchestra.workspace.search import search_engines
     from agentorchestra.workspace.settings import settings_path
 
     if settings is None:
@@ -320,7 +320,7 @@ def _mcp(folder: Path, settings: Settings | None) -> list[Check]:
 
 def _sandbox(settings: Settings | None) -> list[Check]:
     from agentorchestra.core.settings import SandboxSettings
-    from agentorchestra.runtime.sandbox.choose import sandbox_for
+    from agentorchestra.sandbox.factory import sandbox_for
 
     given = settings.sandbox if settings is not None else SandboxSettings()
     try:
@@ -340,7 +340,7 @@ def _sandbox(settings: Settings | None) -> list[Check]:
 def _browser(settings: Settings | None) -> list[Check]:
     """Whether the environment `browser` can be used; nothing is started."""
     from agentorchestra.core.settings import BrowserSettings
-    from agentorchestra.environments.browser.installed import check_installed
+    from agentorchestra.environments.browser.session.availability import check_installed
 
     given = settings.browser if settings is not None else BrowserSettings()
     try:
@@ -435,7 +435,7 @@ def _policy(folder: Path, settings: Settings | None, workspace: Workspace[Any] |
 
 
 def _prompts(folder: Path, workspace: Workspace[Any] | None) -> list[Check]:
-    from agentorchestra.tea.prompts import PromptLibrary
+    from agentorchestra.tea.prompts.catalog import PromptLibrary
     from agentorchestra.workspace import packaged_prompts
 
     try:

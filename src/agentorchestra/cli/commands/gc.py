@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import ParamType, json_option, workspace_option
 from agentorchestra.cli.output import emit, emit_json
 from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.collect import ENDED, GRACE_S, Collected, Retention
-from agentorchestra.runtime.store.rows import NEEDED
+from agentorchestra.log.retention import ENDED, GRACE_S, Collected, Retention
+from agentorchestra.log.store.rows import NEEDED
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST_S = 36_500 * 86_400

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import WORDS, ParamType, workspace_option
 from agentorchestra.cli.output import CONTROL, emit, emit_bytes, emit_json, one_line, say
 from agentorchestra.cli.workspaces import exists, find_run, opened
@@ -141,7 +141,7 @@ def log(
 def _print(events: list[Event], *, lines: bool) -> bool:
     """Print some; whether somebody may read on."""
     if lines:
-        from agentorchestra.runtime.bundle.lines import to_line
+        from agentorchestra.log.bundle.lines import to_line
 
         text = b"".join(to_line(event) for event in events).decode("utf-8", "surrogatepass")
         # The same values: nothing in them may steer a terminal.

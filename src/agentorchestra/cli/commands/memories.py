@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, say
 from agentorchestra.cli.workspaces import exists, opened

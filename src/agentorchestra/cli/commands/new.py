@@ -148,7 +148,7 @@ def _check_name(kind: str, name: str, place: _Place) -> None:
 def _registered(place: _Place) -> dict[str, str]:
     """The kind of each name that is taken: packaged, or the application's."""
     from agentorchestra.agents.registry import builtin_agents
-    from agentorchestra.tea.prompts import PromptLibrary
+    from agentorchestra.tea.prompts.catalog import PromptLibrary
     from agentorchestra.tools.registry import builtin_tools
 
     taken = dict.fromkeys(PromptLibrary(packaged_prompts()).names, "prompt")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import json_option, pin_option, run_argument, workspace_option
 from agentorchestra.cli.output import emit, emit_json, plural
 from agentorchestra.cli.workspaces import opened_run

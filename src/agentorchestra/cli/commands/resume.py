@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driving import Stop, drive, run_async
+from agentorchestra.cli.driver import Stop, drive, run_async
 from agentorchestra.cli.options import (
     WORDS,
     budget_options,

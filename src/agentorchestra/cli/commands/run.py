@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import (
     WORDS,
     Pair,
@@ -25,7 +25,7 @@ from agentorchestra.cli.options import (
     workspace_option,
 )
 from agentorchestra.cli.output import print_result
-from agentorchestra.cli.starting import ROLES, drive_new
+from agentorchestra.cli.start import ROLES, drive_new
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
 

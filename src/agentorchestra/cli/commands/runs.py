@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_json, local_time, one_line, say
 from agentorchestra.cli.workspaces import abandoned, exists, opened

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driving import run_async
+from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import emit, emit_json
 
@@ -31,10 +31,10 @@ def sandbox(dockerfile: bool, as_json: bool, folder: Path) -> int:
     Code that a model wrote runs in a sandbox or not at all: bubblewrap on Linux, or Docker. Where there is none, this
     says what to install.
     """
-    from agentorchestra.runtime.sandbox.base import Program
-    from agentorchestra.runtime.sandbox.choose import limits_for, sandbox_for
-    from agentorchestra.runtime.sandbox.docker import docker_file
-    from agentorchestra.runtime.sandbox.libraries import DEFAULT_LIBRARIES, library_paths
+    from agentorchestra.sandbox.base import Program
+    from agentorchestra.sandbox.docker import docker_file
+    from agentorchestra.sandbox.factory import limits_for, sandbox_for
+    from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES, library_paths
     from agentorchestra.workspace import load_settings
 
     settings = load_settings(folder).sandbox

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driving import Stop, run_async
+from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import run_argument, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_json, question_lines, say, summary_line
 from agentorchestra.cli.progress import Progress

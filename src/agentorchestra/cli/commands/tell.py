@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driving import Stop, drive, run_async
+from agentorchestra.cli.driver import Stop, drive, run_async
 from agentorchestra.cli.options import WORDS, mcp_option, run_argument, workspace_option
 from agentorchestra.cli.output import command, emit, print_result
 from agentorchestra.cli.workspaces import abandoned, opened_run

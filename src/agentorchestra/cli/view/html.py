@@ -21,7 +21,7 @@ from agentorchestra.core.errors import StoreError
 from agentorchestra.core.messages import Message
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunResult
-from agentorchestra.runtime.arguments import argument_rows
+from agentorchestra.trust.arguments import argument_rows
 
 SHOWN_CHARS = 20_000
 """Characters of one text that the page shows; the log has all of it."""

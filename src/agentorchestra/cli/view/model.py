@@ -18,7 +18,7 @@ from agentorchestra.core.events import BODIES, RUN_BRANCH, Event, RunCreated, up
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import ToolCall
 from agentorchestra.core.spec import Question, RunManifest, RunStatus
-from agentorchestra.runtime.ledger import Ledger, Record, parent_key
+from agentorchestra.log.ledger import Ledger, Record, parent_key
 from agentorchestra.runtime.run import open_questions
 from agentorchestra.tools.todo import Plan, Plans
 

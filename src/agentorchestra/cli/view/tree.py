@@ -11,7 +11,7 @@ from agentorchestra.cli.view.model import AgentView, RunView, Span
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.runtime.ledger import parent_key
+from agentorchestra.log.ledger import parent_key
 from agentorchestra.tools.todo import PlanStep
 
 SIGNS = {"not_started": "[ ]", "in_progress": "[>]", "completed": "[x]", "blocked": "[!]"}

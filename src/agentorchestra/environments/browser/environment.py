@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import BrowserSettings, WebSettings
-from agentorchestra.environments.browser.actions import Actions
-from agentorchestra.environments.browser.base import agent_of, dialog_sentence
-from agentorchestra.environments.browser.boundary import Boundary, why_not_shown
-from agentorchestra.environments.browser.differences import difference
-from agentorchestra.environments.browser.installed import check_installed
-from agentorchestra.environments.browser.marks import marked_screenshot, wants_picture
-from agentorchestra.environments.browser.session import DialogOpened
-from agentorchestra.environments.browser.shapes import host_of
-from agentorchestra.environments.browser.tabs import BLANK, Tab
-from agentorchestra.environments.browser.view import View, look
+from agentorchestra.environments.browser.actions.arguments import host_of
+from agentorchestra.environments.browser.actions.base import agent_of, dialog_sentence
+from agentorchestra.environments.browser.actions.catalog import Actions
+from agentorchestra.environments.browser.session.availability import check_installed
+from agentorchestra.environments.browser.session.boundary import Boundary, why_not_shown
+from agentorchestra.environments.browser.session.session import DialogOpened
+from agentorchestra.environments.browser.session.tabs import BLANK, Tab
+from agentorchestra.environments.browser.view.differences import difference
+from agentorchestra.environments.browser.view.screenshots import marked_screenshot, wants_picture
+from agentorchestra.environments.browser.view.view import View, look
 from agentorchestra.environments.folder import rules_text
 from agentorchestra.environments.registry import EnvironmentParts
 

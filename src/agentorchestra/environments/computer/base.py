@@ -12,15 +12,15 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.effects import Tag
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import ComputerSettings
-from agentorchestra.environments.computer import told
+from agentorchestra.environments.computer import descriptions as told
 from agentorchestra.environments.computer.desktop import CALL_S, Desktop, Hands, LostError, StuckError
 from agentorchestra.environments.computer.programs import Programs
 from agentorchestra.environments.computer.screen import Picture, Pointer
 from agentorchestra.environments.computer.windows import Windows, windows_of
 from agentorchestra.environments.folder import FILES
-from agentorchestra.runtime.live import MAIN, world_folder
-from agentorchestra.runtime.sandbox import Sandbox, SandboxLimits
-from agentorchestra.tea.environment import ActionEnvironment
+from agentorchestra.log.folders import MAIN, world_folder
+from agentorchestra.sandbox import Sandbox, SandboxLimits
+from agentorchestra.tea.calling.environment import ActionEnvironment
 
 T = TypeVar("T")
 

@@ -19,9 +19,9 @@ import sys
 from pathlib import Path
 
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
-from agentorchestra.runtime.sandbox.base import MIB, SandboxLimits
-from agentorchestra.runtime.sandbox.bubblewrap import INSTALL, Bubblewrap
-from agentorchestra.runtime.sandbox.shell import Mount, Shell
+from agentorchestra.sandbox.base import MIB, SandboxLimits
+from agentorchestra.sandbox.bubblewrap import INSTALL, Bubblewrap
+from agentorchestra.sandbox.shell import Mount, Shell
 
 SOCKETS = "/tmp/.X11-unix"
 """Where X programs look for the socket; the cookie lies beside it."""

@@ -11,7 +11,7 @@ from pydantic import Field
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.environments.computer import told
+from agentorchestra.environments.computer import descriptions as told
 from agentorchestra.environments.computer.base import Desk, look, runs
 from agentorchestra.environments.computer.clipboard import MOST_BYTES
 from agentorchestra.environments.computer.desktop import CALL_S, Hands, LostError, StuckError
@@ -31,7 +31,7 @@ from agentorchestra.environments.computer.windows import (
 from agentorchestra.environments.folder import rules_text
 from agentorchestra.environments.registry import EnvironmentParts
 from agentorchestra.runtime.results import ToolResult
-from agentorchestra.tea.environment import action
+from agentorchestra.tea.calling.environment import action
 
 _TYPE_S = 60.0
 _LOOK_S = 0.1

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.environments.computer.display import COOKIE, SOCKETS, Display
-from agentorchestra.runtime.sandbox import Job, Sandbox, SandboxLimits, Shell, ShellState
-from agentorchestra.runtime.sandbox.choose import shell_in
+from agentorchestra.sandbox import Job, Sandbox, SandboxLimits, Shell, ShellState
+from agentorchestra.sandbox.factory import shell_in
 
 _NUMBERS = range(100, 1000)
 """Of displays that programs outside of a sandbox are given; people's own begin at 0."""

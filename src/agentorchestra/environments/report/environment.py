@@ -12,14 +12,14 @@ from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.environments.folder import rules_text
-from agentorchestra.environments.report.asking import MOST_SHOWN, asked_for, checked, written_up
-from agentorchestra.environments.report.collecting import Collected, assembled, finish
+from agentorchestra.environments.report.author import MOST_SHOWN, asked_for, checked, written_up
 from agentorchestra.environments.report.items import Cited, Item, from_citations
-from agentorchestra.environments.report.keeping import MOST_CONTENT, Keeping, count
 from agentorchestra.environments.report.marks import named_in_words, numbered_marks
-from agentorchestra.environments.report.reading import MOST_REFERENCES, Read, read_object, read_text
-from agentorchestra.tea.environment import action
-from agentorchestra.tea.tool import ToolResult
+from agentorchestra.environments.report.parser import MOST_REFERENCES, Read, read_object, read_text
+from agentorchestra.environments.report.references import Collected, assembled, finish
+from agentorchestra.environments.report.storage import MOST_CONTENT, Keeping, count
+from agentorchestra.tea.calling.environment import action
+from agentorchestra.tea.calling.tool import ToolResult
 
 if TYPE_CHECKING:
     from agentorchestra.environments.registry import EnvironmentParts

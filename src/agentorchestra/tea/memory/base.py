@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.tea.signatures import source_of
+from agentorchestra.tea.calling.signatures import source_of
 
 EntryKind = Literal["event", "summary", "insight"]
 """What happened; what that came to, in short; what is worth knowing the next time."""

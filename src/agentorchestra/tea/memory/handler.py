@@ -21,9 +21,9 @@ from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
 from agentorchestra.tea.memory.base import LONGEST_ENTRY, SCOPES, Entry, EntryKind
-from agentorchestra.tea.memory.reading import Reader, entries_of
-from agentorchestra.tea.memory.standing import standing
-from agentorchestra.tea.retrieval import Described, Index, words_of
+from agentorchestra.tea.memory.insights import standing
+from agentorchestra.tea.memory.records import Reader, entries_of
+from agentorchestra.tea.retrieval.index import Described, Index, words_of
 
 MOST_READ = 200
 MOST_CHARS = 40_000

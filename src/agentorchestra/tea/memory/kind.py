@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from agentorchestra.core.errors import SourceError
-from agentorchestra.tea.config import ComponentConfig
-from agentorchestra.tea.dynamic import class_from_source
-from agentorchestra.tea.history import Maker
-from agentorchestra.tea.kept import class_text
-from agentorchestra.tea.kind import Kind, Made, Variable
-from agentorchestra.tea.kinds import ENVIRONMENT, class_name, definitions_of, lines_of
 from agentorchestra.tea.memory.base import MEMBERS, MemoryFactory, describe_memory
+from agentorchestra.tea.programs.dynamic import class_from_source
+from agentorchestra.tea.programs.sources import class_text
+from agentorchestra.tea.registry.config import ComponentConfig
+from agentorchestra.tea.registry.history import Maker
+from agentorchestra.tea.registry.kind import Kind, Made, Variable
+from agentorchestra.tea.registry.kinds import ENVIRONMENT, class_name, definitions_of, lines_of
 
 _METHODS = ("begin", "step", "end")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.core.errors import OutputError
+from agentorchestra.tea.calling.structured_output import read_output
 from agentorchestra.tea.memory.base import Entry, Happening, Memory, MemoryFactory, newest
 from agentorchestra.tea.memory.workflow import WorkflowMemory
-from agentorchestra.tea.structured import read_output
 
 
 def _task(memory: Memory) -> Happening:

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.core.errors import OutputError
+from agentorchestra.tea.calling.structured_output import read_output
 from agentorchestra.tea.memory.base import Entry, Happening, Memory, Scope, newest
-from agentorchestra.tea.structured import read_output
 
 PART: dict[str, Any] = {
     "type": "object",

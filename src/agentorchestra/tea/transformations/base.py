@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from agentorchestra.core.errors import TransformationError
 from agentorchestra.core.protocols import Environment
-from agentorchestra.tea.tool import Tool
+from agentorchestra.tea.calling.tool import Tool
 
 S = TypeVar("S")
 R = TypeVar("R")

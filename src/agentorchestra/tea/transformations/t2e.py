@@ -17,9 +17,9 @@ from agentorchestra.core.effects import Mode, Tag
 from agentorchestra.core.errors import TransformationError
 from agentorchestra.core.ids import canonical_json, sha256_json
 from agentorchestra.core.messages import ToolSchema
-from agentorchestra.tea.actions import tool_result
-from agentorchestra.tea.signatures import source_of
-from agentorchestra.tea.tool import Tool
+from agentorchestra.tea.calling.actions import tool_result
+from agentorchestra.tea.calling.signatures import source_of
+from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.transformations.base import (
     Carried,
     Transformation,

@@ -10,7 +10,7 @@ from typing import Any
 from agentorchestra.core.content import Block, Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.tool import ToolResult
+from agentorchestra.tea.calling.tool import ToolResult
 from agentorchestra.tools.files.common import block, document_at, file_named, how_to_look, note, only_pictures
 from agentorchestra.tools.files.documents import (
     Document,
@@ -26,9 +26,9 @@ from agentorchestra.tools.files.documents import (
     pictures_of,
 )
 from agentorchestra.tools.files.index import PassageIndex
+from agentorchestra.tools.files.media import is_media, show
 from agentorchestra.tools.files.passages import Passage
 from agentorchestra.tools.files.places import Place, parse_place
-from agentorchestra.tools.files.shown import is_media, show
 from agentorchestra.tools.files.tables import has_nothing, table_view, trait_kinds
 from agentorchestra.tools.files.views import View, length, page_view, text_view
 

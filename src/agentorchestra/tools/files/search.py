@@ -11,12 +11,12 @@ from agentorchestra.core.content import Block
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
-from agentorchestra.tea.tool import ToolResult
+from agentorchestra.tea.calling.tool import ToolResult
 from agentorchestra.tools.files.common import block, how_to_look, note, only_pictures
 from agentorchestra.tools.files.documents import joined
 from agentorchestra.tools.files.folders import by_folder, matching
 from agentorchestra.tools.files.index import Hit, PassageIndex, SlowQueryError, query_words
-from agentorchestra.tools.files.indexing import Standing, bring_up
+from agentorchestra.tools.files.indexer import Standing, bring_up
 from agentorchestra.tools.files.passages import Passage
 
 NAMED = 5

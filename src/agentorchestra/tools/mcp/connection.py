@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from agentorchestra.core.errors import McpError, ToolError
 from agentorchestra.tools.mcp.config import Server
-from agentorchestra.tools.mcp.listing import Dispatcher
 from agentorchestra.tools.mcp.programs import LastWords
+from agentorchestra.tools.mcp.tool_list import Dispatcher
 from agentorchestra.tools.mcp.transports import SENDING, Sending, quiet, streams
 from mcp import ClientSession, MCPError, types
 

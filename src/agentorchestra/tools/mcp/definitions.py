@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from agentorchestra.core.ids import sha256_text
-from agentorchestra.tea.signatures import schema_problems
+from agentorchestra.tea.calling.signatures import schema_problems
 
 MAX_TOOLS = 2_000
 MAX_DESCRIPTION = 4_000

@@ -14,7 +14,7 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.tool import ToolResult
+from agentorchestra.tea.calling.tool import ToolResult
 from mcp import types
 
 MAX_MEDIA_BYTES = 20_000_000

@@ -13,10 +13,10 @@ from agentorchestra.core.effects import Mode
 from agentorchestra.core.errors import McpError, MissingExtraError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.runtime.redact import Redactor
-from agentorchestra.tea.tool import Tool, ToolResult, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, ToolResult, Traits, tool_from_schema
 from agentorchestra.tools.mcp.config import read_mcp_file
 from agentorchestra.tools.mcp.definitions import MAX_TOOLS, Definition, definitions_of, unique
+from agentorchestra.trust.redact import Redactor
 
 if TYPE_CHECKING:
     from agentorchestra.tools.mcp.connection import Connection

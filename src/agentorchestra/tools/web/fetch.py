@@ -12,13 +12,13 @@ from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError, WebError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.runtime.arguments import INSIDE
-from agentorchestra.tea.tool import Tool, ToolResult, tool
+from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
 from agentorchestra.tools.files.common import how_to_look, note
 from agentorchestra.tools.files.documents import Document
 from agentorchestra.tools.files.read import document_blocks, extent_of
 from agentorchestra.tools.web.pages import Page, artifact_name, file_name, is_text, outline
-from agentorchestra.tools.web.reading import PageReader
+from agentorchestra.tools.web.reader import PageReader
+from agentorchestra.trust.arguments import INSIDE
 
 LINKS = "links"
 """The part that lists the links of a page."""

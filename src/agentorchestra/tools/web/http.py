@@ -31,7 +31,7 @@ from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
 from agentorchestra.tools.web.addresses import Address, allowed_places, parse_address, shown_address, why_not
 from agentorchestra.tools.web.bodies import Body, accepted_codings
-from agentorchestra.tools.web.names import Resolver, names_from, system_names
+from agentorchestra.tools.web.resolver import Resolver, names_from, system_names
 
 if TYPE_CHECKING:
     import aiohttp

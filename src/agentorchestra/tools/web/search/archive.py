@@ -11,7 +11,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tools.web.http import WebClient
-from agentorchestra.tools.web.search.asking import Service, clean_address
+from agentorchestra.tools.web.search.service import Service, clean_address
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
 _BASE = "https://web.archive.org"

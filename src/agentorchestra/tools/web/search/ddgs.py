@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tools.web.http import WebClient
-from agentorchestra.tools.web.search.asking import Service, result, taken
+from agentorchestra.tools.web.search.service import Service, result, taken
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
 NAMES: dict[str, str] = {

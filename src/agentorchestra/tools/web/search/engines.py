@@ -16,10 +16,10 @@ from agentorchestra.core.settings import SearchEngineSettings, SearchSettings
 from agentorchestra.tools.web.addresses import parse_address
 from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.search.archive import Archive
-from agentorchestra.tools.web.search.asked_model import AskedModel
 from agentorchestra.tools.web.search.ddgs import NAMES, Ddgs
-from agentorchestra.tools.web.search.keyed import SERVICES
 from agentorchestra.tools.web.search.local import Local
+from agentorchestra.tools.web.search.model_engine import AskedModel
+from agentorchestra.tools.web.search.services import SERVICES
 from agentorchestra.tools.web.search.tool import Engines
 from agentorchestra.tools.web.search.types import SearchEngine
 from agentorchestra.tools.web.search.wikipedia import Wikipedia

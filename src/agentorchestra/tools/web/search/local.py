@@ -25,10 +25,10 @@ from agentorchestra.core.settings import SearchEngineSettings, SearchFolder
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tools.files.common import with_index
 from agentorchestra.tools.files.index import Hit, PassageIndex, SlowQueryError, query_words
-from agentorchestra.tools.files.indexing import bring_up
-from agentorchestra.tools.files.keep import keep_files
-from agentorchestra.tools.web.search.asking import of_site, plain
+from agentorchestra.tools.files.indexer import bring_up
+from agentorchestra.tools.files.storage import keep_files
 from agentorchestra.tools.web.search.dates import day_of
+from agentorchestra.tools.web.search.service import of_site, plain
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
 _PASSAGES = 5

@@ -19,15 +19,14 @@ from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.runtime.arguments import INSIDE
-from agentorchestra.tea.handlers import effect_for
-from agentorchestra.tea.tool import EffectName, Tool, ToolResult, tool, tool_from_schema
-from agentorchestra.tea.tool import Traits as ToolTraits
+from agentorchestra.tea.calling.handler import effect_for
+from agentorchestra.tea.calling.tool import EffectName, Tool, ToolResult, tool, tool_from_schema
+from agentorchestra.tea.calling.tool import Traits as ToolTraits
 from agentorchestra.tea.transformations.base import Carried
 from agentorchestra.tools.web.search.archive import Archive
-from agentorchestra.tools.web.search.choose import by_model, by_rules, language_of, named
 from agentorchestra.tools.web.search.local import Local
 from agentorchestra.tools.web.search.merge import between, first, merged
+from agentorchestra.tools.web.search.selection import by_model, by_rules, language_of, named
 from agentorchestra.tools.web.search.types import (
     MOST_RESULTS,
     EngineError,
@@ -36,6 +35,7 @@ from agentorchestra.tools.web.search.types import (
     SearchResult,
     query_of,
 )
+from agentorchestra.trust.arguments import INSIDE
 
 COPIES = 3
 """Results for which a copy of the wanted day is looked for in the archive."""

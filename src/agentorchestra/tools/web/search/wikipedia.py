@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tools.web.http import WebClient
-from agentorchestra.tools.web.search.asking import Service, plain, result, rows
+from agentorchestra.tools.web.search.service import Service, plain, result, rows
 from agentorchestra.tools.web.search.types import Query, SearchResult, Traits
 
 _REVISIONS = 3

@@ -1,0 +1,67 @@
+"""Several models analyse, one makes an answer of theirs (001, sec. 3.3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agentorchestra.agents.analysis.replies import merged
+from agentorchestra.agents.forms import Asking, Question
+from agentorchestra.agents.kit import Kit
+from agentorchestra.agents.planning.evidence import citations, evidence_block
+from agentorchestra.core.content import Trust
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.runtime.session import Session
+
+
+async def merged_results(spec: AgentSpec, session: Session[Any], kit: Kit, models: Sequence[str]) -> AgentResult:
+    """The answer of several models.
+
+    Args:
+        spec, session, kit: see System.
+        models: that analyse, each in a branch of its own and knowing nothing of the others.
+    """
+    results = await session.call_agents([spec.model_copy(update={"model": one}) for one in models])
+    steps = sum(one.steps for one in results)
+    usable = [(model, one) for model, one in zip(models, results, strict=True) if one.answer or one.output is not None]
+    if not usable:
+        said = "\n\n".join(
+            f"{model}: {one.report or one.status.value}" for model, one in zip(models, results, strict=True)
+        )
+        return results[0].model_copy(update={"report": said, "steps": steps})
+    found = [(f"analyst_{number}", one, Trust.UNTRUSTED) for number, (_, one) in enumerate(usable, start=1)]
+    values = {"task": spec.instruction, "output_schema": spec.output_schema or ""}
+    question = Question("analysis_merge", merged(spec.output_schema), values, (evidence_block(found),), beside=True)
+    first = next((one for _, one in usable if one.status is RunStatus.COMPLETED), usable[0][1])
+    said = "\n\n".join(f"{model}: {one.answer or one.report}" for model, one in usable)
+    # What a hard end of the budget leaves while the summariser is asked.
+    session.partial = {
+        "answer": first.answer,
+        "report": said,
+        "sources": [one.model_dump(mode="json") for one in first.sources],
+        "steps": steps,
+    }
+    (reply,) = await Asking(session, kit, "summariser").all([question])
+    who = "; ".join(f"analyst_{number} is {model}" for number, (model, _) in enumerate(usable, start=1))
+    if reply is None:
+        note = f"Nobody could make one answer of those of {len(usable)} models; this is the first one's ({who})."
+        return first.model_copy(update={"report": f"{first.report}\n\n{note}".strip(), "steps": steps})
+    answer: Any = reply["answer"]
+    disagreement = str(reply.get("disagreement") or "").strip()
+    notes = [f"Analysed by {len(usable)} of {len(models)} models ({who})."]
+    silent = [(model, one) for model, one in zip(models, results, strict=True) if (model, one) not in usable]
+    notes += [f"{model} gave no answer: {one.report or one.status.value}" for model, one in silent]
+    if not reply["agreed"] or disagreement:
+        notes.append(f"They disagree: {disagreement or 'it was not said in what'}")
+    completed = any(one.status is RunStatus.COMPLETED for _, one in usable)
+    return AgentResult(
+        status=RunStatus.COMPLETED if completed else first.status,
+        answer=answer if isinstance(answer, str) else first.answer,
+        output=None if spec.output_schema is None else answer,
+        report="\n\n".join(notes),
+        sources=citations(found),
+        steps=steps,
+    )
+
+
+__all__ = ["merged_results"]

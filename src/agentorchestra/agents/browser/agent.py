@@ -1,0 +1,117 @@
+"""The browser use agent: works pages of the web by hand, in a tab of its own (000, app. D.5).
+
+Prepare, then in each step generate actions, execute, evaluate, record, next goal, until it is done: the ordinary loop
+over the environment `browser`. Besides the answer it leaves a record of what was done: the steps as a moving picture,
+the conversation, a report with its sources; and it adds its task and result to the report of the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.browser.history import best_result, looks, page_check, with_sources
+from agentorchestra.agents.browser.record import KEEP, begin_record, keep_record
+from agentorchestra.agents.kit import Kit, run_agent
+from agentorchestra.agents.reporting.pieces import REPORT, add_to_report, without_report
+from agentorchestra.core.content import Source, TextBlock, Trust, lowest
+from agentorchestra.core.settings import BrowserSettings
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.handler import effect_for
+
+NAME = "browser_use"
+BROWSER = "browser"
+
+TITLE_CHARS = 120
+"""Of the task, as the title of what is added to the report."""
+
+
+@dataclass(frozen=True)
+class Browsing:
+    """Works pages until the task is done (000, app. D.5).
+
+    Attributes:
+        rounds: of as many steps as the agent has (000, sec. 5; 001, sec. 4.4: 5 reasoning steps of 50 interactions).
+    """
+
+    rounds: int = 1
+
+    @property
+    def content_hash(self) -> str:
+        """What may change how it works; "" for what was so before there were rounds."""
+        return "" if self == Browsing() else f"rounds={self.rounds}"
+
+    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        """The steps, then the result by several strategies, and the record of it all."""
+        if _recording(kit):
+            begin_record(session)
+        result = await self._one(spec, session, kit)
+        steps = result.steps
+        for _ in range(self.rounds - 1):
+            if result.status is not RunStatus.PARTIAL or result.steps < spec.max_steps:
+                break  # its work was over before its steps were
+            result = await self._one(_going_on(spec, result, session), session, kit)
+            steps += result.steps
+        result = result.model_copy(update={"steps": steps})
+        result = with_sources(result, looks(session))
+        if result.answer:
+            title = " ".join(spec.instruction.split())[:TITLE_CHARS]
+            await add_to_report(session, result.answer, title=title, citations=result.sources)
+        return await recorded(result, spec, session)
+
+    async def _one(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        check = page_check(kit.prompts.get("verification"))
+        result = await run_agent(without_report(spec), session, kit, prompt=NAME, observe=(check,))
+        return best_result(result, session, BROWSER)
+
+
+def _going_on(spec: AgentSpec, result: AgentResult, session: Session[Any]) -> AgentSpec:
+    """The same task, with what was come to; the pages are still open."""
+    said = "\n\n".join(part for part in (result.answer, result.report) if part)
+    if not said:
+        return spec
+    block = TextBlock(text=said, source=Source(kind="agent", ref=NAME), trust=lowest(Trust.AGENT, session.seen_trust))
+    return spec.model_copy(update={"context": (*spec.context, block)})
+
+
+async def recorded(result: AgentResult, spec: AgentSpec, session: Session[Any]) -> AgentResult:
+    """The result, with the files of its record named in its report; as it is where none is or could be made.
+
+    It is asked for in any case: the settings may be others when the run is repeated.
+    """
+    session.own_tools = {**session.own_tools, KEEP: keep_record}
+    arguments = {"task": spec.instruction, "result": result.model_dump(mode="json")}
+    outcome = await session.perform(effect_for(keep_record, arguments, role=session.role))
+    said = outcome.value if outcome.ok and isinstance(outcome.value, str) else ""
+    report = "\n\n".join(part for part in (result.report, said) if part)
+    return result.model_copy(update={"report": report})
+
+
+def _recording(kit: Kit) -> bool:
+    make = kit.environments.get(BROWSER)
+    return make is not None and bool(getattr(getattr(make(), "settings", None), "record", False))
+
+
+def browser_use(limits: BrowserSettings | None = None) -> Agent:
+    """The agent, with the limits of the settings."""
+    return Agent(
+        name=NAME,
+        description=(
+            "Works pages of the web by hand in a real browser: opens an address, clicks, fills in forms, logs in, "
+            "scrolls, downloads, and reads what a page shows. For precise interaction with known pages, not for a "
+            "broad search. Say the address and what is to be done or found there. It gives the answer with the pages "
+            "it stands on, and the paths of what it downloaded."
+        ),
+        tools=("read_artifact",),
+        prompt=NAME,
+        role="browser",
+        max_steps=50,
+        environments=(BROWSER, REPORT),
+        on_request=True,
+        drive=Browsing((limits or BrowserSettings()).rounds),
+    )
+
+
+__all__ = ["BROWSER", "Browsing", "browser_use"]

@@ -1,0 +1,260 @@
+"""What a browser use agent saw and did, read from the log of its branch: a resume and a replay come to the same.
+
+From it come the result of an agent that did not say one itself, the sources of an answer, and the log of the
+conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.agents.planning.evidence import LookedUp, SourceCheck
+from agentorchestra.agents.reporting.references import normalised_address
+from agentorchestra.core.content import TextBlock, text_of
+from agentorchestra.core.effects import EffectKind, Outcome
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.spec import AgentResult, Citation, RunStatus
+from agentorchestra.log.ledger import Record, within
+from agentorchestra.loop import decision_fields
+from agentorchestra.runtime.environments import STATE_ACTION
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.prompts.catalog import Prompt
+from agentorchestra.tools.files.quotes import alike
+from agentorchestra.tools.web.pages import is_address
+
+EXTRACTING = "extract_content"
+"""The action that reads a page for a goal."""
+
+LOGGED_CHARS = 4_000
+"""Of one text in the log of the conversation."""
+
+QUOTED_CHARS = 300
+"""Of an answer that is quoted from a page as a whole."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """A text of a page, as the agent was shown it.
+
+    Attributes:
+        address: of the page.
+        text: what was shown.
+    """
+
+    address: str
+    text: str
+
+
+def records_of(session: Session[Any]) -> list[tuple[EffectKey, Record]]:
+    """What a branch has done so far, with what its programs did, in order; a replay's log holds later things too."""
+    found = [
+        (key, record)
+        for key, record in session.run.ledger.records.items()
+        if within(key.branch, session.branch) and _number(key, session.branch) <= session.asked
+    ]
+    return sorted(found, key=lambda one: one[1].seq)
+
+
+def _number(key: EffectKey, branch: str) -> int:
+    """The number, on a branch, of the effect that something belongs to."""
+    if key.branch == branch:
+        return key.n
+    head = key.branch.removeprefix(branch).lstrip("/").partition("/")[0].partition(".")[0]
+    return int(head) if head.isdigit() else 0
+
+
+def looks(session: Session[Any]) -> list[Look]:
+    """Every page that the agent was shown, in order: in the state before a step, or by an action."""
+    found = []
+    for _, record in records_of(session):
+        outcome = record.outcome
+        if outcome is None or record.effect.get("kind") != EffectKind.INVOKE_ACTION:
+            continue
+        for block in outcome.blocks():
+            source = block.source
+            if isinstance(block, TextBlock) and source is not None and source.kind == "web" and is_address(source.ref):
+                found.append(Look(source.ref, block.text))
+    return found
+
+
+def visited(shown: Sequence[Look]) -> list[str]:
+    """The addresses of pages, each once, in the order in which they were seen."""
+    return list(dict.fromkeys(one.address for one in shown))
+
+
+# -- result ------------------------------------------------------------------------------------------------------------
+
+
+def actions_of(session: Session[Any], environment: str) -> list[tuple[str, Outcome]]:
+    """The actions on an environment that came to an end, with their outcomes, in order."""
+    found = []
+    for _, record in records_of(session):
+        about = record.effect
+        if record.outcome is None or about.get("kind") != EffectKind.INVOKE_ACTION:
+            continue
+        action = str(about.get("arguments", {}).get("action", ""))
+        if str(about.get("component", "")).partition("@")[0] == environment and action != STATE_ACTION:
+            found.append((action, record.outcome))
+    return found
+
+
+def best_result(result: AgentResult, session: Session[Any], environment: str) -> AgentResult:
+    """The result, with an answer wherever anything was found (000, app. D.5).
+
+    An answer that the agent finished with is the answer. Without one: what was extracted from pages, the words of the
+    last decision, what the last action gave.
+    """
+    if result.answer and (result.status is RunStatus.COMPLETED or _said(session)):
+        return result
+    done = actions_of(session, environment)
+    extracted = [text_of(outcome.blocks()).strip() for action, outcome in done if action == EXTRACTING and outcome.ok]
+    last = [text_of(outcome.blocks()).strip() for _, outcome in done if outcome.ok][-1:]
+    if any(extracted):
+        answer, where = "\n\n".join(filter(None, extracted)), "what it extracted from pages"
+    elif result.answer:
+        answer, where = result.answer, "what it last said"
+    elif any(last):
+        answer, where = last[0], "what its last action gave"
+    else:
+        return result
+    report = "\n\n".join(filter(None, (result.report, f"The agent did not finish; the answer is {where}.")))
+    status = RunStatus.PARTIAL if result.status is RunStatus.COMPLETED else result.status
+    return result.model_copy(update={"answer": answer[:LOGGED_CHARS], "report": report, "status": status})
+
+
+def _said(session: Session[Any]) -> bool:
+    """Whether the agent called `done` and it was taken: partial and blocked are answers of its own."""
+    return any(
+        record.outcome is not None
+        and record.outcome.ok
+        and record.effect.get("kind") == EffectKind.INVOKE_TOOL
+        and str(record.effect.get("component", "")).partition("@")[0] == "done"
+        for _, record in records_of(session)
+    )
+
+
+# -- sources -----------------------------------------------------------------------------------------------------------
+
+
+def strangers(cited: Sequence[Citation], shown: Sequence[Look]) -> list[Citation]:
+    """Citations of pages that were not seen, or whose words did not stand there as they were seen."""
+    texts: dict[str, list[str]] = {}
+    for look in shown:
+        texts.setdefault(normalised_address(look.address), []).append(look.text)
+    bad = []
+    for one in cited:
+        if not is_address(one.source):
+            continue  # files of the run's folder are looked up there
+        seen = texts.get(normalised_address(one.source))
+        if seen is None or not any(_quotes(one.quote, text) for text in seen):
+            bad.append(one)
+    return bad
+
+
+def with_sources(result: AgentResult, shown: Sequence[Look]) -> AgentResult:
+    """The result with the page that its answer stands on, where the agent named none.
+
+    That is the last page on which the answer stands word for word, with these words; else the last page it was on.
+    """
+    if result.sources or not shown or not result.answer:
+        return result
+    verbatim = [one for one in shown if _quotes(result.answer, one.text)]
+    quote = result.answer if verbatim and len(result.answer) <= QUOTED_CHARS else ""
+    page = (verbatim or list(shown))[-1]
+    return result.model_copy(update={"sources": (Citation(source=page.address, quote=quote),)})
+
+
+_NOT_WORDS = re.compile(r'^\s*- (?:\[[^\]\n]*\] )?/?[a-z]+\b|(?<=") \([^()\n]*\)|\[[^\]\n]*\]', re.MULTILINE)
+"""What the view writes around a page's words: dash, reference and role, and what it knows of the element."""
+
+
+def _quotes(words: str, text: str) -> bool:
+    """Whether words stand on a page as it was shown: what the view writes between its words is not the page's."""
+    return alike(_NOT_WORDS.sub(" ", words), _NOT_WORDS.sub(" ", text))
+
+
+def page_check(prompt: Prompt) -> SourceCheck:
+    """Pages that an answer cites were seen, with these words.
+
+    Args:
+        prompt: `verification`.
+    """
+
+    async def look(result: AgentResult, session: Session[Any]) -> LookedUp:
+        return LookedUp(misquoted=strangers(result.sources, looks(session)))
+
+    return SourceCheck(prompt, look)
+
+
+# -- log ---------------------------------------------------------------------------------------------------------------
+
+
+def conversation(session: Session[Any], task: str) -> Iterator[dict[str, JsonValue]]:
+    """The conversation, an entry for each decision and each call, as the log has them: redacted.
+
+    Version 1: `task`; `decision` with the four fields of the reasoning and the calls; `state` with the address of the
+    page that was shown; `call` with arguments, status and result; `asked` with what a model said to an action of it.
+    """
+    yield {"v": 1, "type": "task", "branch": session.branch, "task": task[:LOGGED_CHARS]}
+    for key, record in records_of(session):
+        outcome, about = record.outcome, record.effect
+        if outcome is None:
+            continue
+        at: dict[str, JsonValue] = {"key": str(key), "ended_at": str(outcome.ended_at or "")}
+        if about.get("kind") == EffectKind.REQUEST_MODEL:
+            if about.get("purpose") in _DECIDING:
+                yield {"type": "decision", **at, **_decided(outcome)}
+            else:
+                said = outcome.response.text if outcome.ok else outcome.error or outcome.status
+                yield {"type": "asked", **at, "text": said[:LOGGED_CHARS]}
+            continue
+        given = about.get("arguments")
+        arguments = dict(given) if isinstance(given, dict) else {}
+        blocks = outcome.blocks()
+        addresses = [one.source.ref for one in blocks if one.source is not None and one.source.kind == "web"]
+        at["address"] = addresses[-1] if addresses else ""
+        if arguments.get("action") == STATE_ACTION:
+            yield {"type": "state", **at}
+        elif about.get("kind") in (EffectKind.INVOKE_ACTION, EffectKind.INVOKE_TOOL, EffectKind.INVOKE_AGENT):
+            name = str(about.get("component", "")).partition("@")[0]
+            if about.get("kind") == EffectKind.INVOKE_ACTION:
+                name, inner = f"{name}_{arguments.get('action', '')}", arguments.get("arguments")
+                arguments = dict(inner) if isinstance(inner, dict) else {}
+            said = text_of(blocks)[:LOGGED_CHARS]
+            yield {"type": "call", **at, "name": name, "arguments": arguments, "status": outcome.status, "result": said}
+
+
+def _decided(outcome: Outcome) -> dict[str, JsonValue]:
+    if not outcome.ok:
+        return {"error": outcome.error or outcome.status}
+    response = outcome.response
+    fields = decision_fields(response.text) or {}
+    said: dict[str, JsonValue] = {name: str(fields.get(name) or "") for name in _REASONING}
+    if not any(said.values()):
+        said["text"] = response.text[:LOGGED_CHARS]
+    said["calls"] = [{"name": one.name, "arguments": one.arguments} for one in response.tool_calls]
+    return said
+
+
+_DECIDING = ("decision", "final")
+_REASONING = ("thinking", "evaluation_previous_goal", "memory", "next_goal")
+
+
+__all__ = [
+    "EXTRACTING",
+    "Look",
+    "actions_of",
+    "best_result",
+    "conversation",
+    "looks",
+    "page_check",
+    "records_of",
+    "strangers",
+    "visited",
+    "with_sources",
+]

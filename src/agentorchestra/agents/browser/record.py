@@ -1,0 +1,118 @@
+"""The record of what a browser use agent did: moving picture, conversation, report, in a folder of its own.
+
+The folder is named after the agent's branch: agents that work at the same time never share one, and a resume goes on
+in it. What is made is kept as artifacts of the run as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.agents.browser.history import conversation, looks, visited
+from agentorchestra.agents.reporting.references import make_report, normalised_address
+from agentorchestra.core.effects import ArtifactRef
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.spec import AgentResult, Citation
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.tool import ToolResult, tool
+
+KEEP = "keep_record"
+GIF, LOG, REPORT = "steps.gif", "log.jsonl", "report.md"
+
+
+def call_id(branch: str) -> str:
+    """The name of an agent's work: its branch, as the name of a folder."""
+    return "-".join(part for part in branch.split("/") if part) or "run"
+
+
+def begin_record(session: Session[Any]) -> None:
+    """From now on the environment records what this agent does, unless the settings say otherwise."""
+    from agentorchestra.environments.browser.session.recorder import RECORD  # only who browses pays for it
+
+    session.vars[RECORD] = call_id(session.branch)
+
+
+@tool(name=KEEP, effect="read", timeout_s=60)
+async def keep_record(task: str, result: dict[str, JsonValue], ctx: RunContext[Any]) -> ToolResult:
+    """Make the files of an agent's record.
+
+    Args:
+        task: What it was to do.
+        result: Its result.
+    """
+    from agentorchestra.environments.browser.session.recorder import (
+        FRAMES,
+        PLACE,
+        RECORD,
+        moving_picture,
+        record_folder,
+    )
+
+    session = getattr(ctx, "parent", None)
+    name = str(ctx.vars.get(RECORD) or "")
+    if not isinstance(session, Session) or not name:
+        return ToolResult(content="")
+    folder = record_folder(ctx.folder, name)
+    log = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in conversation(session, task))
+    files = {LOG: (log.encode("utf-8", "replace"), "application/x-ndjson")}
+    picture = await asyncio.to_thread(moving_picture, folder) if (folder / FRAMES).is_dir() else None
+    if picture is not None:
+        files[GIF] = (picture, "image/gif")
+    pages = visited(looks(session))
+    report = browser_report(task, AgentResult.model_validate(result), pages, sorted(files))
+    files[REPORT] = (report.encode("utf-8", "replace"), "text/markdown")
+    await asyncio.to_thread(_write, folder, {one: data for one, (data, _) in files.items()})
+    kept: list[ArtifactRef] = []
+    for one, (data, media_type) in sorted(files.items()):
+        kept.append(await ctx.artifact(f"{PLACE}/{name}/{one}", data, media_type))
+    said = f"Record: {', '.join(one.name for one in kept)}."
+    return ToolResult(content=said, artifacts=tuple(kept))
+
+
+def _write(folder: Path, files: dict[str, bytes]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+
+
+def browser_report(task: str, result: AgentResult, pages: list[str], files: list[str]) -> str:
+    """The report in Markdown: task, result with numbered references, the pages on the way, the files of the record.
+
+    Args:
+        task: what was to be done.
+        result: what came of it.
+        pages: addresses that were seen, in order.
+        files: names of the record's other files, beside the report.
+    """
+    evidence = list(result.sources)
+    marks = "".join(f"[E{index}]" for index in range(1, len(evidence) + 1))
+    known = {normalised_address(one.source): index for index, one in enumerate(evidence, start=1)}
+    way = []
+    for page in pages:
+        at = normalised_address(page)
+        if at not in known:
+            evidence.append(Citation(source=page))
+            known[at] = len(evidence)
+        way.append(f"- [E{known[at]}]")
+    about = [
+        "# Browser task",
+        f"## Task\n\n{_safe(task)}",
+        f"## Result ({result.status.value})\n\n{_safe(result.answer) or 'none'} {marks}".rstrip(),
+        _safe(result.report),
+        "## Pages\n\n" + "\n".join(way) if way else "",
+        "## Record\n\n" + "\n".join(f"- `{name}`" for name in files),
+    ]
+    return make_report("\n\n".join(part for part in about if part), evidence, ()).text + "\n"
+
+
+def _safe(text: str) -> str:
+    """Words of others: what looks like a mark of evidence in them is none."""
+    return text.replace("[E", "[ E").strip()
+
+
+__all__ = ["GIF", "KEEP", "LOG", "REPORT", "begin_record", "browser_report", "call_id", "keep_record"]

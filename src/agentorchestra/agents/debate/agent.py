@@ -1,0 +1,413 @@
+"""Debate: a manager invites experts, who argue in rounds and answer each other; it concludes (000, app. G.2).
+
+The workflow is code: who is invited, whose turn it is, what is passed on, when it ends, and whether a conclusion says
+what was said. Each turn is an InvokeAgent and each question of the manager's a request, so a resume goes on where the
+debate was, and nothing that was said is asked or paid twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from pydantic import JsonValue
+from pydantic_core import to_jsonable_python
+
+from agentorchestra.agents.agent import Agent, Delegate
+from agentorchestra.agents.debate.conclusion import Check, Conclusion, conclusion_schema, report
+from agentorchestra.agents.debate.experts import DEBATE, GUEST
+from agentorchestra.agents.debate.invitation import (
+    MOST_ROUNDS,
+    NEVER,
+    candidates,
+    candidates_block,
+    check_options,
+    named_experts,
+    named_in,
+    seated,
+)
+from agentorchestra.agents.debate.statements import LONGEST, Expert, Turn, said_so_far, turn_of, turn_schema
+from agentorchestra.agents.forms import Asking, Question, form
+from agentorchestra.agents.kit import Kit, agent_effect, is_top
+from agentorchestra.agents.planning.evidence import misquoted
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
+from agentorchestra.core.effects import Effect, Outcome
+from agentorchestra.core.errors import UsageError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.settings import DebateSettings
+from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, RunStatus
+from agentorchestra.loop import State, inbox
+from agentorchestra.runtime.session import Session
+
+NAME = DEBATE
+ROLE = "debate"
+TURN = "turn"
+"""How the purpose of a turn's InvokeAgent begins; the letter of the expert follows."""
+
+FAILURES = 2
+"""Turns in a row without a word after which an expert is asked no more."""
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
+PLAN = form(["issues"], issues=_TEXTS)
+INVITATION = form(["issues"], issues=_TEXTS, experts=_TEXTS)
+_FLAG: dict[str, Any] = {"type": "boolean"}
+JUDGEMENT = form(["summary", "agreed", "new"], summary=_TEXT, agreed=_FLAG, new=_FLAG, focus=_TEXT)
+_ENDED = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT)
+
+
+@dataclass
+class _Debate:
+    """One debate."""
+
+    spec: AgentSpec
+    session: Session[Any]
+    kit: Kit
+    limits: DebateSettings
+    rounds: int
+    asking: Asking
+    topic: str = ""
+    experts: dict[str, Expert] = field(default_factory=dict)
+    issues: list[str] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    silent: dict[str, int] = field(default_factory=dict)
+    focus: str = ""
+    held: int = 0
+    limited: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    async def run(self, named: Sequence[str]) -> AgentResult:
+        """Invite, open, go round, conclude."""
+        offered = {one.agent.name: one for one in self.kit.delegates(self.session, leader=NAME)}
+        topic, written = named_in(self.spec.instruction)
+        self.topic = topic
+        try:
+            invited = named_experts(named or written, offered)
+        except UsageError as exc:  # a caller's words; a run's options were looked at before anything was spent
+            return self._blocked(str(exc))
+        await self._plan(invited, offered)
+        if len(self.experts) < 2:
+            return self._blocked("a debate needs two experts, and this run has fewer")
+        await self._round([*self.experts.values()], 0, offered, together=True)
+        while self._goes_on():
+            self.held += 1
+            before = len(self.turns)
+            await self._round(self._order(), self.held, offered)
+            if not any(turn.says for turn in self.turns[before:]):
+                self.notes.append(f"It ended after round {self.held}, which brought nothing new.")
+                break
+            if self.held < self.rounds and self._goes_on() and not await self._worth_another():
+                break
+        return await self._conclude()
+
+    # -- invitation ----------------------------------------------------------------------------------------------------
+
+    async def _plan(self, invited: Sequence[Expert], offered: Mapping[str, Delegate]) -> None:
+        """What is at issue, and who is invited where nobody was named."""
+        found = [offered[one.name] for one in invited if one.name in offered]
+        if not invited:
+            found = await candidates(self.topic, [*offered.values()], self.session, self.kit)
+        values = {"topic": self.topic, "invited": [one.name for one in invited], "seats": self.limits.experts}
+        guests = [one for one in invited if one.guest]
+        content = (candidates_block(found, guests), *self.spec.context)
+        schema = PLAN if invited else INVITATION
+        (reply,) = await self.asking.all([Question("debate_plan", schema, values, content, decides=True)])
+        self._hear_limit()
+        issues = [" ".join(str(one).split())[:LONGEST] for one in (reply or {}).get("issues", ())]
+        self.issues = [one for one in issues if one][:10]
+        if not invited:
+            wished = [str(one) for one in (reply or {}).get("experts", ())]
+            agents = {one.agent.name: one.agent for one in found}
+            chosen = [agents[name] for name in dict.fromkeys(wished) if name in agents][: self.limits.experts]
+            # Where the manager names too few, those that fit best.
+            chosen += [one for one in agents.values() if one not in chosen][: max(0, 2 - len(chosen))]
+            invited = seated(chosen)
+        self.experts = {one.letter: one for one in invited}
+
+    # -- rounds --------------------------------------------------------------------------------------------------------
+
+    def _goes_on(self) -> bool:
+        return not self.limited and self.held < self.rounds and len(self._present()) > 1
+
+    def _present(self) -> list[Expert]:
+        """The experts that still speak."""
+        return [one for letter, one in self.experts.items() if self.silent.get(letter, 0) < FAILURES]
+
+    def _spoke(self, expert: Expert) -> bool:
+        return any(turn.letter == expert.letter for turn in self.turns)
+
+    def _order(self) -> list[Expert]:
+        """Whose turn it is, one after the other; another one begins in each round."""
+        present = self._present()
+        first = (self.held - 1) % len(present)
+        return present[first:] + present[:first]
+
+    async def _round(
+        self, order: Sequence[Expert], number: int, offered: Mapping[str, Delegate], *, together: bool = False
+    ) -> None:
+        """Everybody's turn: all at the same time, or one after the other, so that each hears those before."""
+        await self._listen()
+        for group in [order] if together else [[one] for one in order]:
+            if self.limited:
+                return
+            shown = {one.mark for turn in self.turns for one in turn.arguments}
+            outcomes = await self.session.perform_all([self._turn(one, number, offered) for one in group])
+            before = len(self.turns)
+            for expert, outcome in zip(group, outcomes, strict=True):
+                self._take(expert, number, outcome, shown)
+            await self._look_up(before)
+            # Where the budget ends so that nobody can conclude, this is what remains.
+            said = report(self.topic, self.experts, self.turns, Conclusion())
+            self.session.partial = {"steps": self.held, "report": said}
+
+    async def _listen(self) -> None:
+        """What the user said meanwhile (`tell`) belongs to the topic from here on."""
+        if is_top(self.session):
+            heard = await inbox(State(messages=(), max_steps=1), self.session)
+            for block in heard.blocks if heard is not None else ():
+                self.topic = f"{self.topic}\nThe user adds: {text_of([block])}"
+
+    def _turn(self, expert: Expert, number: int, offered: Mapping[str, Delegate]) -> Effect:
+        """The InvokeAgent of an expert's turn. It has no memory of the debate: it is shown all that was said."""
+        delegate = offered.get(GUEST if expert.guest else expert.name)
+        assert delegate is not None  # named_experts and seated take no others
+        agent = delegate.agent
+        own = [turn for turn in self.turns if turn.letter == expert.letter]
+        instruction = self.kit.prompts.get("debate_turn").render(
+            topic=self.topic,
+            name=expert.name,
+            letter=expert.letter,
+            description=expert.description if expert.guest else "",
+            others=[
+                {"letter": one.letter, "name": one.name, "silent": number > 0 and not self._spoke(one)}
+                for one in self.experts.values()
+                if one != expert
+            ],
+            unheard=number > 0 and not own,
+            round=number,
+            rounds=self.rounds,
+            issues=self.issues,
+            # Words that come from what somebody read are no part of an order: they stand in what is shown.
+            focus=self.focus if self._trust is not Trust.UNTRUSTED else "",
+            position=own[-1].position if own and own[-1].trust is not Trust.UNTRUSTED else "",
+            most=self.limits.arguments,
+        )
+        spec = AgentSpec(
+            name=expert.name,
+            instruction=instruction,
+            context=(*self.spec.context, *said_so_far(self.turns, self.experts), *self._asked()),
+            tools=delegate.tools,
+            model=self.spec.model,
+            role=agent.role,
+            system=agent.name,
+            max_steps=agent.max_steps,
+            output_schema=turn_schema(self.limits.arguments),
+        )
+        effect = agent_effect(spec, self.session)
+        return effect.model_copy(update={"purpose": f"{TURN} {expert.letter}"})
+
+    def _take(self, expert: Expert, number: int, outcome: Outcome, shown: Collection[str]) -> None:
+        """What an expert said. One that fails does not end the debate."""
+        result = AgentResult.model_validate(outcome.value) if outcome.ok else None
+        if outcome.status == "limited":
+            self.limited = outcome.error or "the budget has no room for more"
+        elif result is not None and result.status in _ENDED:
+            self.limited = result.report or f"the budget of {expert.name} is used up"
+        spoken = result is not None and result.status is not RunStatus.BLOCKED
+        before = sum(len(turn.arguments) for turn in self.turns if turn.letter == expert.letter)
+        turn = None
+        if result is not None and spoken:
+            turn = turn_of(result, expert.letter, number, before=before, known=shown, trust=outcome.trust)
+        if turn is None:
+            why = outcome.error or (result.report or result.answer if result is not None else "") or "without a word"
+            when = "the opening" if number == 0 else f"round {number}"
+            self.notes.append(f"{expert.name} did not speak in {when}: {' '.join(why.split())[:500]}")
+            self.silent[expert.letter] = self.silent.get(expert.letter, 0) + 1
+            return
+        self.silent[expert.letter] = 0
+        self.turns.append(turn)
+        if turn.strange:
+            marks = ", ".join(f"[{one}]" for one in turn.strange)
+            self.notes.append(f"Struck out of what {expert.name} said in round {number}, no such argument: {marks}.")
+
+    async def _look_up(self, before: int) -> None:
+        """Whether the quotes of the newest turns stand in the task's files, or in pages that this run read."""
+        new = self.turns[before:]
+        bad = await misquoted(tuple(dict.fromkeys(one for turn in new for one in turn.sources)), self.session)
+        if bad:
+            self.turns[before:] = [
+                replace(turn, unfounded=tuple(one for one in dict.fromkeys(turn.sources) if one in bad)) for turn in new
+            ]
+
+    async def _worth_another(self) -> bool:
+        """Ask the manager whether there is more to be said, and on what."""
+        values = {"topic": self.topic, "issues": self.issues, "round": self.held, "rounds": self.rounds}
+        (reply,) = await self.asking.all([Question("debate_round", JUDGEMENT, values, self._said(), decides=True)])
+        self._hear_limit()
+        if reply is None:
+            return not self.limited
+        self.focus = " ".join(str(reply.get("focus") or "").split())[:LONGEST]
+        if reply["agreed"] or not reply["new"]:
+            why = "the experts agree" if reply["agreed"] else "nothing new was said"
+            self.notes.append(f"It ended after round {self.held} of {self.rounds}: {why}.")
+            return False
+        return True
+
+    @property
+    def _trust(self) -> Trust:
+        """Of what the manager says: no more than of what it was shown."""
+        return lowest(Trust.AGENT, *(turn.trust for turn in self.turns))
+
+    def _asked(self) -> tuple[Block, ...]:
+        """What the manager asks, where that may come from what an expert read."""
+        if not self.focus or self._trust is not Trust.UNTRUSTED:
+            return ()
+        text = f"The manager asks: {self.focus}"
+        return (TextBlock(text=text, source=Source(kind="agent", ref=NAME), trust=Trust.UNTRUSTED),)
+
+    def _said(self) -> tuple[Block, ...]:
+        return said_so_far(self.turns, self.experts)
+
+    def _hear_limit(self) -> None:
+        self.limited = self.limited or self.asking.limited
+
+    # -- conclusion ----------------------------------------------------------------------------------------------------
+
+    async def _conclude(self) -> AgentResult:
+        if not self.turns:
+            return self._blocked("Nobody said anything. " + " ".join(self.notes))
+        schema = self.spec.output_schema
+        values = {
+            "topic": self.topic,
+            "issues": self.issues,
+            "experts": [
+                {"letter": one.letter, "name": one.name, "silent": not self._spoke(one)}
+                for one in self.experts.values()
+            ],
+            "limited": bool(self.limited),
+            "output_schema": schema or "",
+        }
+        question = Question("debate_conclusion", conclusion_schema(schema), values, self._said(), bool(self.limited))
+        (reply,) = await self.asking.all([question])
+        self._hear_limit()
+        found = Check(self.turns, self.experts).conclusion(reply) if reply is not None else Conclusion()
+        if reply is None:
+            self.notes.append("Nobody concluded: the positions stand as they were taken.")
+        status = RunStatus.COMPLETED if reply is not None else RunStatus.PARTIAL
+        if self.limited:
+            status = RunStatus.TIMED_OUT if "active seconds" in self.limited else RunStatus.BUDGET_EXHAUSTED
+            self.notes.append(self.limited)
+        notes = (*self.notes, *found.notes)
+        return AgentResult(
+            status=status,
+            answer=found.text or "\n".join(f"{one.name}: {self._position(one)}" for one in self.experts.values()),
+            output=self._record(found, notes) if schema is None else (reply or {}).get("answer"),
+            report="\n\n".join((report(self.topic, self.experts, self.turns, found), *notes)),
+            sources=self._sources(),
+            steps=self.held,
+        )
+
+    def _position(self, expert: Expert) -> str:
+        own = [turn.position for turn in self.turns if turn.letter == expert.letter]
+        return own[-1] if own else "said nothing"
+
+    def _sources(self) -> tuple[Citation, ...]:
+        """What was cited, but for quotes that do not stand."""
+        cited = dict.fromkeys(one for turn in self.turns for one in turn.sources if one not in turn.unfounded)
+        return tuple(cited)
+
+    def _record(self, found: Conclusion, notes: Sequence[str]) -> JsonValue:
+        """The whole debate as data."""
+        record: JsonValue = to_jsonable_python(
+            {
+                "topic": self.topic,
+                "rounds": self.held,
+                "experts": [
+                    {"letter": one.letter, "name": one.name, "position": self._position(one)}
+                    for one in self.experts.values()
+                ],
+                "turns": [asdict(turn) | {"name": self.experts[turn.letter].name} for turn in self.turns],
+                "conclusion": found.text,
+                "agreements": [asdict(one) for one in found.agreements],
+                "disagreements": [asdict(one) for one in found.disagreements],
+                "open_questions": found.open_questions,
+                "notes": notes,
+            }
+        )
+        return record
+
+    def _blocked(self, why: str) -> AgentResult:
+        status = RunStatus.BLOCKED
+        if self.limited:
+            status = RunStatus.TIMED_OUT if "active seconds" in self.limited else RunStatus.BUDGET_EXHAUSTED
+        return AgentResult(status=status, report=f"No debate: {why}", steps=self.held)
+
+
+@dataclass(frozen=True)
+class Debating:
+    """Drives the manager; the system `debate`.
+
+    Attributes:
+        limits: of one debate.
+    """
+
+    limits: DebateSettings = field(default_factory=DebateSettings)
+
+    @property
+    def content_hash(self) -> str:
+        """The limits are a part of what the agent is."""
+        return sha256_json(self.limits.model_dump(mode="json"))
+
+    def check_options(self, options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
+        """Refuse options that no debate could be held with; see debating/inviting.py."""
+        check_options(options, agents, model)
+
+    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        """Debate what the spec says."""
+        options: Mapping[str, Any] = session.manifest.options if is_top(session) else {}
+        asking = Asking(session, kit, ROLE, spec.model)
+        rounds = int(options.get("rounds") or self.limits.rounds)
+        debate = _Debate(spec, session, kit, self.limits, min(rounds, MOST_ROUNDS), asking)
+        return await debate.run([str(one) for one in options.get("experts") or ()])
+
+
+def debate(limits: DebateSettings | None = None, *, tools: tuple[str, ...] = ()) -> Agent:
+    """The manager as an agent, for teams and as a tool (`a2t`).
+
+    Args:
+        limits: of the settings.
+        tools: names of the user's tools that its experts may use, besides packaged ones.
+    """
+    return Agent(
+        name=NAME,
+        description=(
+            "Lets experts of several fields debate a question on which there is more than one view, in rounds of "
+            "arguments and rebuttals. It gives a conclusion with agreements, disagreements and open questions. A line "
+            '"Experts: NAME, NAME" in the task names the experts; else those that fit are invited.'
+        ),
+        tools=(*PACKAGED_TOOLS, *tools),
+        prompt="debate_plan",
+        role=ROLE,
+        max_steps=MOST_ROUNDS,
+        drive=Debating(limits or DebateSettings()),
+        within=(NAME,),
+    )
+
+
+PACKAGED_TOOLS = (
+    "python",
+    "search",
+    "fetch",
+    "search_files",
+    "read_file",
+    "read_artifact",
+    "ask_media",
+    "describe_files",
+    "files_in_view",
+    "analyze_file",
+    "check_quotes",
+)
+"""What packaged agents use that may be experts."""
+
+__all__ = ["NAME", "NEVER", "PACKAGED_TOOLS", "TURN", "Debating", "debate"]

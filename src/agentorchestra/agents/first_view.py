@@ -1,0 +1,168 @@
+"""What an agent is shown before its first step: short files, and of its tools those that fit its task.
+
+Agents open rarely used tools when they want them; of very many tools the best are found (`tea/retrieval/`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.effects import Provenance, provenance_of
+from agentorchestra.core.protocols import Environment
+from agentorchestra.core.spec import AgentSpec, FileRef
+from agentorchestra.environments.registry import PACKAGED
+from agentorchestra.loop import opened_by
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.toolset import AgentToolset
+from agentorchestra.tea.retrieval.discovery import Discovery, Finder
+from agentorchestra.tea.retrieval.retriever import Retriever
+from agentorchestra.tea.retrieval.shelf import Shelf
+
+if TYPE_CHECKING:
+    from agentorchestra.agents.kit import Kit
+
+
+VIEW = "files_in_view"
+"""The tool that gives short files whole."""
+
+_LARGE = 100_000
+"""Bytes of a text or a table from which it is worth having it read whole by another model."""
+
+_FILE_TOOLS = frozenset({"read_file", "search_files"})
+_RARE = frozenset({"todo", "bash", "wait_until", "archived_page", "read_artifact", "tool_generator"})
+
+
+async def short_files(session: Session[Any]) -> tuple[Block, ...]:
+    """The files of the task that are short, whole, with their places: read through the door, as any other result."""
+    manifest = session.manifest
+    if not manifest.files or not manifest.in_view_chars or VIEW not in manifest.tools:
+        return ()
+    outcome = await session.call_tool(VIEW, chars=manifest.in_view_chars)
+    return outcome.blocks() if outcome.ok and outcome.value else ()
+
+
+def files_shown(context: Sequence[Block]) -> frozenset[str]:
+    """The names of the files that stand in what an agent is given to know."""
+    sources = [block.source for block in context]
+    return frozenset(one.ref for one in sources if one is not None and one.kind == "file" and one.place)
+
+
+def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozenset[str]) -> tuple[str, ...]:
+    """The packaged tools and agents that need not stand in a first prompt: they are opened when they are wanted.
+
+    Args:
+        names: of the packaged ones it may call.
+        files: of the task.
+        shown: names of the files that stand in its prompt whole.
+    """
+    kinds = {ref.media_type.partition("/")[0] for ref in files}
+    looked_at = bool(kinds & {"image", "video"}) or any(ref.media_type == "application/pdf" for ref in files)
+    left = [ref for ref in files if ref.name not in shown]
+    plain = all(ref.media_type.startswith("text/") and ref.size < _LARGE for ref in left)
+    fits = {
+        **dict.fromkeys(_FILE_TOOLS, bool(left)),
+        "ask_media": looked_at or "audio" in kinds,
+        "transcribe_file": bool(kinds & {"audio", "video"}),
+        "analyze_file": not plain,
+        **dict.fromkeys(_RARE, False),
+    }
+    return tuple(name for name in names if not fits.get(name, True))
+
+
+def _rare_actions(environments: Sequence[Environment]) -> tuple[str, ...]:
+    """Return the actions that environments say are rarely used, by the names of their tools."""
+    return tuple(f"{one.name}_{action}" for one in environments for action in sorted(getattr(one, "rarely_used", ())))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What there is beside the core.
+
+    Attributes:
+        discovery: the agent's toolset.
+        opened: what is open from the first step on.
+        blocks: what the agent is told of the others, for its first message.
+    """
+
+    discovery: Discovery | Shelf
+    opened: tuple[str, ...]
+    blocks: tuple[Block, ...]
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        """Where those words came from."""
+        return provenance_of(self.blocks)
+
+
+async def shown_first(
+    spec: AgentSpec,
+    session: Session[Any],
+    kit: Kit,
+    tools: AgentToolset,
+    *,
+    offered: Sequence[str],
+    code: bool,
+    provenance: tuple[Provenance, ...],
+) -> Shown | None:
+    """What fits the task: of very many tools by a search through the door; None where everything is shown.
+
+    Args:
+        spec, session, kit: of the agent.
+        tools: what it may call; what finds and opens the others is added.
+        offered: the names of those that are agents.
+        code: whether it acts by programs.
+        provenance: of what it is told.
+    """
+    from agentorchestra.agents.registry import builtin_agents
+
+    room = session.manifest.prompt_tool_chars
+    given = set(kit.given)
+    packaged = [name for name in spec.tools if name in kit.tools and name not in given]
+    waiting: tuple[str, ...] = ()
+    if session.manifest.first_tools == "fitting" and not code:
+        named = [*packaged, *(name for name in builtin_agents() if name in offered)]
+        waiting = waiting_tools(named, session.manifest.files, files_shown(spec.context))
+        waiting += _rare_actions([kit.environments[name]() for name in spec.tools if name in kit.environments])
+    if not room or sum(one.chars for one in tools.schemas()) <= room:
+        if not waiting:
+            return None
+        shelf = Shelf(tools, waiting)
+        session.own_tools = {**session.own_tools, **{one.name: one for one in shelf.own}}
+        return Shown(shelf, (), ())
+    others = {*tools.names} - {*packaged, *offered, "done"}
+    if others:  # they are found with those that have no room; a planner's few tools stay where all others are agents
+        packaged = [name for name in packaged if name not in waiting]
+    agents = [name for name in builtin_agents() if name in offered and name not in waiting]
+    actions = [name for name in tools.names if tools.path(name).startswith("environments/")]
+    # What somebody chose for this agent comes before what every agent has, small environments before large ones.
+    chosen = [name for name in actions if tools.path(name).removeprefix("environments/") in PACKAGED]
+    sizes = Counter[str]()
+    for name in chosen:
+        sizes[tools.path(name)] += tools.schema(name).chars
+    chosen.sort(key=lambda name: (sizes[tools.path(name)], name))
+    discovery = Discovery(
+        tools,
+        kit.finder or Finder(Retriever()),
+        core=("done", *chosen, *packaged, *agents, *actions),
+        room=room,
+        offered=offered,
+        functions=code,
+    )
+    session.own_tools = {**session.own_tools, **{one.name: one for one in discovery.own}}
+    effects = discovery.first(spec.instruction, role=spec.role, provenance=provenance)
+    outcomes = await session.perform_all(effects)
+    opened: list[str] = []
+    found: list[Block] = []
+    for effect, outcome in zip(effects, outcomes, strict=True):
+        if outcome.ok:
+            opened += [name for name in opened_by(effect, outcome) if name not in opened]
+            found += outcome.blocks(Source(kind="tool", ref=effect.name))
+    told = kit.prompts.get("discovery").render(**discovery.counts, code=code)
+    return Shown(discovery, tuple(opened), (TextBlock(text=told, trust=Trust.SYSTEM), *found))
+
+
+__all__ = ["VIEW", "Shown", "files_shown", "short_files", "shown_first", "waiting_tools"]

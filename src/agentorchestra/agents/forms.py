@@ -1,0 +1,175 @@
+"""Questions to a model whose replies are JSON of a schema, several at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.agents.kit import Kit, request_effect
+from agentorchestra.core.content import Block, TextBlock, Trust
+from agentorchestra.core.effects import Effect, Outcome
+from agentorchestra.core.errors import OutputError, UnknownComponentError
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.structured_output import read_output
+
+
+@dataclass(frozen=True)
+class Form:
+    """The JSON object that a reply is to be.
+
+    Providers that constrain their decoding take only schemas in which every property is required and no other is
+    allowed; those are asked for. A reply of another model is taken as soon as it has what cannot be done without.
+
+    Attributes:
+        asked: the schema that the model is given; its first field is the reason, where the reply holds a verdict.
+        read: the schema by which its reply is read.
+    """
+
+    asked: dict[str, Any]
+    read: dict[str, Any]
+
+
+def form(needed: Sequence[str], **properties: dict[str, Any] | Form) -> Form:
+    """A form with these properties, in this order.
+
+    Args:
+        needed: what a reply must have; the others may be missing, and are read as empty.
+        properties: their schemas, or forms.
+    """
+    asked, read = (
+        {name: getattr(one, which) if isinstance(one, Form) else one for name, one in properties.items()}
+        for which in ("asked", "read")
+    )
+    return Form(
+        {"type": "object", "properties": asked, "required": [*asked], "additionalProperties": False},
+        {"type": "object", "properties": read, "required": [*needed]},
+    )
+
+
+def list_of(one: Form) -> Form:
+    """A list of such objects."""
+    return Form({"type": "array", "items": one.asked}, {"type": "array", "items": one.read})
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question.
+
+    Attributes:
+        prompt: the name of the prompt that says what to do.
+        schema: of the reply, or its form.
+        values: the prompt's variables.
+        content: the material.
+        final: asked with what the budget keeps for an answer.
+        decides: begins a piece of work: the budget then keeps as much for its answer.
+        beside: of use, but not needed: that the budget has no room for it never ends the run.
+    """
+
+    prompt: str
+    schema: dict[str, Any] | Form
+    values: Mapping[str, Any] = field(default_factory=dict)
+    content: tuple[Block, ...] = ()
+    final: bool = False
+    decides: bool = False
+    beside: bool = False
+
+
+@dataclass
+class Asking:
+    """Asks them for one agent.
+
+    Attributes:
+        session, kit: the agent's; no kit for the session of a tool, whose run knows how to ask.
+        role: whose model and parameters are used.
+        model: another one, chosen by whoever delegated; "" for the role's.
+        tokens: that the replies and their questions took so far.
+        limited: why the budget had no room for a question, "" while it has.
+        over: whether no question is begun any more but a final one.
+        begin_by: when those that have to queue for their model are not begun any more either.
+        unasked: the questions that were not begun for that.
+    """
+
+    session: Session[Any]
+    kit: Kit | None
+    role: str
+    model: str = ""
+    tokens: int = field(default=0, init=False)
+    limited: str = field(default="", init=False)
+    over: Callable[[], bool] = field(default_factory=lambda: lambda: False, init=False)  # as a default it is a method
+    begin_by: datetime | None = field(default=None, init=False)
+    unasked: list[Question] = field(default_factory=list, init=False)
+
+    async def all(self, questions: Sequence[Question]) -> list[dict[str, Any] | None]:
+        """The replies in order; None for a model that could not be asked or gave nothing that fits, asked twice."""
+        found: list[dict[str, Any] | None] = [None] * len(questions)
+        open_ = dict.fromkeys(range(len(questions)), "")
+        for _ in range(2):
+            if self.over():
+                self.unasked += [questions[index] for index in open_ if not questions[index].final]
+                open_ = {index: problem for index, problem in open_.items() if questions[index].final}
+            if not open_:
+                break
+            effects = [self._effect(questions[index], problem) for index, problem in open_.items()]
+            outcomes = await self.session.perform_all(effects)
+            answered = zip([*open_], outcomes, strict=True)
+            open_ = {}
+            for index, outcome in answered:
+                self.tokens += outcome.usage.input_tokens + outcome.usage.output_tokens
+                if outcome.status == "timeout":
+                    self.unasked.append(questions[index])
+                value = self._read(outcome, questions[index].schema)
+                if isinstance(value, dict):
+                    found[index] = value
+                elif isinstance(value, str):
+                    open_[index] = value
+        return found
+
+    def left_out(self, question: Question) -> bool:
+        """Whether a question was not begun, since no more were to begin."""
+        return any(one is question for one in self.unasked)
+
+    def _effect(self, question: Question, problem: str) -> Effect:
+        content = question.content
+        if problem:
+            content = (*content, TextBlock(text=f"Your last reply was of no use: {problem}", trust=Trust.SYSTEM))
+        build = self.session.run.services.request_effect if self.kit is None else partial(request_effect, self.kit)
+        if build is None:
+            raise UnknownComponentError("no models are known in this run; the workspace does that")
+        effect: Effect = build(
+            self.session,
+            question.prompt,
+            content,
+            role=self.role,
+            model=self.model,
+            media="named",
+            values=question.values,
+        )
+        assert effect.request is not None
+        schema = question.schema.asked if isinstance(question.schema, Form) else question.schema
+        settings = effect.request.settings.model_copy(update={"output_schema": schema})
+        request = effect.request.model_copy(update={"settings": settings})
+        # A tool's questions are beside the work of the agent that called it.
+        usual = "tool" if question.beside or self.kit is None else question.prompt
+        purpose = "final" if question.final else "decision" if question.decides else usual
+        begin_by = None if question.final else self.begin_by
+        return effect.model_copy(update={"request": request, "purpose": purpose, "begin_by": begin_by})
+
+    def _read(self, outcome: Outcome, schema: dict[str, Any] | Form) -> JsonValue:
+        """The reply; a sentence for one that does not fit, None where nobody could be asked."""
+        if not outcome.ok:
+            if outcome.status == "limited":
+                self.limited = outcome.error or "the budget has no room for more"
+            return None
+        try:
+            value = read_output(outcome.response.text, schema.read if isinstance(schema, Form) else schema)
+        except OutputError as exc:
+            return str(exc)
+        return value if isinstance(value, dict) else None
+
+
+__all__ = ["Asking", "Form", "Question", "form", "list_of"]

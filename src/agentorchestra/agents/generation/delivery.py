@@ -1,0 +1,127 @@
+"""A tool goes to the agent that asked for it: from its next step on it calls the tool itself.
+
+What was given, and to whom, is a part of the state that comes back with the call. So a resume, a replay and a fork
+show the same tools in the same steps, whatever is registered by then. Nobody else at work gets anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentorchestra.agents.generation.workshop import Workshop
+from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.messages import Message
+from agentorchestra.loop import Seen, State, described
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.calling.toolset import AgentToolset
+from agentorchestra.tea.programs.functions import Functions, python_name
+from agentorchestra.tea.prompts.catalog import PromptLibrary
+from agentorchestra.tea.retrieval.discovery import Discovery
+
+GIVEN = "given:"
+"""Names of the run's state that hold the tools which were given: version, source, and to whom."""
+
+ROOM_SHARE = 4
+"""What was given may take this part of the room that a prompt has for schemas."""
+
+
+def give(session: Session[Any], name: str, version: str, source: str, symbol: str = "") -> None:
+    """Give a tool to the agent that asked for it.
+
+    Args:
+        session: of the tool generator.
+        name, version: of the tool.
+        source: its code, which runs in the sandbox.
+        symbol: the function's name, where it is another.
+    """
+    if session.parent is not None:
+        to = session.parent.node.scope  # whether it asked by a call, through a tool or in a program
+        session.vars[GIVEN + name] = {"version": version, "source": source, "symbol": symbol, "to": to}
+
+
+@dataclass
+class Receiving:
+    """The parts of an agent's loop by which it gets the tools that it asked for.
+
+    Attributes:
+        shop: makes tools from their text.
+        tools: what the agent may call.
+        discovery: where it has more tools than its prompt has room for.
+        prompts: with `tool_given`.
+        room: characters of schemas that a prompt may hold, 0 for any number.
+        code: whether it acts by programs.
+        made: what was given, by name.
+        opened: those of it that the prompt has room for.
+        told: what the agent has heard of.
+    """
+
+    shop: Workshop
+    tools: AgentToolset
+    discovery: Discovery | None
+    prompts: PromptLibrary
+    room: int
+    code: bool
+    made: dict[str, Tool[..., Any]] = field(default_factory=dict, init=False)
+    opened: dict[str, int] = field(default_factory=dict, init=False)
+    told: set[str] = field(default_factory=set, init=False)
+
+    async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
+        """Nothing is shown; rivals have sessions of their own, in which it may be called too."""
+        self._allow(session, [name for name in self._given(session) if name in self.made])
+        return None
+
+    async def observe(self, state: State, session: Session[Any]) -> State:
+        """The state, with what came of the last calls open."""
+        new = [name for name in self._given(session) if name not in state.opened and name not in self.told]
+        if state.ended or not new:
+            return state
+        self.told.update(new)
+        self._allow(session, [name for name in new if self._take(name, session)])
+        fitting = [name for name in new if self._fits(name)]
+        session.sight.know(described([self.tools.schema(name) for name in fitting]))
+        left_out = [name for name in new if name not in fitting]
+        note = self.prompts.get("tool_given").render(names=fitting, left_out=left_out, code=self.code)
+        said: list[Block] = [TextBlock(text=note, trust=Trust.SYSTEM)]
+        if self.code:
+            session.functions = functions = Functions(self.tools, only=self.tools.names)
+            for name in fitting:
+                source = Source(kind="tool", ref=name)
+                said.append(TextBlock(text=functions.text(python_name(name)), source=source, trust=Trust.UNTRUSTED))
+        messages = (*state.messages, Message(role="user", content=tuple(said)))
+        return state.model_copy(update={"messages": messages, "opened": (*state.opened, *fitting)})
+
+    def _given(self, session: Session[Any]) -> Iterator[str]:
+        """The names of what was given to this agent."""
+        for key in sorted(one for one in session.vars if one.startswith(GIVEN)):
+            held = session.vars[key]
+            if isinstance(held, dict) and held.get("to") == session.node.scope:
+                yield key.removeprefix(GIVEN)
+
+    def _take(self, name: str, session: Session[Any]) -> bool:
+        """Whether it is another one than the agent has already."""
+        if name in self.tools.names or python_name(name) in map(python_name, self.tools.names):
+            return name in self.made
+        held: Any = session.vars[GIVEN + name]
+        one = self.shop.tool(held["source"], name, str(held["version"]), symbol=str(held["symbol"]))
+        self.made[name] = one
+        (self.discovery or self.tools).add_later(one)
+        return True
+
+    def _allow(self, session: Session[Any], names: list[str]) -> None:
+        session.own_tools = {**session.own_tools, **{name: self.made[name] for name in names}}
+
+    def _fits(self, name: str) -> bool:
+        """Whether the prompt has room for its schema."""
+        if name not in self.tools.names:
+            return False
+        chars = self.tools.schema(name).chars
+        if self.room and sum(self.opened.values()) + chars > self.room // ROOM_SHARE:
+            return False
+        self.opened[name] = chars
+        return True
+
+
+__all__ = ["GIVEN", "Receiving", "give"]

@@ -1,0 +1,73 @@
+"""What an agent remembers under one identity: its earlier tasks and answers (000, app. C.2.3, "state across tasks").
+
+It lies in the run's state under `kept:AGENT/INSTANCE`, so that the log has it, a resume or replay repeats it, and the
+next run of the same session goes on from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.agents.kit import Kit, System
+from agentorchestra.core.content import Source, TextBlock, Trust, lowest
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.state import KEPT
+
+MOST_EXCHANGES = 20
+"""Earlier tasks that an agent is told; older ones are forgotten."""
+LONGEST_TEXT = 2_000
+"""Characters of a task or an answer that are kept."""
+MOST_INSTANCES = 100
+"""Identities of one agent, over all runs of a session: a caller may make up names."""
+
+
+def kept_name(agent: str, instance: str) -> str:
+    """Where in the run's state an identity's memory lies."""
+    return f"{KEPT}{agent}/{instance}"
+
+
+async def remembering(
+    spec: AgentSpec, session: Session[Any], kit: Kit, drive: System, *, agent: str, instance: str
+) -> AgentResult:
+    """Drive an agent that is told what it was asked before under this identity, and keeps what it answers now.
+
+    Raises:
+        ToolError: for one identity too many.
+    """
+    name = kept_name(agent, instance)
+    others = [one for one in session.vars if one.startswith(kept_name(agent, "")) and one != name]
+    if len(others) >= MOST_INSTANCES and name not in session.vars:
+        raise ToolError(f"{agent} works under {len(others)} names already; ask one of those, e.g. {_last(others[0])!r}")
+    held = session.vars.get(name)
+    earlier: list[JsonValue] = [one for one in held if isinstance(one, dict)] if isinstance(held, list) else []
+    told = spec
+    if earlier:
+        trust = lowest(*(_trust(one) for one in earlier))
+        text = kit.prompts.get("earlier").render(earlier=earlier, session=instance)
+        block = TextBlock(text=text, source=Source(kind="memory", ref=f"{agent}/{instance}"), trust=trust)
+        told = spec.model_copy(update={"context": (block, *spec.context)})
+    result = await drive(told, session, kit)
+    exchange: dict[str, JsonValue] = {
+        "task": spec.instruction[:LONGEST_TEXT],
+        "answer": (result.answer or result.report)[:LONGEST_TEXT],
+        "status": result.status.value,
+        "trust": lowest(Trust.AGENT, session.seen_trust).value,
+    }
+    session.vars[name] = [*earlier, exchange][-MOST_EXCHANGES:]
+    return result
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _trust(exchange: JsonValue) -> Trust:
+    said = exchange.get("trust") if isinstance(exchange, dict) else None
+    return next((one for one in Trust if one.value == said), Trust.UNTRUSTED)
+
+
+__all__ = ["kept_name", "remembering"]

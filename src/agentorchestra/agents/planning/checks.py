@@ -1,0 +1,273 @@
+"""Whether a planner's answer is taken: its sources, its figures, another agent's word, a judge's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentorchestra.agents.kit import Kit, ask_model, window_of
+from agentorchestra.agents.outputs import (
+    MOST_RESULT,
+    PROGRAMS,
+    Output,
+    computed,
+    figures,
+    given,
+    output_blocks,
+    outputs,
+)
+from agentorchestra.agents.planning.evidence import (
+    MOST_CHECKS,
+    Found,
+    citations,
+    evidence_block,
+    is_last,
+    listed,
+    results_before,
+    said_of,
+    unfound,
+    without,
+)
+from agentorchestra.agents.planning.revision import told_in
+from agentorchestra.agents.planning.verification import Doubt, Verifier
+from agentorchestra.agents.sources import LookedUp, look_up
+from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.errors import OutputError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.spec import AgentResult, Citation, RunStatus
+from agentorchestra.loop import State
+from agentorchestra.models.prices import CHARS_PER_TOKEN
+from agentorchestra.models.render import render_block
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.structured_output import read_output
+from agentorchestra.tools.files.quotes import alike
+
+VERDICT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string"},
+        "settle": {"type": "string"},
+        "supported": {"type": "boolean"},
+    },
+    "required": ["reason", "settle", "supported"],
+    "additionalProperties": False,
+}
+"""What the judge is asked to reply (prompt `verify`): why, what would settle a doubt, then the verdict."""
+
+_BEFORE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"supported": {"type": "boolean"}, "problem": {"type": "string"}},
+    "required": ["supported"],
+}
+"""The same for runs that began before (`RunManifest.checks`)."""
+
+_READ: dict[str, Any] = {"type": "object", "required": ["supported"]}
+"""What a reply must have to be a verdict: not every model keeps to a schema."""
+
+ENDED = (RunStatus.COMPLETED, RunStatus.PARTIAL)
+
+EVIDENCE_SHARE = 0.5
+"""Part of the judge's window that what was found may take."""
+
+MOST_OUTPUTS = 8_000
+"""Characters of outputs that the judge is shown."""
+
+SHORT_ANSWER = 12
+"""Words of an answer that may be settled by its figures: a longer one may say more than they do."""
+
+
+@dataclass
+class Check:
+    """An `observe` part: an answer is taken when it holds; else the planner is told what is wrong with it.
+
+    Code checks first: sources, figures, an agent's own words. The judge is asked about the rest, once about the same
+    answer and evidence.
+
+    Attributes:
+        task: the user's.
+        kit: see Kit.
+        verifier: asks another agent about what one agent alone found on the web; None where nobody is to be asked.
+        sent_back: how many answers were.
+        doubt: what is still wrong with the answer that was taken.
+        told: what the user added.
+        verdicts: the judge's doubts about answers, by a hash of the answer and its evidence.
+    """
+
+    task: str
+    kit: Kit
+    verifier: Verifier | None = None
+    sent_back: int = field(default=0, init=False)
+    doubt: str = field(default="", init=False)
+    told: tuple[str, ...] = field(default=(), init=False)
+    verdicts: dict[str, str] = field(default_factory=dict, init=False)
+
+    async def __call__(self, state: State, session: Session[Any]) -> State:
+        """Return the state; without its result where the answer has to be corrected, else without bad sources."""
+        result, self.told = state.result, told_in(state)
+        if result is None:
+            return state
+        found = results_before(session, upto=session.asked + 1)
+        looked = await look_up(result.sources, session)
+        result = looked.corrected(result)
+        lost = self._unfound(result, looked, found, session)
+        bad = bool(looked.misquoted or lost)
+        strange, doubt = [], Doubt()
+        if found and result.status in ENDED:
+            # Figures are a matter of a look; what remains of them after that is the judge's to decide.
+            judged = result.status is RunStatus.COMPLETED and not self._settled(result, looked, found, session)
+            strange = self._strange(result, session) if judged and self.sent_back == 0 else []
+            if not bad and not strange and state.limited is None:
+                doubt = await self.doubted(result, session, found, judged=judged)
+        prompt = self.kit.prompts.get("verification")
+        if (bad or strange or (doubt.text and not doubt.again)) and self.sent_back < MOST_CHECKS and not is_last(state):
+            self.sent_back += 1
+            problem = said_of(prompt, misquoted=looked.misquoted, unfound=lost, figures=strange, doubt=doubt.text)
+            return state.model_copy(
+                update={"result": None, "problem": problem, "messages": (*state.messages, *doubt.messages)}
+            )
+        self.doubt = doubt.said
+        return state.model_copy(update={"result": without(result, looked.misquoted, prompt, unfound=lost)})
+
+    @staticmethod
+    def _unfound(
+        result: AgentResult, looked: LookedUp, found: Sequence[Found], session: Session[Any]
+    ) -> list[Citation]:
+        """The sources that neither code could look up nor an agent gave."""
+        known = (*citations(found), *(Citation(source=name, quote=one.answer or one.report) for name, one, _ in found))
+        sure = {*looked.held.values(), *looked.misquoted}
+        return unfound([one for one in result.sources if one not in sure], known) if found else []
+
+    def _settled(self, result: AgentResult, looked: LookedUp, found: Sequence[Found], session: Session[Any]) -> bool:
+        """Return whether code can tell that an answer stands on what was found.
+
+        That is so where it is what an agent found and could prove, or a few words around figures that such an agent
+        gave, each of which stands in a quote that holds or in what a program printed.
+        """
+        if self.told:  # what an agent found for the task as it was is no proof for the one that it has become
+            return False
+        shown = outputs(session) if session.manifest.checks else []
+        computing = PROGRAMS | {*self.kit.given}
+        proven = [one for _, one, _ in found if is_proven(one, self.task, shown, computing)]
+        if evident(result, proven):
+            return True
+        own = figures(result.answer).keys() - figures(self.task).keys()
+        if not own or not session.manifest.checks or len(result.answer.split()) > SHORT_ANSWER:
+            return False
+        said = figures("\n".join(one.answer for one in proven))
+        quotes = [one.quote for one in result.sources if one in looked.held.values()]
+        results = [one.text for one in shown if one.name in computing and len(one.text) <= MOST_RESULT]
+        stands = figures("\n".join([*quotes, *results]))
+        return all(given(form, said) and given(form, stands) for form in own)
+
+    async def doubted(
+        self, result: AgentResult, session: Session[Any], found: Sequence[Found], *, judged: bool
+    ) -> Doubt:
+        """What another agent has against the answer, or the judge where there is none who could say.
+
+        Args:
+            result: the answer.
+            session: the planner's.
+            found: what the agents gave back so far.
+            judged: whether the judge is asked though nothing had to be verified.
+        """
+        said = None
+        if self.verifier is not None and self.verifier.wanted(result, found, session):
+            said = await self.verifier(result, session, found, told=self.told)
+            judged = said is None  # nobody could say: the judge decides by what was found
+        if said is not None:
+            return said
+        pages = self.verifier.browsed(result, session) if self.verifier is not None else []
+        if not judged and not pages:
+            return Doubt()
+        shown = [*self._shown(result, session, found), *map(render_block, pages)]
+        mark = sha256_json([result.answer, [one.model_dump(mode="json") for one in result.sources], *self.told, *shown])
+        again = mark in self.verdicts
+        if not again:
+            self.verdicts[mark] = await self._judge(result, session, shown)
+        if not self.verdicts[mark]:
+            return Doubt()
+        text = "A judge, who was shown the answer and what the team found, does not take it; its words stand above."
+        doubt = Doubt.of(text, self.verdicts[mark], "judge", Trust.UNTRUSTED)
+        # The planner was told and gives the same answer on the same evidence: to send it back again settles nothing.
+        return replace(doubt, again=again and bool(session.manifest.checks))
+
+    def _strange(self, result: AgentResult, session: Session[Any]) -> list[str]:
+        """Figures of the answer that neither the user, an agent, a tool nor a program gave."""
+        known = [self.task, *self.told]
+        known += [f"{one.task}\n{one.answer}" for one in session.manifest.earlier]
+        for _, one, _ in results_before(session, upto=session.asked + 1):
+            known += [one.answer, one.report, *(f"{cited.place}\n{cited.quote}" for cited in one.sources)]
+        if session.manifest.checks:
+            known += [f"{one.asked}\n{one.text}" for one in outputs(session)]
+        there = figures("\n".join(known), digits=1)
+        return [written for form, written in figures(result.answer).items() if not given(form, there)]
+
+    def _shown(self, result: AgentResult, session: Session[Any], found: Sequence[Found]) -> list[str]:
+        """Return the evidence as the judge is shown it: the agents' answers and quotes, then outputs of tools."""
+        room = int(window_of(judge_of(session), session, self.kit) * CHARS_PER_TOKEN * EVIDENCE_SHARE)
+        given_out: list[TextBlock] = []
+        if session.manifest.checks:
+            given_out = output_blocks(outputs(session), result.answer, min(room // 2, MOST_OUTPUTS))
+        room -= sum(len(one.text) for one in given_out)
+        return [render_block(one) for one in (evidence_block(found, most=room), *given_out)]
+
+    async def _judge(self, result: AgentResult, session: Session[Any], shown: Sequence[str]) -> str:
+        """Return what is wrong with an answer and what would settle it, "" where nothing is wrong."""
+        prompt = self.kit.prompts.get("verify")
+        values: dict[str, Any] = {
+            "task": self.task,
+            "told": list(self.told),
+            "answer": result.answer,
+            "cited": render_block(_cited(result)),
+            "sources": [one.model_dump(mode="json") for one in result.sources],
+            "evidence": "\n".join(shown),
+        }
+        if "told" not in prompt.variables:
+            values["task"] = "\n".join((self.task, *self.told))
+        # A copy of the prompt, or a run that is pinned to it, may be from before it had one of them.
+        asked = prompt.render(**{name: one for name, one in values.items() if name in prompt.variables})
+        schema = VERDICT if session.manifest.checks else _BEFORE
+        said = await ask_model(
+            "judge", asked, session, self.kit, purpose="judge", trust=Trust.UNTRUSTED, output_schema=schema
+        )
+        try:
+            verdict = read_output(said, _READ)
+        except OutputError:
+            return ""  # a judge that says nothing readable doubts nothing
+        if not isinstance(verdict, dict) or verdict.get("supported") is not False:
+            return ""
+        why = [str(verdict[name]).strip() for name in ("problem", "reason", "settle") if verdict.get(name)]
+        return " ".join(why) or "it does not follow from what was found"
+
+
+def judge_of(session: Session[Any]) -> str:
+    """The model that judges."""
+    role = session.manifest.roles.get("judge")
+    return (role.model if role is not None else "") or session.model
+
+
+def _cited(result: AgentResult) -> Block:
+    """The sources of an answer as material: their words are those of pages and files."""
+    lines = [f"- {one['source']} ({one['place']}): {one['quote']}" for one in listed(result.sources)]
+    source = Source(kind="agent", ref="planner")
+    return TextBlock(text="\n".join(lines) or "nothing", source=source, trust=Trust.UNTRUSTED)
+
+
+def is_proven(one: AgentResult, task: str, shown: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:
+    """Return whether an agent finished with sources, or with what a program or a tool of the user's gave it."""
+    done = one.status is RunStatus.COMPLETED and bool(one.answer)
+    return done and (bool(one.sources) or computed(one.answer, task, shown, computing))
+
+
+def evident(result: AgentResult, proven: Sequence[AgentResult]) -> bool:
+    """Return whether an answer is what one agent found and could prove, in its words: nobody need judge it then."""
+    return any(alike(result.answer, text) for one in proven for text in (one.answer, one.report))
+
+
+def plain(text: str) -> str:
+    """For comparison: without regard to white space and case."""
+    return " ".join(text.split()).casefold()
+
+
+__all__ = ["ENDED", "VERDICT", "Check", "evident", "is_proven", "plain"]

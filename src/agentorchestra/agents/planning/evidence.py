@@ -1,0 +1,272 @@
+"""What the agents that a caller asked have found, and whether an answer stands on it.
+
+What was found is read from the log of the caller's own branch; quotes from files are looked up in the files, through
+the door. A resume and a replay therefore come to the same verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentorchestra.agents.outputs import figures
+from agentorchestra.agents.sources import CHECK, FOLDER_FILES, LookedUp, look_up, misquoted, name_of
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.effects import EffectKind, Outcome
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.spec import AgentResult, Citation
+from agentorchestra.log.ledger import Record
+from agentorchestra.loop import State
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.programs.handler import NAME as PROGRAM
+from agentorchestra.tea.prompts.catalog import Prompt
+from agentorchestra.tools.files.quotes import alike
+
+MOST_CHECKS = 2
+"""Answers that are sent back for correction; the next one is taken without what does not hold."""
+
+VERIFICATION = "verification"
+"""Why an agent is asked that only verifies what another one found: the purpose of its effect."""
+
+Found = tuple[str, AgentResult, Trust]
+"""An agent's name, its result, and how far that may be trusted."""
+
+
+@dataclass(frozen=True)
+class Delegation:
+    """An agent that was asked, and what came of it.
+
+    Attributes:
+        n: its number on the caller's branch.
+        name: of the agent.
+        task: what it was told.
+        purpose: what for: `agent`, or VERIFICATION.
+        outcome: its result, or why there is none.
+    """
+
+    n: int
+    name: str
+    task: str
+    purpose: str
+    outcome: Outcome
+
+
+def delegations(session: Session[Any], *, upto: int | None = None) -> list[Delegation]:
+    """The agents a session asked, itself or in its programs, in order, as far as they came to an end.
+
+    Args:
+        session: the caller's; of a program's, those its agent asked before are among them.
+        upto: only those that were asked before this number; None for all.
+    """
+    asked: dict[str, list[tuple[int, Record]]] = {}
+    for key, record in session.run.ledger.records.items():
+        if record.effect.get("kind") in (EffectKind.INVOKE_AGENT, EffectKind.RUN_CODE):
+            asked.setdefault(key.branch, []).append((key.n, record))
+
+    def on(branch: str, upto: int | None, number: int = 0) -> Iterator[Delegation]:
+        for n, record in sorted(asked.get(branch, ()), key=lambda one: one[0]):
+            if upto is not None and n >= upto:
+                continue
+            if record.effect.get("kind") == EffectKind.RUN_CODE:
+                yield from on(f"{EffectKey(branch, n).path}.{PROGRAM}", None, number or n)
+            elif record.outcome is not None:
+                given = record.effect.get("arguments", {})
+                yield Delegation(
+                    number or n,
+                    str(given.get("name", "agent")),
+                    str(given.get("instruction", "")),
+                    str(record.effect.get("purpose", "")),
+                    record.outcome,
+                )
+
+    found = list(on(session.branch, upto))
+    owner = session.parent
+    if owner is not None and session.branch == f"{session.key.path}.{PROGRAM}":
+        found = delegations(owner, upto=session.asked_at) + found
+    return found
+
+
+def results_before(session: Session[Any], *, upto: int | None = None) -> list[Found]:
+    """The results of the agents a session asked, in order; see `delegations`."""
+    return [
+        (one.name, AgentResult.model_validate(one.outcome.value), one.outcome.trust)
+        for one in delegations(session, upto=upto)
+        if one.outcome.ok
+    ]
+
+
+def citations(results: Sequence[Found]) -> tuple[Citation, ...]:
+    """Everything they cite, each once."""
+    return tuple(dict.fromkeys(one for _, result, _ in results for one in result.sources))
+
+
+def evidence_block(results: Sequence[Found], *, most: int = 0) -> Block:
+    """What was found, as material: the answers with the marks of their quotes, then each quote under its mark.
+
+    Args:
+        results: of the agents, in order.
+        most: characters of it all; the longest answers and quotes are cut to have them. 0 for any number.
+    """
+    every = citations(results)
+    lines = []
+    for name, result, _ in results:
+        marks = "".join(f"[E{every.index(one) + 1}]" for one in dict.fromkeys(result.sources))
+        lines.append(f"{name} ({result.status.value}): {result.answer or result.report} {marks}".rstrip())
+    lines += [
+        f"[E{number}] {one.source}{f', {one.place}' if one.place else ''}: “{one.quote}”"
+        for number, one in enumerate(every, start=1)
+    ]
+    trust = lowest(Trust.AGENT, *(trust for _, _, trust in results))
+    text = "\n".join(_within(lines, most) if most else lines) or "nothing was found"
+    return TextBlock(text=text, source=Source(kind="agent", ref="team"), trust=trust)
+
+
+def _within(lines: Sequence[str], most: int) -> list[str]:
+    """The lines in so many characters: short ones whole, the others each as long as there is room for."""
+    left, share = most, 0
+    for number, size in enumerate(sorted(map(len, lines))):
+        share = left // (len(lines) - number)
+        if size > share:
+            return [one if len(one) <= share else f"{one[: max(0, share - 1)]}…" for one in lines]
+        left -= size
+    return [*lines]
+
+
+# -- does an answer stand on it? ---------------------------------------------------------------------------------------
+
+
+def matching(one: Citation, known: Sequence[Citation]) -> Citation | None:
+    """Return the known citation that holds a citation's words, as a person would compare; None without one."""
+    source, quote = name_of(one.source), one.quote.strip()
+    same = (other for other in known if name_of(other.source) == source)
+    return next((other for other in same if not quote or alike(quote, other.quote)), None)
+
+
+def unfound(cited: Sequence[Citation], known: Sequence[Citation]) -> list[Citation]:
+    """Return the citations that none of the known ones stands behind: another source, or other words."""
+    return [one for one in cited if matching(one, known) is None]
+
+
+def listed(cited: Sequence[Citation]) -> list[dict[str, str]]:
+    """Citations for a prompt, long quotes cut."""
+    return [
+        {
+            "source": one.source,
+            "place": one.place,
+            "quote": one.quote if len(one.quote) <= 200 else f"{one.quote[:200]}…",
+        }
+        for one in dict.fromkeys(cited)
+    ]
+
+
+def said_of(
+    prompt: Prompt,
+    *,
+    misquoted: Sequence[Citation] = (),
+    unfound: Sequence[Citation] = (),
+    figures: Sequence[str] = (),
+    doubt: str = "",
+    left_out: bool = False,
+) -> str:
+    """Return what `verification` says of an answer.
+
+    Args:
+        prompt: `verification`, or a copy of it from before it had all of these variables.
+        misquoted: sources whose words do not stand where they say.
+        unfound: sources that no agent gave.
+        figures: that stand in no result.
+        doubt: of a judge or another agent.
+        left_out: whether the sources were left out, and the user is told; else the agent is, which may correct them.
+    """
+    wrong, strange = listed(misquoted), listed(unfound)
+    values: dict[str, Any] = {
+        "misquoted": [] if left_out else wrong,
+        "unfound": [] if left_out else strange,
+        "unsupported": [] if left_out else [*wrong, *strange],
+        "figures": [*figures],
+        "doubt": doubt,
+        "left_out": [*wrong, *strange] if left_out else [],
+    }
+    return prompt.render(**{name: one for name, one in values.items() if name in prompt.variables})
+
+
+def without(
+    result: AgentResult, misquoted: Sequence[Citation], prompt: Prompt, *, unfound: Sequence[Citation] = ()
+) -> AgentResult:
+    """Return a result without sources that do not hold; its report names them."""
+    if not misquoted and not unfound:
+        return result
+    said = said_of(prompt, misquoted=misquoted, unfound=unfound, left_out=True)
+    kept = tuple(one for one in result.sources if one not in misquoted and one not in unfound)
+    return result.model_copy(update={"sources": kept, "report": f"{result.report}\n\n{said}".strip()})
+
+
+@dataclass
+class SourceCheck:
+    """An `observe` part: the sources of an answer must hold, or the agent is told which do not.
+
+    Attributes:
+        prompt: `verification`.
+        look: looks the sources of a result up.
+        sent_back: how many answers were.
+    """
+
+    prompt: Prompt
+    look: Callable[[AgentResult, Session[Any]], Awaitable[LookedUp]]
+    sent_back: int = field(default=0, init=False)
+
+    async def __call__(self, state: State, session: Session[Any]) -> State:
+        """Return the state; without its result where sources have to be corrected, without those that never hold."""
+        if state.result is None or not state.result.sources:
+            return state
+        looked = await self.look(state.result, session)
+        result = looked.corrected(state.result)
+        if looked.misquoted and self.sent_back < MOST_CHECKS and not is_last(state):
+            self.sent_back += 1
+            problem = said_of(self.prompt, misquoted=looked.misquoted)
+            return state.model_copy(update={"result": None, "problem": problem})
+        return state.model_copy(update={"result": without(result, looked.misquoted, self.prompt)})
+
+
+def quote_check(prompt: Prompt) -> SourceCheck:
+    """Return the check that quotes of an answer stand in their files, pages and outputs.
+
+    Args:
+        prompt: `verification`.
+    """
+
+    async def look(result: AgentResult, session: Session[Any]) -> LookedUp:
+        return await look_up(result.sources, session)
+
+    return SourceCheck(prompt, look)
+
+
+def is_last(state: State) -> bool:
+    """Whether an answer has to be taken as it is: there is no step left to correct it in."""
+    return state.limited is not None or state.step >= state.max_steps
+
+
+__all__ = [
+    "CHECK",
+    "FOLDER_FILES",
+    "MOST_CHECKS",
+    "VERIFICATION",
+    "Delegation",
+    "LookedUp",
+    "SourceCheck",
+    "citations",
+    "delegations",
+    "evidence_block",
+    "figures",
+    "is_last",
+    "listed",
+    "look_up",
+    "matching",
+    "misquoted",
+    "quote_check",
+    "results_before",
+    "said_of",
+    "unfound",
+    "without",
+]

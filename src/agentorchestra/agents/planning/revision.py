@@ -1,0 +1,137 @@
+"""Changes of course: the user says something else, an agent fails (000, app. D.2, adaptive planning)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentorchestra.agents.agent import Delegate
+from agentorchestra.agents.kit import Kit
+from agentorchestra.agents.planning.evidence import VERIFICATION, Delegation, delegations
+from agentorchestra.core.content import Source, TextBlock, Trust
+from agentorchestra.core.messages import Message
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.spec import AgentResult, RunStatus
+from agentorchestra.loop import Seen, State, inbox
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.handler import effect_for
+from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+from agentorchestra.tea.retrieval.discovery import Finder, lines_of, matching
+from agentorchestra.tea.retrieval.retriever import Retriever
+from agentorchestra.tools.todo import Plans, reconsider_plan
+
+OTHERS = 3
+"""Agents that are named in place of one that failed."""
+
+FITTING = "fitting_agents"
+
+
+def told_in(state: State) -> tuple[str, ...]:
+    """What the user added while the work went on."""
+    return tuple(
+        block.text
+        for message in state.messages
+        if message.role == "user"
+        for block in message.content
+        if isinstance(block, TextBlock) and block.source is not None and block.source.ref == "tell"
+    )
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """A `perceive` part: what the user says in between, and that the work goes back to its interpretation.
+
+    The steps of the plan that are not completed are marked: they were made for the task as it was.
+
+    Attributes:
+        kit: see Kit.
+    """
+
+    kit: Kit
+
+    async def __call__(self, state: State, session: Session[Any]) -> Seen | None:
+        """What was said, None for nothing."""
+        heard = await inbox(state, session)
+        if heard is None:
+            return None
+        planned = Plans.of(session.vars).active is not None
+        if planned:
+            session.own_tools = {**session.own_tools, reconsider_plan.name: reconsider_plan}
+            await session.perform(effect_for(reconsider_plan, {}, role=session.role))
+        note = self.kit.prompts.get("objective").render(planned=planned)
+        return Seen(blocks=(*heard.blocks, TextBlock(text=note, trust=Trust.SYSTEM)), keep=True)
+
+
+@dataclass
+class Replacing:
+    """An `observe` part: where an agent failed, the planner is told which others fit the same sub-task.
+
+    Attributes:
+        kit: see Kit.
+        offered: the agents there are.
+        since: the number of the first effect that was not looked at yet.
+    """
+
+    kit: Kit
+    offered: Sequence[Delegate]
+    since: int = field(default=0, init=False)
+
+    async def __call__(self, state: State, session: Session[Any]) -> State:
+        """The state, with a note on each failure in its history; those that fit are open from then on."""
+        asked = delegations(session, upto=session.asked + 1)
+        failed = [one for one in asked if one.n >= self.since and _failed(one)]
+        self.since = session.asked + 1
+        if state.ended or not failed:
+            return state
+        tried = {one.name for one in asked if _failed(one)}
+        messages, opened = [*state.messages], [*state.opened]
+        for one in failed:
+            found = await self._others(one, tried, session)
+            value: Any = found.value if found.ok else {}
+            names = [str(name) for name in value.get("agents", ())]
+            note = self.kit.prompts.get("replanning").render(agent=one.name, others=names)
+            lines = "\n".join(str(line) for line in value.get("lines", ()))
+            source = Source(kind="agent", ref="registered")
+            shown = (TextBlock(text=lines, source=source, trust=found.trust),) if names else ()
+            messages.append(Message(role="user", content=(TextBlock(text=note, trust=Trust.SYSTEM), *shown)))
+            opened += [name for name in names if name not in opened]
+        return state.model_copy(update={"messages": tuple(messages), "opened": tuple(opened)})
+
+    async def _others(self, one: Delegation, tried: set[str], session: Session[Any]) -> Any:
+        finder = self.kit.finder or Finder(Retriever())
+        others = [each for each in self.offered if each.agent.name not in tried]
+        search = _search(finder, others)
+        session.own_tools = {**session.own_tools, FITTING: search}
+        return await session.perform(effect_for(search, {"task": one.task}, role=session.role))
+
+
+def _failed(one: Delegation) -> bool:
+    """Whether an agent did not do what it was asked for; what was not allowed is no failure of the agent's."""
+    if one.purpose == VERIFICATION:
+        return False
+    if not one.outcome.ok:
+        return one.outcome.status not in ("denied", "mistake")
+    return AgentResult.model_validate(one.outcome.value).status is not RunStatus.COMPLETED
+
+
+def _search(finder: Finder, others: Sequence[Delegate]) -> Tool[..., Any]:
+    """The search among agents, as a call: what was found once is what a resume and a replay show."""
+    effect: Any = "composite" if finder.model else "pure"  # whoever embeds performs an effect
+
+    @tool(name=FITTING, effect=effect, thread=False, cut=False)
+    async def fitting_agents(ctx: RunContext[Any], task: str) -> ToolResult:
+        """The agents that fit a sub-task best, by what they are for.
+
+        Args:
+            task: What is to be done.
+        """
+        schemas = [one.schema for one in others]
+        shown = await matching(finder, schemas, task, OTHERS, ctx)
+        lines, trust = lines_of(shown)
+        return ToolResult(content={"agents": [one.name for one in shown], "lines": lines}, trust=trust)
+
+    return fitting_agents
+
+
+__all__ = ["Hearing", "Replacing", "told_in"]

@@ -1,0 +1,226 @@
+"""Retrieve, verify, synthesise by different agents (000, app. E.2): a second agent looks before the user is told.
+
+    an answer ─> did one agent alone find its pages? ─no──────────────────> it stands as it is
+                              └yes─> an agent that found none of them ────> confirmed, contradicted, undecided
+
+What code can check needs no second agent: quotes from files of the task, and from pages that a browser showed. These
+are compared with the page's text as it was recorded: nobody opens an address again that may be the answer to a form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentorchestra.agents.agent import Delegate
+from agentorchestra.agents.browser.history import looks, visited
+from agentorchestra.agents.kit import Kit
+from agentorchestra.agents.planning.evidence import VERIFICATION, Found
+from agentorchestra.agents.reporting.references import normalised_address
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.effects import Effect, Tag, provenance_of
+from agentorchestra.core.messages import Message
+from agentorchestra.core.settings import TeamSettings
+from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, RunStatus
+from agentorchestra.runtime.session import Session
+from agentorchestra.tools.web.pages import is_address
+
+USUAL = ("deep_analyzer", "deep_researcher")
+"""Who is asked where the settings name nobody: whoever reads one page costs less than whoever searches."""
+
+_CHANGES = frozenset({Tag.WRITE, Tag.SEND, Tag.SPEND})
+"""Tools with one of these tags are not for a verifier."""
+
+CONFIRMED, CONTRADICTED, UNDECIDED = "confirmed", "contradicted", "undecided"
+
+REPLY: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "reason": {
+            "type": "string",
+            "description": "What you saw there; if it contradicts the claim, what is right and where it stands.",
+        },
+        "verdict": {"type": "string", "enum": [CONFIRMED, CONTRADICTED, UNDECIDED]},
+    },
+    "required": ["reason", "verdict"],
+    "additionalProperties": False,
+}
+"""What a verifying agent gives as its output: what it saw, then what follows for the claim."""
+
+LONGEST_PROBLEM, LONGEST_QUOTE = 1_000, 500
+"""Characters of what it says that the planner is shown, and of a quote that it is shown."""
+
+LONGEST_PAGE = 6_000
+"""Characters of a page as a browser showed it that the judge reads."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What is wrong with an answer.
+
+    Attributes:
+        text: what the planner is told, "" where nothing is wrong.
+        messages: what it is shown besides, as material: the words of whoever doubts.
+        said: these words, for the report.
+        again: whether the planner was told so before, of the same answer on the same evidence.
+    """
+
+    text: str = ""
+    messages: tuple[Message, ...] = ()
+    said: str = ""
+    again: bool = False
+
+    @classmethod
+    def of(cls, text: str, said: str, who: str, trust: Trust) -> Doubt:
+        """A doubt with the words of whoever has it: they have read what may be anybody's, and are no order."""
+        shown = said.strip()[:LONGEST_PROBLEM] or "It says no more than that."
+        block = TextBlock(text=shown, source=Source(kind="agent", ref=who), trust=trust)
+        return cls(text, (Message(role="user", content=(block,)),), shown)
+
+
+@dataclass
+class Verifier:
+    """Asks another agent about what one agent alone found on the web.
+
+    Attributes:
+        task: the user's.
+        kit: see Kit.
+        offered: the agents there are.
+        settings: whether, and whom.
+        said: what the agents that were asked gave back, by their names; these are no findings that confirm others.
+        known: what came of answers that were verified already.
+        undecided: pages that a verifier has looked at and could settle nothing by: it is not asked about them again.
+    """
+
+    task: str
+    kit: Kit
+    offered: Sequence[Delegate]
+    settings: TeamSettings
+    said: list[tuple[str, AgentResult]] = field(default_factory=list, init=False)
+    known: dict[str, Doubt | None] = field(default_factory=dict, init=False)
+    undecided: set[str] = field(default_factory=set, init=False)
+
+    def wanted(self, result: AgentResult, found: Sequence[Found], session: Session[Any]) -> bool:
+        """Return True if an answer rests on pages that one agent alone found, and no browser showed."""
+        if self.settings.verify != "web" or not result.answer.strip():
+            return False
+        return any(_page(one) not in self.undecided for one in self._alone(result, found, session))
+
+    async def __call__(
+        self, result: AgentResult, session: Session[Any], found: Sequence[Found], *, told: Sequence[str] = ()
+    ) -> Doubt | None:
+        """What another agent says; None where there is none, or it could not say."""
+        mark = result.model_dump_json(include={"answer", "sources"})
+        if mark not in self.known:
+            self.known[mark] = await self._asked(result, session, found, told)
+        return self.known[mark]
+
+    async def _asked(
+        self, result: AgentResult, session: Session[Any], found: Sequence[Found], told: Sequence[str]
+    ) -> Doubt | None:
+        alone = self._alone(result, found, session)
+        other = self._other({name for one in alone for name in self._finders(one, found, said=True)})
+        if other is None:
+            return None
+        outcome = await session.perform(self._effect(other, result, alone, session, found, told))
+        if not outcome.ok:
+            return None
+        reply = AgentResult.model_validate(outcome.value)
+        self.said.append((other.agent.name, reply))
+        verdict = reply.output if isinstance(reply.output, dict) else {}
+        if reply.status is not RunStatus.COMPLETED or verdict.get("verdict") not in (CONFIRMED, CONTRADICTED):
+            self.undecided.update(map(_page, alone))
+            return None
+        if verdict["verdict"] == CONFIRMED:
+            return Doubt()
+        said = str(verdict.get("reason") or verdict.get("problem") or reply.answer or reply.report)
+        text = (
+            f"{other.agent.name}, which was asked to verify the answer, contradicts it; its words stand above. "
+            "Settle which of the two is right, by another look at the pages or another agent."
+        )
+        return Doubt.of(text, said, other.agent.name, outcome.trust)
+
+    def _effect(
+        self,
+        other: Delegate,
+        result: AgentResult,
+        alone: Sequence[Citation],
+        session: Session[Any],
+        found: Sequence[Found],
+        told: Sequence[str],
+    ) -> Effect:
+        prompt = self.kit.prompts.get("verify_claim").render(task=self.task, told=list(told))
+        # What is to be verified may hold anything that stands on a page: it is material, never the order.
+        context = (_claim(result, alone, lowest(Trust.AGENT, *(trust for _, _, trust in found))),)
+        spec = AgentSpec(
+            name=other.agent.name,
+            instruction=prompt,
+            context=context,
+            tools=self._reading(other, session),
+            role=other.agent.role,
+            system=other.agent.name,
+            max_steps=other.agent.max_steps,
+            output_schema=REPLY,
+            asks=False,  # a second look is worth no stop of the run: the judge decides where it cannot be had
+        )
+        effect = other.effect_of(spec, session, provenance=provenance_of(context))
+        return effect.model_copy(update={"purpose": VERIFICATION})
+
+    def browsed(self, result: AgentResult, session: Session[Any]) -> list[Block]:
+        """Return the texts of pages that an answer cites without words of theirs, as a browser showed them last."""
+        named = {_page(one) for one in result.sources if is_address(one.source) and not one.quote.strip()}
+        last = {normalised_address(one.address): one for one in looks(session)} if named else {}
+        return [
+            TextBlock(text=one.text[:LONGEST_PAGE], source=Source(kind="web", ref=one.address), trust=Trust.UNTRUSTED)
+            for page, one in last.items()
+            if page in named
+        ]
+
+    def _reading(self, other: Delegate, session: Session[Any]) -> tuple[str, ...]:
+        """Return the tools of an agent without those that write, send, spend or delete."""
+        return tuple(name for name in other.tools if not self._changes(name, session))
+
+    def _changes(self, name: str, session: Session[Any]) -> bool:
+        if name in self.kit.tools:
+            return bool(self.kit.tools[name].tags & _CHANGES)
+        make = session.run.services.environments.get(name)
+        one = make() if make is not None else None
+        return one is not None and any(one.mutates(each.name) for each in one.actions())
+
+    def _alone(self, result: AgentResult, found: Sequence[Found], session: Session[Any]) -> list[Citation]:
+        """Return the quotes from pages that the answer rests on, that one agent alone found and no browser showed."""
+        cited = result.sources or tuple(one for _, each, _ in found for one in each.sources)
+        pages = [one for one in dict.fromkeys(cited) if is_address(one.source)]
+        browsed = {normalised_address(one) for one in visited(looks(session))} if pages else set()
+        return [one for one in pages if _page(one) not in browsed and len(self._finders(one, found)) < 2]
+
+    def _finders(self, cited: Citation, found: Sequence[Found], *, said: bool = False) -> set[str]:
+        """The agents that cite the same page; with `said` also those that did so when they were asked to verify."""
+        page = _page(cited)
+        asked = [reply for _, reply in self.said]
+        every = [(name, one) for name, one, _ in found if one not in asked]
+        return {
+            name
+            for name, one in (*every, *(self.said if said else ()))
+            if any(_page(other) == page for other in one.sources)
+        }
+
+    def _other(self, finders: set[str]) -> Delegate | None:
+        """An agent that found none of it."""
+        there = {one.agent.name: one for one in self.offered if one.agent.name not in finders}
+        names = (self.settings.verifier,) if self.settings.verifier else USUAL
+        return next((there[name] for name in names if name in there), None)
+
+
+def _page(cited: Citation) -> str:
+    return normalised_address(cited.source)
+
+
+def _claim(result: AgentResult, alone: Sequence[Citation], trust: Trust) -> Block:
+    quotes = [f"- {one.source}{f', {one.place}' if one.place else ''}: “{one.quote[:LONGEST_QUOTE]}”" for one in alone]
+    text = "\n".join(["Claim:", result.answer, "", "It is said to stand on:", *quotes])
+    return TextBlock(text=text, source=Source(kind="agent", ref="team"), trust=trust)
+
+
+__all__ = ["REPLY", "USUAL", "Doubt", "Verifier"]

@@ -1,0 +1,279 @@
+"""The reporter: writes the report from what the team found; its references are made by code (000, app. D.7).
+
+What it writes from are the results of the agents that its caller asked, and the items of the run's report, to which
+agents add while they work. Its text is the model's; the marks in it, the list of references and the file are code's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.kit import Kit, run_agent
+from agentorchestra.agents.planning.evidence import Found, citations, evidence_block, is_last, results_before
+from agentorchestra.agents.reporting.pieces import REPORT, act_on_report, add_to_report, has_report, without_report
+from agentorchestra.agents.reporting.references import MARK, address_of, make_report, marked, struck_out
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
+from agentorchestra.core.effects import Outcome
+from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus
+from agentorchestra.environments.report.addresses import key_of
+from agentorchestra.environments.report.parser import MOST_REFERENCES
+from agentorchestra.environments.report.references import Collected, Listed, Piece
+from agentorchestra.loop import State
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.prompts.catalog import Prompt
+from agentorchestra.tools.files.quotes import normalised
+
+NAME, MARKS = "reporter", "reporter_marks"
+
+MOST_SHOWN = 40_000
+"""Characters of the report's items that are shown besides their titles, and of their sources; of long items the
+beginning."""
+
+_QUOTED = 300
+"""Characters of a quote that are shown with its source."""
+
+_MOST_NAMED = 30
+"""Marks that the author is told of."""
+
+_FILE = re.compile(
+    r"\b(?:to|in|into|as|at|under|named|called|nach|als|unter)\s+(?:the\s+file\s+|a\s+file\s+(?:named|called)\s+|der\s+Datei\s+)?"
+    r"[`'\"“]?((?:[\w.-]{1,80}/){0,6}[\w-][\w.-]{0,80}\.(?:md|markdown))\b(?!/)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class _Material:
+    """What the report is written from.
+
+    Attributes:
+        found: what the agents said that were asked.
+        others: the items of the report as far as they say more, in `quoted`.
+        evidence: every citation of both; the first is E1.
+        marks: by the report's own names of quotes, `2.1`.
+    """
+
+    found: Sequence[Found]
+    others: Sequence[Piece]
+    evidence: tuple[Citation, ...]
+    marks: dict[str, int]
+
+    def blocks(self) -> tuple[Block, ...]:
+        """As the model is shown it."""
+        known = len(citations(self.found))
+        if not self.others and len(self.evidence) == known:
+            return (evidence_block(self.found),)
+        share = MOST_SHOWN // max(1, len(self.others))
+        lines = []
+        for one in self.others:
+            text = re.sub(r"\[(\d{1,4}(?:\.\d{1,4})?)\]", self._mark, one.quoted)
+            cut = f"\n(cut: {len(text):,} characters)" if len(text) > share else ""
+            lines.append(f"{one.title or 'Item'} (by {one.by}):\n{text[:share]}{cut}")
+        sources = [_listed(number, one) for number, one in enumerate(self.evidence[known:], start=known + 1)]
+        shown = [*_bounded(lines, "items", 2 * MOST_SHOWN), *_bounded(sources, "sources", MOST_SHOWN)]
+        source = Source(kind="environment", ref=REPORT)
+        items = TextBlock(text="\n\n".join(shown), source=source, trust=Trust.UNTRUSTED)
+        return (evidence_block(self.found), items) if self.found else (items,)
+
+    def _mark(self, found: re.Match[str]) -> str:
+        number = self.marks.get(found[1] if "." in found[1] else f"{found[1]}.1")
+        return f"[E{number}]" if number else found[0]
+
+
+def _listed(number: int, one: Citation) -> str:
+    words = f"{one.quote[:_QUOTED]}…" if len(one.quote) > _QUOTED else one.quote
+    return f"[E{number}] {one.source}{f', {one.place}' if one.place else ''}{f': “{words}”' if words else ''}"
+
+
+def _bounded(lines: Sequence[str], what: str, room: int) -> list[str]:
+    """The first of these, as far as there is room for them, and how many are not shown."""
+    kept = 0
+    for one in lines:
+        room -= len(one)
+        if room < 0 and kept:
+            break
+        kept += 1
+    more = len(lines) - kept
+    return [*lines[:kept], *([f"(and {more:,} more {what}, which are not shown)"] if more else [])]
+
+
+async def report(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    """Show what there is, let the model write, number its marks, write the file."""
+    caller = session.parent
+    found = results_before(caller, upto=session.asked_at) if caller is not None else []
+    material = await _gathered(found, session)
+    shown = spec.model_copy(update={"context": (*spec.context, *material.blocks())})
+    check = MarkCheck(kit.prompts.get(MARKS), material.evidence)
+    result = await run_agent(without_report(shown), session, kit, prompt=NAME, observe=(check,))
+    made = make_report(result.answer, material.evidence, session.manifest.files)
+    text, unknown = marked(result.answer, material.evidence)
+    result = result.model_copy(update={"answer": made.text, "sources": made.sources})
+    if not has_report(session):
+        return result.model_copy(update={"report": _lines(result.report, *made.notes)})
+    result, said = await _completed(result, text, spec, material, session)
+    return result.model_copy(update={"report": _lines(result.report, struck_out(unknown) if unknown else "", said)})
+
+
+def _lines(*parts: str) -> str:
+    return "\n".join(part for part in parts if part)
+
+
+@dataclass
+class MarkCheck:
+    """An `observe` part: the author of a report is told once which of its marks no evidence stands behind.
+
+    Attributes:
+        prompt: what is said then.
+        evidence: that there is.
+    """
+
+    prompt: Prompt
+    evidence: Sequence[Citation]
+    sent: bool = field(default=False, init=False)
+
+    async def __call__(self, state: State, session: Session[Any]) -> State:
+        """The state; without its result the first time."""
+        result = state.result
+        if result is None or not result.answer or self.sent or is_last(state):
+            return state
+        text, unknown = marked(result.answer, self.evidence)
+        bare = bool(self.evidence) and MARK.search(text) is None
+        if not unknown and not bare:
+            return state
+        self.sent = True
+        problem = self.prompt.render(unknown=[*unknown][:_MOST_NAMED], bare=bare)
+        return state.model_copy(update={"result": None, "problem": problem})
+
+
+async def _gathered(found: Sequence[Found], session: Session[Any]) -> _Material:
+    """What was found, and what stands in the report of the run; the report gets what agents did not add themselves."""
+    cited = citations(found)
+    if not has_report(session):
+        return _Material(found, (), cited, {})
+    before = await _collected(session)
+    by = {one.by for one in before.pieces}
+    for name, result, _ in found:
+        if name not in by:
+            await add_to_report(session, result.answer or result.report, title=name, citations=result.sources)
+    answers = _bare("\n".join(result.answer for _, result, _ in found))
+    more = [_further(one, answers) for one in before.pieces if one.by != NAME]
+    others = tuple(one for one in more if one.quoted)
+    evidence, marks = numbered(cited, before.references, session.manifest.files)
+    return _Material(found, others, evidence, marks)
+
+
+def _further(piece: Piece, answers: str) -> Piece:
+    """An item without the paragraphs that stand in the answers already."""
+    paragraphs = re.split(r"\n\s*\n", piece.quoted or piece.content)
+    return piece.model_copy(update={"quoted": "\n\n".join(one for one in paragraphs if _bare(one) not in answers)})
+
+
+def _bare(text: str) -> str:
+    """The words of a text without marks of sources, for comparison."""
+    return re.sub(r"\s+([.,;:!?])", r"\1", normalised(re.sub(r"\[[E\d.]{1,9}\](?:\([^()\s]*\))?", "", text)))
+
+
+def numbered(
+    cited: Sequence[Citation], listed: Sequence[Listed], files: Sequence[FileRef]
+) -> tuple[tuple[Citation, ...], dict[str, int]]:
+    """All evidence, each quote once, and by the names of a report's quotes (`2.1`) the numbers of their evidence.
+
+    Args:
+        cited: what the agents cite, first.
+        listed: the report's references.
+        files: of the task.
+    """
+    by_name = {ref.name: ref for ref in files}
+    evidence: list[Citation] = []
+    known: dict[tuple[str, str], int] = {}  # by what the spellings of a source have in common, and by the quote
+    first: dict[str, int] = {}  # the first evidence of a source
+
+    def number_of(key: str, one: Citation) -> int:
+        quote = normalised(one.quote)
+        same = known.get((key, quote), 0) if quote else first.get(key, 0)
+        if not same:
+            evidence.append(one)
+            same = known[key, quote] = len(evidence)
+            first.setdefault(key, same)
+        return same
+
+    for one in cited:
+        address = address_of(one.source, by_name)
+        key = key_of(address if "://" in address else "", address)
+        evidence.append(one)  # as the agents' results list them
+        known.setdefault((key, normalised(one.quote)), len(evidence))
+        first.setdefault(key, len(evidence))
+    marks = {
+        f"{ref.number}.{index}": number_of(key_of(ref.url, ref.description), one)
+        for ref in listed
+        for index, one in enumerate(ref.cited or (Citation(source=ref.url or ref.description),), start=1)
+    }
+    return tuple(evidence), marks
+
+
+async def _collected(session: Session[Any]) -> Collected:
+    outcome = await act_on_report(session, "collect", {})
+    if not outcome.ok or not outcome.artifacts:
+        return Collected()
+    return Collected.model_validate_json(await session.read_artifact(outcome.artifacts[0]))
+
+
+async def _completed(
+    result: AgentResult, text: str, spec: AgentSpec, material: _Material, session: Session[Any]
+) -> tuple[AgentResult, str]:
+    """The file with the report; where the model wrote none, the items one after the other are the answer too."""
+    if not result.answer and not (material.found or material.others):
+        return result, ""
+    arguments: dict[str, JsonValue] = {"path": wanted_file(spec, session), "text": text}
+    if result.answer:
+        cited: list[JsonValue] = [
+            one.model_dump(mode="json", exclude_defaults=True) for one in material.evidence[:MOST_REFERENCES]
+        ]
+        outcome = await act_on_report(session, "complete", {**arguments, "only_cited": True, "citations": cited})
+    else:  # no model is asked once more
+        outcome = await act_on_report(session, "write", arguments)
+    if not outcome.ok or not outcome.artifacts:
+        return result, _said(outcome)
+    written = (await session.read_artifact(outcome.artifacts[0])).decode("utf-8", "replace").strip()
+    if result.answer:
+        return result.model_copy(update={"answer": written}), _said(outcome)
+    status = RunStatus.PARTIAL if result.status is RunStatus.BLOCKED else result.status
+    answered = result.model_copy(update={"answer": written, "sources": material.evidence, "status": status})
+    return answered, f"{_said(outcome)} No model wrote it: the items stand one after the other."
+
+
+def _said(outcome: Outcome) -> str:
+    return text_of(outcome.blocks()) if outcome.ok else f"The report could not be written to a file: {outcome.error}"
+
+
+def wanted_file(spec: AgentSpec, session: Session[Any]) -> str:
+    """The file that the task wants the report in; "" where it names none, or one that is given with it."""
+    given = {ref.name for ref in session.manifest.files}
+    for text in (spec.instruction, session.manifest.task):
+        for name in _FILE.findall(text[:20_000]):
+            if name not in given and ".." not in name:
+                return str(name)
+    return ""
+
+
+REPORTER = Agent(
+    name=NAME,
+    description=(
+        "Writes a report from everything the agents have found, with numbered references, into a file. Ask it at the "
+        "end, where a report or a longer text is wanted."
+    ),
+    tools=(),
+    prompt=NAME,
+    role="reporter",
+    max_steps=3,
+    environments=(REPORT,),
+    drive=report,
+)
+
+__all__ = ["NAME", "REPORTER", "report", "wanted_file"]

@@ -1,0 +1,68 @@
+"""How workflows document what they found: pieces of the run's report, through the door (000, app. D.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.effects import Outcome
+from agentorchestra.core.spec import AgentSpec, Citation
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.actions import action_effect
+
+REPORT = "report"
+"""The environment; an agent that adds to it names it in `environments`."""
+
+
+def has_report(session: Session[Any]) -> bool:
+    """Whether there is a report in this run that the agent may write: runs of earlier versions have none."""
+    held = session.capabilities
+    there = REPORT in session.run.services.environments and REPORT in session.manifest.tools
+    return there and (held is None or REPORT in held)
+
+
+async def act_on_report(session: Session[Any], action: str, arguments: Mapping[str, JsonValue]) -> Outcome:
+    """One action on the report of the run, where there is one (`has_report`)."""
+    environment = session.run.services.environments[REPORT]()
+    return await session.perform(
+        action_effect(environment, action, arguments, role=session.role, provenance=session.provenance)
+    )
+
+
+async def add_to_report(
+    session: Session[Any],
+    content: str | dict[str, JsonValue],
+    *,
+    title: str = "",
+    citations: Sequence[Citation] = (),
+    titles: Mapping[str, str] | None = None,
+) -> None:
+    """Add a piece to the report of the run. No model is asked, and nothing that goes wrong ends the work.
+
+    Args:
+        session: of the agent that adds. Where its run has no report, or it may not use it, nothing is done.
+        content: Markdown with its own links, or marks `[1]` for the first of the citations; or a JSON object.
+        title: of the piece.
+        citations: what it stands on.
+        titles: of their sources, by name.
+    """
+    empty = not content.strip() if isinstance(content, str) else not content
+    if not has_report(session) or (empty and not citations):
+        return
+    named = titles or {}
+    cited: list[JsonValue] = [
+        one.model_dump(mode="json", exclude_defaults=True)
+        | ({"title": named[one.source]} if named.get(one.source) else {})
+        for one in citations
+    ]
+    await act_on_report(session, "add", {"content": content, "title": title, "citations": cited})
+
+
+def without_report(spec: AgentSpec) -> AgentSpec:
+    """A spec whose model is not offered the report: its workflow writes it."""
+    return spec.model_copy(update={"tools": tuple(one for one in spec.tools if one != REPORT)})
+
+
+__all__ = ["REPORT", "act_on_report", "add_to_report", "has_report", "without_report"]

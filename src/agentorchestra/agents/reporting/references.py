@@ -1,0 +1,144 @@
+"""References of a report: marks in the text become numbers, sources get one address. Code, not the model's word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agentorchestra.core.spec import Citation, FileRef
+from agentorchestra.environments.report.addresses import address_of_file, escaped, normalised_address, usable_address
+from agentorchestra.environments.report.marks import closed_up, evidence_marks, outside_code
+from agentorchestra.environments.report.references import NO_ADDRESS, one_each, plain
+
+MARK = re.compile(r"\[E(\d{1,4})\]")
+"""A mark as `evidence_marks` writes it."""
+
+_ANY_MARK = re.compile(r"\[E(?:\d[^\]\n]{0,20}|[nxNX?#]|[^\w\]\n]{0,3})\]")
+_LINK = re.compile(r"!?\[(?P<text>[^\]\n]*)\]\((?P<address>[^()\s]+)[^()\n]*\)")
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report with its references.
+
+    Attributes:
+        text: Markdown with `[n](address)` behind the claims and the list of references at the end.
+        sources: the citations that are used, in the order of their numbers and places.
+        notes: what was struck out or left unused, a sentence each.
+    """
+
+    text: str
+    sources: tuple[Citation, ...]
+    notes: tuple[str, ...]
+
+
+def address_of(source: str, files: Mapping[str, FileRef]) -> str:
+    """Where a source is found: its address, or for a file of the task a file:// address of where it came from."""
+    ref = files.get(source)
+    return address_of_file(ref) if ref is not None else usable_address(source) or normalised_address(source)
+
+
+def make_report(
+    text: str, evidence: Sequence[Citation], files: Sequence[FileRef], titles: Mapping[str, str] | None = None
+) -> Report:
+    """Number the marks `[E1]` of a text by first use, and add the references.
+
+    Args:
+        text: what the model wrote; E1 is the first piece of evidence.
+        evidence: what the team found, in the order in which it was listed.
+        files: of the task.
+        titles: of sources, by their names.
+    """
+    marked_text, unknown = marked(text, evidence)
+    numbering = _Numbering(evidence, {ref.name: ref for ref in files})
+    body = outside_code(marked_text, lambda part: MARK.sub(numbering.number, part))
+    body = one_each(body)  # two pieces of evidence from one source behind a claim are one reference
+    lines = [numbering.line(address, titles or {}) for address in numbering.used]
+    references = "\n\n## References\n\n" + "\n".join(lines) if lines else ""
+    notes = []
+    if unknown:
+        notes.append(struck_out(unknown))
+    sources = tuple(one for places in numbering.used.values() for one in places)
+    spare = [plain(one.source) + (f", {one.place}" if one.place else "") for one in evidence if one not in sources]
+    if spare:
+        notes.append(f"Not used: {'; '.join(dict.fromkeys(spare))}.")
+    return Report(re.sub(r"[ \t]+\n", "\n", body).strip() + references, sources, tuple(notes))
+
+
+def struck_out(unknown: Sequence[str]) -> str:
+    """A sentence on marks and links that no evidence stands behind."""
+    return f"Struck out, no such evidence: {', '.join(unknown)}."
+
+
+def marked(text: str, evidence: Sequence[Citation]) -> tuple[str, tuple[str, ...]]:
+    """A text with those marks alone that evidence stands behind, as `[E1][E3]`, and what was struck out, each once.
+
+    A link of the model's own becomes the mark of the evidence from that address, or its words alone.
+    """
+    unknown: list[str] = []
+    first: dict[str, int] = {}
+    for number, one in enumerate(evidence, start=1):
+        first.setdefault(normalised_address(one.source), number)
+
+    def unlinked(match: re.Match[str]) -> str:
+        number = first.get(normalised_address(match["address"]))
+        if number:
+            return f"{match['text']} [E{number}]"
+        unknown.append(match["address"])
+        return match["text"]
+
+    def known(match: re.Match[str]) -> str:
+        mark = MARK.fullmatch(match[0])
+        if mark is not None and 0 < int(mark[1]) <= len(evidence):
+            return match[0]
+        unknown.append(match[0])
+        return ""
+
+    body = evidence_marks(text, len(evidence))
+    body = outside_code(body, lambda part: _ANY_MARK.sub(known, _LINK.sub(unlinked, part)))
+    return (closed_up(body) if unknown else body), tuple(dict.fromkeys(unknown))
+
+
+@dataclass
+class _Numbering:
+    """Numbers of sources by first use.
+
+    Attributes:
+        used: by the address of a source, or its name where it has none, what is cited of it.
+    """
+
+    evidence: Sequence[Citation]
+    files: Mapping[str, FileRef]
+    used: dict[str, list[Citation]] = field(default_factory=dict)
+
+    def line(self, address: str, titles: Mapping[str, str]) -> str:
+        """A line of the list of references: title, link, places and quotes."""
+        cited = self.used[address]
+        name = next((titles[one.source] for one in cited if titles.get(one.source)), cited[0].source)
+        quotes = "; ".join(_quoted(one) for one in cited)
+        linked = self._linked(address)
+        shown = plain(name) if linked == NO_ADDRESS else f"[{plain(name)}]({linked})"
+        return f"{[*self.used].index(address) + 1}. {shown}{': ' + quotes if quotes else ''}"
+
+    def number(self, match: re.Match[str]) -> str:
+        """The link in the place of a mark."""
+        one = self.evidence[int(match[1]) - 1]
+        address = address_of(one.source, self.files)
+        places = self.used.setdefault(address, [])
+        if one not in places:
+            places.append(one)
+        return f"[{[*self.used].index(address) + 1}]({self._linked(address)})"
+
+    def _linked(self, address: str) -> str:
+        """Return where a mark leads: to the list for a source without an address, such as a calculation."""
+        return escaped(address) if re.match(r"[a-z][a-z0-9+.-]*:", address) else NO_ADDRESS
+
+
+def _quoted(one: Citation) -> str:
+    words = " ".join(one.quote.split())
+    words = f"“{plain(words[:200])}{'…' if len(words) > 200 else ''}”" if words else ""
+    return " ".join(part for part in (one.place, words) if part)
+
+
+__all__ = ["MARK", "Report", "address_of", "make_report", "marked", "normalised_address", "struck_out"]

@@ -1,0 +1,252 @@
+"""Searches, and reads the best of what was found: every search, page and picture is an effect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.agents.forms import Asking, Question
+from agentorchestra.agents.research.allowance import Allowance
+from agentorchestra.agents.research.findings import (
+    Dropped,
+    Hit,
+    Hits,
+    Insight,
+    Piece,
+    about,
+    brief,
+    goes_on,
+    insights_in,
+    ordered,
+    picture_of,
+    pieces_of,
+    shown,
+)
+from agentorchestra.agents.research.queries import NOTHING, Asked
+from agentorchestra.agents.research.questions import insights_form
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
+from agentorchestra.core.effects import Effect, Outcome
+from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.settings import ResearchSettings
+from agentorchestra.runtime.session import Session
+
+SEARCH, FETCH, READ, PYTHON = "search", "fetch", "read_file", "python"
+
+_PICTURES = "pictures"
+_LISTED = re.compile(r"^- (?P<words>.*): (?P<address>https?://\S+)$", re.MULTILINE)
+_LONGEST_PART = 60
+_LONGEST_TITLE = 160
+
+
+@dataclass
+class _Read:
+    """A page, or a part of it, as its reader is shown it."""
+
+    hit: Hit
+    pieces: list[Piece]
+    around: tuple[Block, ...] = ()
+
+
+@dataclass
+class Reading:
+    """Searches and reads for one research.
+
+    Attributes:
+        session: the agent's.
+        asking: asks its model.
+        limits: of the research.
+        allowance: what is left of its time and tokens.
+        tools: it may use.
+        sees: whether its model is shown pictures.
+        values: what each reader is told: task and questions.
+        hits: what was found so far.
+        pages: that were read.
+        titles: of these, by their addresses.
+        notes: what a reader of the report should know, a sentence each.
+    """
+
+    session: Session[Any]
+    asking: Asking
+    limits: ResearchSettings
+    allowance: Allowance
+    tools: frozenset[str]
+    sees: bool = False
+    values: Mapping[str, Any] = field(default_factory=dict)
+    hits: Hits = field(default_factory=Hits)
+    pages: int = 0
+    titles: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    async def calls(self, calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> list[Outcome]:
+        """Tools called at the same time."""
+        build = self.session.run.services.tool_effect
+        if build is None:
+            raise UnknownComponentError("no tools are registered in this run; the workspace does that")
+        effects: list[Effect] = [build(name, arguments, self.session) for name, arguments in calls]
+        return await self.session.perform_all(effects)
+
+    async def search(self, queries: Sequence[Asked]) -> None:
+        """Ask the engines; what became of it stands in the queries."""
+        outcomes = await self.calls([(SEARCH, one.arguments) for one in queries])
+        for one, outcome in zip(queries, outcomes, strict=True):
+            value: dict[str, Any] = outcome.value if outcome.ok and isinstance(outcome.value, dict) else {}
+            results = [each for each in value.get("results", ()) if isinstance(each, dict)]
+            one.found = tuple(str(each.get("address", "")) for each in results)
+            failed = value.get("failed")
+            one.engines = {name: str(why) for name, why in failed.items()} if isinstance(failed, dict) else {}
+            if not outcome.ok:
+                one.failed = outcome.error or outcome.status
+                self.notes.append(f"Not searched: {one.query!r}: {one.failed}")
+            elif not results:
+                one.failed = NOTHING
+            self.hits.take(one.number, results)
+
+    async def read(self, queries: Sequence[Asked]) -> list[Insight]:
+        """What the best pages of these queries say."""
+        room = min(self.limits.pages_per_round, self.limits.pages - self.pages)
+        files = {ref.name for ref in self.session.manifest.files} if READ in self.tools else set()
+        found = self.hits.best(room, [one.number for one in queries], lambda one: "://" in one or one in files)
+        if self.allowance.ends("not read", [hit.address for hit in found]):
+            return []
+        self.pages += len(found)
+        wanted = [(hit, hit.place) for hit in found]
+        said: dict[str, list[Insight]] = {hit.address: [] for hit in found}
+        for part in range(self.limits.parts):
+            left = [f"{hit.address}, {place}" for hit, place in wanted]
+            if not wanted or (part and self.allowance.ends("not read on", left)):
+                break
+            outcomes = await self.calls([self._reading(hit, place) for hit, place in wanted])
+            read = await self._pieces([hit for hit, _ in wanted], outcomes, pictures=part == 0)
+            # A page is read on where its reader says that what is wanted stands there.
+            wanted = await self._taken(read, said, last=part + 1 == self.limits.parts)
+        return [one for page in said.values() for one in ordered(page, self.limits.insights_per_page)]
+
+    def _reading(self, hit: Hit, part: str) -> tuple[str, dict[str, JsonValue]]:
+        where: dict[str, JsonValue] = {"part": part} if part else {}
+        return (
+            (FETCH, {"url": hit.address, **where}) if "://" in hit.address else (READ, {"name": hit.address, **where})
+        )
+
+    async def _pieces(self, hits: Sequence[Hit], outcomes: Sequence[Outcome], *, pictures: bool) -> list[_Read]:
+        """What of the pages is shown to their readers."""
+        read: list[_Read] = []
+        for hit, outcome in zip(hits, outcomes, strict=True):
+            if not outcome.ok:
+                self.notes.append(f"Not read: {hit.address}: {outcome.error}")
+                continue
+            pieces = pieces_of(outcome)
+            self.titles |= {one.source: brief(hit.title, _LONGEST_TITLE) for one in pieces if hit.title.strip()}
+            picture = picture_of(outcome, hit.address, hit.title) if self.sees else None
+            pieces += [picture] if picture is not None else []
+            if pieces:
+                read.append(_Read(hit, pieces, about(outcome)))
+        if pictures and self.sees and self.limits.pictures_per_page:
+            listing = [hit for hit, outcome in zip(hits, outcomes, strict=True) if _has_pictures(outcome)]
+            if not self._no_pictures(listing):
+                await self._add_pictures(listing, read)
+        return read
+
+    def _no_pictures(self, hits: Sequence[Hit]) -> bool:
+        return not hits or self.allowance.ends("its pictures not looked at", [one.address for one in hits])
+
+    async def _add_pictures(self, hits: Sequence[Hit], read: Sequence[_Read]) -> None:
+        """The first pictures of pages behind their words."""
+        lists = await self.calls([self._reading(hit, _PICTURES) for hit in hits])
+        found = [
+            (hit, match["words"], match["address"])
+            for hit, outcome in zip(hits, lists, strict=True)
+            for match in [*_LISTED.finditer(text_of(outcome.blocks()))][: self.limits.pictures_per_page]
+        ]
+        if self._no_pictures([hit for hit, _, _ in found]):
+            return
+        outcomes = await self.calls([(FETCH, {"url": address}) for _, _, address in found])
+        behind = {id(one.hit): one.pieces for one in read}
+        for (hit, words, address), outcome in zip(found, outcomes, strict=True):
+            piece = picture_of(outcome, address, words)
+            if piece is not None and id(hit) in behind:
+                behind[id(hit)].append(piece)
+
+    async def _taken(
+        self, read: Sequence[_Read], said: dict[str, list[Insight]], *, last: bool
+    ) -> list[tuple[Hit, str]]:
+        """Take the insights out of pages, to those of each page; the parts that are to be read on."""
+        questions = [self._question(one.pieces, one.around, on=not last and goes_on(one.around)) for one in read]
+        replies = await self.asking.all(questions)
+        on: list[tuple[Hit, str]] = []
+        dropped: list[tuple[Hit, list[Dropped]]] = []
+        for one, question, reply in zip(read, questions, replies, strict=True):
+            hit = one.hit
+            if self.asking.left_out(question):
+                self.allowance.leave("not read by the model", [hit.address])
+                continue
+            if reply is None:
+                self.notes.append(f"Read, but nothing could be taken out of it: {hit.address}")
+                continue
+            if self._orders(reply, hit, said):
+                continue
+            found, strange = insights_in(reply, one.pieces, hit.query, self.limits.insights_per_page)
+            said[hit.address] += found
+            if strange:
+                dropped.append((hit, strange))
+            part = str(reply.get("read_on") or "").strip()[:_LONGEST_PART]
+            if part and part != _PICTURES:
+                on.append((hit, part))
+        if dropped:
+            await self._asked_again(dropped, said)
+        return on
+
+    def _question(
+        self, pieces: Sequence[Piece], around: Sequence[Block], *, on: bool = False, again: bool = False
+    ) -> Question:
+        pictures = any(one.picture is not None for one in pieces)
+        values = {**self.values, "most": self.limits.insights_per_page}
+        values |= {"pictures": pictures, "goes_on": on, "again": again}
+        return Question("research_insights", insights_form(goes_on=on), values, shown(pieces, around))
+
+    def _orders(self, reply: Mapping[str, Any], hit: Hit, said: dict[str, list[Insight]]) -> bool:
+        """Leave out a page that gives orders to its reader, with all its parts; return whether it does."""
+        if reply.get("orders"):
+            self.notes.append(f"Left out, since it gives orders to its reader: {hit.address}")
+            said[hit.address].clear()
+        return bool(reply.get("orders"))
+
+    async def _asked_again(self, dropped: Sequence[tuple[Hit, list[Dropped]]], said: dict[str, list[Insight]]) -> None:
+        """Ask readers once more for the words behind statements whose words do not stand there."""
+        questions = []
+        places = []
+        for _, statements in dropped:
+            pieces = [*dict.fromkeys(piece for one in statements for piece in one.pieces)]
+            asked = self._question(pieces, (), again=True)
+            questions.append(replace(asked, content=(*asked.content, _missed(statements)), beside=True))
+            places.append(pieces)
+        replies = await self.asking.all(questions)
+        for (hit, statements), pieces, reply in zip(dropped, places, replies, strict=True):
+            found: list[Insight] = []
+            strange = statements
+            if reply is not None:
+                if self._orders(reply, hit, said):
+                    continue
+                found, strange = insights_in(reply, pieces, hit.query, len(statements))
+            said[hit.address] += found
+            if strange:
+                self.notes.append(
+                    f"{len(strange)} statements about {hit.address} were left out: their words do not stand there"
+                )
+
+
+def _missed(statements: Sequence[Dropped]) -> Block:
+    """Return the statements whose words do not stand in the page, as material: they may be the page's words."""
+    lines = ["Statements, each with the quote that was given:", *(f"- {one.fact}: “{one.quote}”" for one in statements)]
+    source = Source(kind="agent", ref="statements")
+    return TextBlock(text="\n".join(lines), source=source, trust=Trust.UNTRUSTED)
+
+
+def _has_pictures(outcome: Outcome) -> bool:
+    return outcome.ok and f"part='{_PICTURES}'" in text_of(outcome.blocks()[:1])
+
+
+__all__ = ["FETCH", "PYTHON", "READ", "SEARCH", "Reading"]

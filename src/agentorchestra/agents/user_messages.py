@@ -1,0 +1,65 @@
+"""What the user told a run since its start, for the agents that are asked afterwards: nobody has to repeat it.
+
+What was heard stands in the log, before the call that asks the agent: a resume and a replay show the same.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.prompts.catalog import PromptLibrary
+
+MOST_TOLD = 4_000
+"""Characters of the user's words that an agent is shown; the newest, for what was said last holds."""
+
+
+def heard_before(session: Session[Any]) -> list[str]:
+    """What the user told before the call that owns a session, in order; each once, where it was said last."""
+    found: list[str] = []
+    one: Session[Any] | None = session
+    while one is not None:
+        heard = []
+        for n in range(1, one.key.n):
+            record = one.run.ledger.records.get(EffectKey(one.key.branch, n))
+            if record is None or record.outcome is None or record.effect.get("kind") != EffectKind.RECEIVE:
+                continue
+            texts = record.outcome.value
+            heard += [str(text) for text in texts] if isinstance(texts, list) else []
+        found = [*heard, *found]
+        one = one.parent
+    return list(dict.fromkeys(reversed(found)))[::-1]
+
+
+def told_block(session: Session[Any], prompts: PromptLibrary, instruction: str) -> tuple[Block, ...]:
+    """The user's words for an agent that is asked now, as far as its instruction does not have them; () for none.
+
+    Args:
+        session: the agent's.
+        prompts: with `told`.
+        instruction: what the agent is asked to do.
+    """
+    heard = [text for text in heard_before(session) if not _stands_in(instruction, text)]
+    shown: list[str] = []
+    left = MOST_TOLD
+    for text in reversed(heard):
+        if shown and len(text) > left:
+            break
+        shown.insert(0, text if len(text) <= left else f"{text[: left - 1]}…")
+        left -= len(shown[0])
+    if not shown:
+        return ()
+    said = prompts.get("told").render(told=shown, left_out=len(heard) - len(shown))
+    return (TextBlock(text=said, source=Source(kind="human", ref="told"), trust=Trust.USER),)
+
+
+def _stands_in(instruction: str, text: str) -> bool:
+    """Whether whoever asks has put the words there as a whole: on lines of their own, or behind a colon."""
+    return re.search(rf"(?:^|: ){re.escape(text.strip())}$", instruction, re.MULTILINE) is not None
+
+
+__all__ = ["MOST_TOLD", "heard_before", "told_block"]

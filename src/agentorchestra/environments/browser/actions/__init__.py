@@ -1,0 +1,5 @@
+"""The actions of the environment `browser`."""
+
+from agentorchestra.aliases import former
+
+__getattr__ = former(__name__)

@@ -1,0 +1,85 @@
+"""Arguments that several actions take, and what models write in them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from agentorchestra.core.errors import ToolError
+from agentorchestra.trust.arguments import ELEMENT, INSIDE, SITE
+
+Ref = Annotated[str, Field(json_schema_extra={"format": ELEMENT})]
+"""A reference of the state, or a place on the page as `x,y`: neither says anything to a site."""
+
+Site = Annotated[str, Field(json_schema_extra={"format": SITE})]
+"""The host to which what is typed goes: policy and whoever is asked see it, the environment checks it."""
+
+Inside = Annotated[str, Field(json_schema_extra={"format": INSIDE})]
+"""What is looked for in a page, and goes nowhere."""
+
+Count = Annotated[int, Field(json_schema_extra={"format": ELEMENT})]
+Number = Annotated[float, Field(json_schema_extra={"format": ELEMENT})]
+Switch = Annotated[bool, Field(json_schema_extra={"format": ELEMENT})]
+
+_POINT = re.compile(r"\s*\(?\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)\s*\)?\s*")
+
+
+class Point(NamedTuple):
+    """A place in the view of a page, in CSS pixels from its upper left corner."""
+
+    x: float
+    y: float
+
+
+def point_of(text: str) -> Point | None:
+    """The place that is meant by `x,y`; None for a reference."""
+    match = _POINT.fullmatch(text)
+    return Point(float(match[1]), float(match[2])) if match else None
+
+
+def host_of(url: str) -> str:
+    """The host of an address as the state shows it: with the port where it is not the scheme's own; "" for none."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        return ""
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return ""
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return host if port in (None, {"http": 80, "https": 443}[parts.scheme]) else f"{host}:{port}"
+
+
+def same_site(given: str, url: str) -> None:
+    """Check that a page is where the caller says that it is.
+
+    Raises:
+        ToolError: it is elsewhere.
+    """
+    here = host_of(url)
+    if given.strip().lower() != here:
+        raise ToolError(wrong_site(given, here))
+
+
+def wrong_site(given: str, here: str) -> str:
+    """Return the sentence for an action that names another site than the one it acts on."""
+    where = f"at {here}" if here else "at no host"
+    return f"site is {given!r}, and this is {where}; look at the state and say site={here!r} if it may go there"
+
+
+__all__ = [
+    "Count",
+    "Inside",
+    "Number",
+    "Point",
+    "Ref",
+    "Site",
+    "Switch",
+    "host_of",
+    "point_of",
+    "same_site",
+    "wrong_site",
+]

@@ -1,0 +1,319 @@
+"""`Acting`: what the actions of the environment `browser` are written with (navigating.py, pointing.py, ...)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import JsonValue
+
+from agentorchestra.core.content import Source, TextBlock, Trust, text_of
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.settings import BrowserSettings, WebSettings
+from agentorchestra.environments.browser.actions.arguments import host_of, wrong_site
+from agentorchestra.environments.browser.session.chromium import playwright_api, within
+from agentorchestra.environments.browser.session.recorder import pointed_at, take_frame
+from agentorchestra.environments.browser.session.session import BrowserSession, DialogOpened
+from agentorchestra.environments.browser.session.tabs import BLANK, Tab
+from agentorchestra.environments.browser.view.references import locate, numbers_of
+from agentorchestra.environments.browser.view.view import look
+from agentorchestra.environments.folder import FolderEnvironment
+from agentorchestra.runtime.environments import STATE_ACTION
+from agentorchestra.runtime.results import ToolResult
+
+if TYPE_CHECKING:
+    from playwright.async_api import Locator, Page
+
+T = TypeVar("T")
+
+_SCHEMES = ("http://", "https://")
+
+_MOMENT_S = 0.15
+"""In which what an action sets off begins: a navigation, a dialog, a download."""
+
+_WHOLE_S = 3.0
+"""How long a document that is there is waited for until all of it is."""
+
+_MOST_REFUSED = 5
+
+
+def agent_of(ctx: Any) -> str:
+    """What names the agent that acts: the branch of its session, the same after a resume and in rival worlds of it.
+
+    Args:
+        ctx: the context of the effect, or of one that came out of it.
+    """
+    one = ctx
+    # An agent has a part of the budget of its own; programs, composite actions and rivals have its agent's.
+    while getattr(one, "parent", None) is not None and one.node is one.parent.node:
+        one = one.parent
+    return str(getattr(one, "branch", "/"))
+
+
+def has_ended(ctx: Any, agent: str) -> bool:
+    """Whether an agent of the run has finished.
+
+    Args:
+        ctx: the context of an effect of the run.
+        agent: what names it, see `agent_of`.
+    """
+    above, _, last = agent.rpartition("/")
+    number = last.partition(".")[0]
+    ledger = getattr(getattr(ctx, "run", None), "ledger", None)
+    record = (
+        ledger.records.get(EffectKey(above or "/", int(number))) if ledger is not None and number.isdigit() else None
+    )
+    return record is not None and record.outcome is not None
+
+
+_SHOWN = re.compile(r"^\s*- (?:\w+ > )*\[((?:f\d+)?[ex]\d+)\] (\w+(?: \"[^\"]*\")?)")
+"""A line of a view: the reference, the role, and the name where there is one."""
+
+
+def reference_in(line: str) -> tuple[str, str] | None:
+    """Return the reference that a line of a view gives, and the role and name of its element; None for no reference."""
+    match = _SHOWN.match(line)
+    return (match[1], match[2]) if match else None
+
+
+def shown_as(ctx: Any, agent: str, ref: str, url: str) -> str:
+    """Return the role and name under which an agent was last shown a reference on this page, by the log; "" for none.
+
+    Args:
+        ctx: the context of an effect of the run.
+        agent: see `agent_of`.
+        ref: the reference.
+        url: the page's address as it is now.
+    """
+    ledger = getattr(getattr(ctx, "run", None), "ledger", None)
+    states = [
+        (record.seq, record.outcome)
+        for key, record in (ledger.records.items() if ledger is not None else ())
+        if key.branch == agent and record.effect.get("arguments", {}).get("action") == STATE_ACTION and record.outcome
+    ]
+    outcome = max(states, key=lambda one: one[0], default=(0, None))[1]
+    if outcome is None or not outcome.ok or url not in {one.source.ref for one in outcome.blocks() if one.source}:
+        return ""
+    lines = map(reference_in, text_of(outcome.blocks()).splitlines())
+    return next((said for found, said in filter(None, lines) if found == ref.strip().strip("[]")), "")
+
+
+class Acting(FolderEnvironment):
+    """The tabs of a run, for the classes that hold the actions.
+
+    Args:
+        settings: of the section `browser`.
+        web: of the section `web`: name servers, private services.
+    """
+
+    name = "browser"
+    stops_at_failure = True
+
+    def __init__(self, settings: BrowserSettings | None = None, web: WebSettings | None = None) -> None:
+        self.settings = settings or BrowserSettings()
+        self.web = web or WebSettings()
+        self._session: BrowserSession | None = None
+        self._tab: Tab | None = None
+        self._seen = 0  # visits that were told
+        self._told: list[str] = []  # by this action, if it says anything
+
+    @property
+    def confined(self) -> bool:
+        """Downloads land in the run's folder, addresses are judged as the network's."""
+        return True
+
+    @property
+    def session(self) -> BrowserSession:
+        """The run's context and tabs."""
+        if self._session is None:
+            self._session = BrowserSession(self.settings, self._stands_on, self.kept, self.web)
+        return self._session
+
+    async def current(self, ctx: Any) -> Tab:
+        """This agent's current tab with all that is known of it; its page is open."""
+        self._tab = await self.session.tab(agent_of(ctx))
+        return self._tab
+
+    async def tab(self, ctx: Any) -> Page:
+        """The page of this agent's current tab."""
+        page = (await self.current(ctx)).page
+        assert page is not None
+        return page
+
+    async def element(self, ctx: Any, ref: str) -> Locator:
+        """The element that has a reference in the state.
+
+        Raises:
+            ToolError: if there is none any more.
+        """
+        page = await self.tab(ctx)
+        found = await self.within(f"finding {ref}", lambda: locate(page, ref))
+        if found is None:
+            raise ToolError(
+                f"there is no element {ref!r} on the page now; look at the state again and take a reference from it"
+            )
+        return found
+
+    async def field(self, ctx: Any, ref: str) -> Locator:
+        """Return the element to fill in.
+
+        Between the question about a text and its answer the process may have ended: the page is then opened anew, and
+        the element is the one with the role and name that the agent was shown under the reference.
+
+        Raises:
+            ToolError: there is none any more.
+        """
+        page = await self.tab(ctx)
+        line = shown_as(ctx, agent_of(ctx), ref, page.url) if numbers_of(page).views == 0 else ""
+        if not line:
+            return await self.element(ctx, ref)
+        view = await self.within("looking at the page", lambda: look(page, whole=True))
+        same = [found for found in map(reference_in, view.lines) if found is not None and found[1] == line]
+        if len(same) != 1:
+            raise ToolError(
+                f"the page was opened anew since {ref!r} was shown, and {line} stands there {len(same)} times; look at "
+                "the state again"
+            )
+        return await self.element(ctx, same[0][0])
+
+    def mistaken(self, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> str | None:
+        """Return what is wrong with the site that an action names, so that nobody is asked about it."""
+        session, given = self._session, arguments.get("site")
+        tab = session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
+        if not isinstance(given, str) or tab is None or tab.page is None:
+            return None
+        here = host_of(tab.page.url)
+        hosts = {here, *(host_of(frame.url) for frame in tab.page.frames)}
+        return None if given.strip().lower() in hosts else wrong_site(given, here)
+
+    async def within(self, what: str, make: Callable[[], Awaitable[T]], *, seconds: float | None = None) -> T:
+        """The result of a call on this agent's page (`tab`, `element`), which may take so long.
+
+        Args:
+            what: of the call, for the sentence: `clicking e12`.
+            make: makes the call.
+            seconds: None for `call_s` of the settings.
+
+        Raises:
+            ToolError: one sentence; the page answers again, or was replaced.
+        """
+        assert self._tab is not None, "ask for the tab first"
+        return await self.session.run(self._tab, what, make, seconds)
+
+    async def settled(self, ctx: Any) -> str:
+        """Wait for what an action set off, not longer than a page may load; one line that says what there is now."""
+        tab = await self.current(ctx)
+        clock = asyncio.get_running_loop().time
+        end = clock() + self.settings.load_s
+        begun = clock() + _MOMENT_S
+        while tab.dialog is None and not tab.crashed and clock() < (end if tab.loading else begun):
+            tab.changed.clear()
+            with contextlib.suppress(TimeoutError):
+                await within(tab.changed.wait(), (end if tab.loading else begun) - clock())
+        if tab.dialog is None and (tab.loading or tab.crashed):
+            tab.note(await self.session.heal(tab) or "the page is still loading")
+        tab = await self.current(ctx)  # a page that opened another one, or closed itself
+        if tab.dialog is None and tab.page is not None:
+            page = tab.page
+            with contextlib.suppress(playwright_api().Error, TimeoutError):
+                await within(page.wait_for_load_state("load", timeout=_WHOLE_S * 1000), _WHOLE_S + 1)
+        await self.session.downloads.settle(self.settings.call_s / 2)
+        self._told = self.news(tab)
+        return "; ".join([self._where(tab), *self._told])
+
+    def _where(self, tab: Tab) -> str:
+        if tab.dialog is not None:
+            return dialog_sentence(tab)
+        if tab.page is None or tab.page.url == BLANK:
+            return f"tab {tab.number} is empty"
+        return f"tab {tab.number} is at {tab.page.url[:500]}"
+
+    def news(self, tab: Tab) -> list[str]:
+        """What happened and nobody was told yet: in a tab, with downloads, at the boundary."""
+        boundary = self.session.boundary
+        refused = boundary.not_reached(self._seen)
+        self._seen = boundary.count
+        more = len(refused) - _MOST_REFUSED
+        return [
+            *tab.told(),
+            *self.session.downloads.news(),
+            *(one.reason for one in refused[:_MOST_REFUSED]),
+            *([f"{more} more places were not reached"] if more > 0 else []),
+        ]
+
+    def check_address(self, url: str) -> str:
+        """An address that may be opened.
+
+        Raises:
+            ToolError: for any that is not of the web.
+        """
+        if not url.lower().startswith(_SCHEMES):
+            raise ToolError(f"{url!r} is no address of the web; give one that begins with https:// or http://")
+        return url
+
+    async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
+        """Do it, and keep what has to be there after a crash, and a picture of it for whoever records."""
+        if self.composes(action):  # it acts by effects; this instance is not open
+            return await super().act(action, arguments, ctx)
+        self._begin(ctx)
+        records = self.settings.record and self.mutates(action)
+        point = await pointed_at(self._at_hand(ctx), ctx, arguments) if records else None
+        try:
+            return self._sourced(await super().act(action, arguments, ctx))
+        except DialogOpened:
+            return self._sourced(dialog_sentence(self._tab))
+        except ToolError:
+            for one in self._told:  # the mistake is all that is said: the next look tells this
+                if self._tab is not None:
+                    self._tab.note(one)
+            raise
+        finally:
+            if self.mutates(action) and self._session is not None:
+                await self._session.save()
+            if records and self._session is not None:
+                await take_frame(self._at_hand(ctx), ctx, action, self._session.shared.look(), point)
+
+    def _begin(self, ctx: Any) -> None:
+        """An action that answers no dialog is a new beginning for pages that open one after the other."""
+        self._told = []
+        session = self.session
+        session.release([one for one in session.current if one != agent_of(ctx) and has_ended(ctx, one)])
+        tab = session.tabs.get(session.current.get(agent_of(ctx), 0))
+        if tab is not None and tab.dialog is None:
+            tab.dialogs = 0
+
+    def _at_hand(self, ctx: Any) -> Page | None:
+        """The page of this agent's tab if it is open and waits for nobody; nothing is opened for this."""
+        session = self._session
+        tab = session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
+        return tab.page if tab is not None and tab.dialog is None and not tab.crashed else None
+
+    def _sourced(self, value: Any) -> Any:
+        """What an action says, with the page as its source, and all that was shown in it: policy asks where everything
+        in view came from."""
+        url, *others = self._tab.sources() if self._tab is not None else [""]
+        also = tuple(Source(kind="web", ref=one) for one in others)
+        if isinstance(value, str):
+            value = TextBlock(text=value, source=Source(kind="web", ref=url), trust=Trust.UNTRUSTED)
+            return ToolResult(content=value, sources=also) if also else value
+        return replace(value, sources=(*value.sources, *also)) if isinstance(value, ToolResult) else value
+
+
+def dialog_sentence(tab: Tab | None) -> str:
+    """What is asked, by a page that does nothing until it has an answer."""
+    dialog = tab.dialog if tab is not None else None
+    if tab is None or dialog is None:
+        return "no dialog is open any more"
+    proposed = f", which proposes {dialog.default_value[:200]!r}" if dialog.default_value else ""
+    return (
+        f"a dialog is open in tab {tab.number} ({dialog.type}{proposed}): {dialog.message[:1000]!r}; nothing else can "
+        "be done there until it is answered"
+    )
+
+
+__all__ = ["Acting", "agent_of", "dialog_sentence"]

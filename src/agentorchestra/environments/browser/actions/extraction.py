@@ -1,0 +1,255 @@
+"""Actions that read: the text of the page, what of it serves a goal, pictures of it, copies in an archive."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
+from agentorchestra.core.errors import ToolError, WebError
+from agentorchestra.core.settings import SearchEngineSettings, SearchSettings
+from agentorchestra.environments.browser.actions.arguments import Inside, Ref
+from agentorchestra.environments.browser.actions.targets import Hands, address_of
+from agentorchestra.environments.browser.scripts import of_page, script
+from agentorchestra.environments.browser.view.screenshots import BLACK, clear_screenshot, secret_fields
+from agentorchestra.environments.browser.view.script_results import Rendered, Size, as_told
+from agentorchestra.tea.calling.environment import action
+from agentorchestra.tea.calling.tool import ToolResult
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+MOST_SOURCE = 8_000_000
+"""Characters of a page's source that are read."""
+
+MOST_FRAMES = 8
+_FRAME_CHARS = 200_000
+
+PIECE_CHARS = 40_000
+"""Of a page that are shown to a model with one question about it."""
+
+MOST_PIECES = 5
+
+_WIDEST, _TALLEST = 4_000, 8_000
+"""Pixels of the picture of a whole page."""
+
+PROMPT = "browser_extract"
+
+
+class Reading(Hands):
+    """The eyes.
+
+    Attributes:
+        search: settings of search engines, of which the archive is one.
+    """
+
+    search: SearchSettings = SearchSettings()
+
+    @action(mutates=False)
+    async def read_page(self, ctx: Any, part: Inside = "") -> ToolResult:
+        """The text of the page as it is now, from its beginning or a part of it, with the place of each piece.
+
+        Args:
+            part: "lines 40-80"; empty for the beginning.
+        """
+        from agentorchestra.tools.files.documents import TextDocument
+        from agentorchestra.tools.files.read import document_blocks
+        from agentorchestra.tools.web.pages import artifact_name
+
+        if await self.is_pdf(ctx):
+            raise ToolError("the page is a PDF; read it with pdf_viewer")
+        page = await self.tab(ctx)
+        url = page.url
+        text, notes = await self._text(page)
+        if not text.strip():
+            raise ToolError("there is no text on the page now; look at a screenshot, or wait for what still loads")
+        kept = await ctx.artifact(artifact_name(url, ".md"), text.encode("utf-8", "replace"), "text/markdown")
+        blocks = await asyncio.to_thread(document_blocks, TextDocument(text), url, part.strip(), "web")
+        blocks += [TextBlock(text=f"Note: {one}.", trust=Trust.SYSTEM) for one in notes]
+        return ToolResult(content=blocks, artifacts=(kept,), sources=(Source(kind="web", ref=url),))
+
+    async def _text(self, page: Page) -> tuple[str, list[str]]:
+        """What the page says as Markdown, with its frames, and what was left out."""
+        from agentorchestra.tools.web.http import Answer
+        from agentorchestra.tools.web.pages import page_of
+
+        told = await self.within("reading the page", lambda: page.evaluate(script("rendered.js"), MOST_SOURCE))
+        source = as_told(Rendered, told)
+        url = page.url if page.url.startswith(("http://", "https://")) else "about:blank"
+        headers = {"content-type": "text/html; charset=utf-8"}
+        answer = Answer(url=url, status=200, headers=headers, body=source.html[:MOST_SOURCE].encode("utf-8", "replace"))
+        try:
+            read = await page_of(replace(answer, cut=source.cut), url, "text")
+        except WebError as error:
+            raise ToolError(str(error)) from None
+        parts, notes = [str(read.document.get("text", ""))], [*read.notes]
+        frames = [one for one in page.frames if one is not page.main_frame and not one.is_detached()]
+        for frame in frames[:MOST_FRAMES]:
+            said = as_told(
+                str,
+                await self.within("reading a frame", partial(frame.evaluate, of_page("wordsOfFrame"), _FRAME_CHARS)),
+            )
+            if said.strip():
+                parts.append(f"## In the frame {address_of(frame)}\n\n{said[:_FRAME_CHARS]}")
+        if len(frames) > MOST_FRAMES:
+            notes.append(f"{len(frames) - MOST_FRAMES} of its frames were not read")
+        return "\n\n".join(part for part in parts if part.strip()), notes
+
+    @action(composite=True)
+    async def extract_content(self, ctx: Any, goal: str) -> ToolResult:
+        """Read all of the page for a goal: a model gives back what serves it, with places.
+
+        Args:
+            goal: what is wanted, with all that has to be known for it.
+        """
+        read = await self.call("read_page", {}, ctx)
+        if not read.artifacts:
+            raise ToolError("the page could not be read; look at the state")
+        text = (await ctx.read_artifact(read.artifacts[0])).decode("utf-8", "replace")
+        source = _source_of(read) or read.artifacts[0].name
+        pieces = list(_pieces(text))
+        found: list[Block] = []
+        for first, last, piece in pieces[:MOST_PIECES]:
+            place = f"lines {first}-{last}"
+            shown = TextBlock(text=piece, source=Source(kind="web", ref=source, place=place), trust=Trust.UNTRUSTED)
+            outcome = await ctx.ask_model(PROMPT, [shown], role="browser", goal=goal, address=source, place=place)
+            if not outcome.ok:
+                raise ToolError(outcome.error or "the model that reads the page could not answer; use read_page")
+            said = outcome.response.text.strip()
+            if said and said.strip(". ").upper() != "NOTHING":
+                found.append(TextBlock(text=said, source=Source(kind="web", ref=source), trust=Trust.UNTRUSTED))
+        notes = []
+        if not found:
+            notes.append("nothing on the page serves this goal")
+        if len(pieces) > MOST_PIECES:
+            notes.append(f"only the first {pieces[MOST_PIECES - 1][1]:,} lines were looked at; read on with read_page")
+        found += [TextBlock(text=f"Note: {one}.", trust=Trust.SYSTEM) for one in notes]
+        return ToolResult(content=found, artifacts=read.artifacts)
+
+    @action(mutates=False)
+    async def screenshot(self, ctx: Any, ref: Ref = "", whole: bool = False) -> ToolResult:
+        """A picture of the view, of one element, or of the whole page; it is kept as an artifact.
+
+        Args:
+            ref: an element; empty for the page.
+            whole: all of the page, not only what is in view.
+        """
+        page = await self.tab(ctx)
+        secret = secret_fields(page)
+        async with self.session.shared.look():
+            if ref:
+                found = await self.element(ctx, ref)
+                data = await self.on(
+                    ref, lambda ms: found.screenshot(scale="css", mask=secret, mask_color=BLACK, timeout=ms)
+                )
+            elif whole:
+                size = as_told(Size, await self.within("measuring the page", lambda: page.evaluate(of_page("size"))))
+                width, height = max(1, min(size.width, _WIDEST)), max(1, min(size.height, _TALLEST))
+                clip = {"x": 0, "y": 0, "width": width, "height": height}
+                data = await self.within(
+                    "taking a picture of the page",
+                    lambda: page.screenshot(
+                        full_page=True,
+                        clip=clip,  # type: ignore[arg-type]
+                        scale="css",
+                        mask=secret,
+                        mask_color=BLACK,
+                    ),
+                )
+            else:
+                data = await self.within("taking a picture of the page", lambda: clear_screenshot(page))
+        return await self.picture(ctx, data, f"screenshot of {ref or page.url}")
+
+    async def picture(self, ctx: Any, data: bytes, about: str, more: str = "") -> ToolResult:
+        """A PNG as an artifact, which is shown to models that see."""
+        name = f"browser/{hashlib.sha256(data).hexdigest()[:12]}.png"
+        kept = await ctx.artifact(name, data, "image/png")
+        source = self.here()
+        shown = MediaBlock(media_type="image/png", sha256=kept.sha256, size=len(data), name=name, source=source)
+        said = TextBlock(text=f"{about}: artifact {name}{more}", source=source, trust=Trust.UNTRUSTED)
+        return ToolResult(content=[said, shown], artifacts=(kept,))
+
+    # -- people ------------------------------------------------------------------------------------------------------
+
+    @action(composite=True)
+    async def ask_human(self, ctx: Any, question: str) -> str:
+        """Ask a person for what only a person can do or allow: a captcha, a login, a payment.
+
+        Args:
+            question: what you need and why; the address and a picture of the page go along.
+        """
+        picture = address = ""
+        try:
+            seen = await self.call("screenshot", {}, ctx)
+        except ToolError:  # the page hangs: a person may know more
+            seen = ToolResult()
+        if seen.artifacts:
+            picture, address = seen.artifacts[0].name, _source_of(seen)
+        said: str = await ctx.ask(question, page=address, picture=picture)
+        return said
+
+    # -- the past ----------------------------------------------------------------------------------------------------
+
+    @action(mutates=False, tags=("read", "network"))
+    async def find_archive_url(self, ctx: Any, url: str, date: Inside) -> TextBlock:
+        """The address of a copy that an archive made of a page on a day or last before it; open it with go_to_url.
+
+        Args:
+            url: of the page.
+            date: 2015-06-30.
+        """
+        from agentorchestra.tools.web.http import WebClient
+        from agentorchestra.tools.web.search.archive import Archive
+        from agentorchestra.tools.web.search.types import EngineError, query_of
+
+        if not {"auto", "archive"} & {*self.search.engines}:
+            raise ToolError("the archive is not among the search engines of the settings; open the page itself")
+        named = self.search.engine.get("archive", SearchEngineSettings())
+        archive = Archive(WebClient(self.web), named, {})
+        wanted = query_of(url, until=date, now=ctx.now)
+        if wanted.until is None:
+            raise ToolError("date is empty; give the day, e.g. 2015-06-30")
+        try:
+            found = await archive.copy_of(wanted.text, wanted.until)
+        except (EngineError, WebError) as error:
+            raise ToolError(f"the archive {error}; try it later, or open the page itself") from None
+        if found is None:
+            raise ToolError("the archive has no copy of this page; try a shorter address of the same site")
+        later = found.date is not None and found.date > wanted.until.isoformat()
+        note = f" (there is none of {wanted.until} or before)" if later else ""
+        said = f"{found.address} is from {found.date}{note}"
+        return TextBlock(text=said, source=Source(kind="web", ref=found.address), trust=Trust.UNTRUSTED)
+
+
+def _source_of(result: ToolResult) -> str:
+    """The address of the page that something was taken of."""
+    blocks = result.content if isinstance(result.content, list) else [result.content]
+    return next((one.source.ref for one in blocks if getattr(one, "source", None) is not None), "")
+
+
+def _pieces(text: str) -> list[tuple[int, int, str]]:
+    """A text in pieces for one question each: first and last line, and what stands there."""
+    pieces: list[tuple[int, int, str]] = []
+    lines: list[str] = []
+    size, first = 0, 1
+    for number, line in enumerate(text.split("\n"), start=1):
+        while len(line) > PIECE_CHARS:
+            if lines:
+                pieces.append((first, number - 1, "\n".join(lines)))
+                lines, size = [], 0
+            pieces.append((number, number, line[:PIECE_CHARS]))
+            line, first = line[PIECE_CHARS:], number
+        if lines and size + len(line) > PIECE_CHARS:
+            pieces.append((first, number - 1, "\n".join(lines)))
+            lines, size, first = [], 0, number
+        lines.append(line)
+        size += len(line) + 1
+    if lines:
+        pieces.append((first, first + len(lines) - 1, "\n".join(lines)))
+    return pieces
+
+
+__all__ = ["PROMPT", "Reading"]

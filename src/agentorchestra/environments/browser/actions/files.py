@@ -1,0 +1,275 @@
+"""Actions that bring files of the run's folder to a page, and files of a page into the folder."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import mimetypes
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.beneath import parts_of
+from agentorchestra.environments.browser.actions.arguments import Point, Ref, Site, same_site
+from agentorchestra.environments.browser.actions.base import agent_of
+from agentorchestra.environments.browser.actions.targets import Hands, address_of
+from agentorchestra.environments.browser.session.chromium import playwright_api
+from agentorchestra.environments.browser.session.downloads import Loaded
+from agentorchestra.environments.files import disk
+from agentorchestra.environments.files.disk import Place
+from agentorchestra.environments.folder import FILES
+from agentorchestra.tea.calling.environment import action
+
+if TYPE_CHECKING:
+    from playwright.async_api import FilePayload, Locator, Page
+
+MOST_UPLOADED = 45_000_000
+"""Bytes of one `upload`: what Playwright carries in one message is 50 MB."""
+
+MOST_FILES = 20
+_CHOOSER_S = 5.0
+_LOOK_AGAIN_S = 0.05
+
+
+class Files(Hands):
+    """Uploads and downloads."""
+
+    @action(tags=("read", "send"))
+    async def upload(
+        self, ctx: Any, ref: Ref, paths: Annotated[list[str], Field(min_length=1, max_length=MOST_FILES)], site: Site
+    ) -> str:
+        """Give files to a page.
+
+        Args:
+            ref: the file field, or the button that asks for files.
+            paths: in the run's folder; the task's files are below files/.
+            site: the host of the page or frame, as the state shows it.
+        """
+        found = await self.element(ctx, ref)
+        element = await self.handle(ref, found)
+        same_site(site, await self.address_of(element))
+        payloads = await self._payloads(paths)
+        if await self.ask(f"looking at {ref}", element, "isFileField"):
+            await self.on(ref, lambda ms: found.set_input_files(payloads, timeout=ms))
+        else:
+            await self._by_chooser(ctx, ref, found, payloads, site)
+        return f"{', '.join(paths)} given to {ref}; {await self.settled(ctx)}"
+
+    async def _payloads(self, paths: list[str]) -> list[FilePayload]:
+        found: list[FilePayload] = []
+        left = MOST_UPLOADED
+        for path in paths:
+            place = self.place(path)
+            data = await self.on_disk(partial(disk.content_of, place, MOST_UPLOADED))
+            if data is None:
+                raise ToolError(f"there is no file {place.shown!r}; list the folder with the environment files")
+            left -= len(data)
+            if left < 0:
+                raise ToolError(f"these files have more than {MOST_UPLOADED // 1_000_000} MB together; give fewer")
+            kind = mimetypes.guess_type(place.shown)[0] or "application/octet-stream"
+            found.append({"name": place.parts[-1], "mimeType": kind, "buffer": data})
+        return found
+
+    async def _by_chooser(self, ctx: Any, ref: str, found: Locator, payloads: list[FilePayload], site: str) -> None:
+        """Files for a button that asks for them."""
+        page = await self.tab(ctx)
+
+        async def choose() -> None:
+            asked: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+            def listen(chooser: Any) -> None:
+                if not asked.done():
+                    asked.set_result(chooser)
+
+            page.on("filechooser", listen)
+            try:
+                await found.click()
+                chooser = await asyncio.wait_for(asked, _CHOOSER_S)
+            finally:
+                page.remove_listener("filechooser", listen)
+            same_site(site, address_of(await chooser.element.owner_frame()))
+            if len(payloads) > 1 and not chooser.is_multiple():
+                raise ToolError(f"{ref} takes one file only; give one path")
+            await chooser.set_files(payloads)
+
+        try:
+            await self.within(f"giving files to {ref}", choose)
+        except TimeoutError:
+            raise ToolError(f"{ref} is no file field and asks for no files; take the reference of what does") from None
+
+    @action(tags=("read", "network"))
+    async def download(self, ctx: Any, ref: Ref = "", url: str = "") -> str:
+        """Download what a link or button gives, or an address, into downloads/ of the run's folder.
+
+        Args:
+            ref: the link or button.
+            url: the whole address, in place of it; with the cookies of this browser.
+        """
+        if bool(ref) == bool(url.strip()):
+            raise ToolError("give the reference of a link or button, or an address, and not both")
+        if url:
+            one = await self.fetched(ctx, self.check_address(url.strip()))
+        else:
+            aimed = await self.aimed(ctx, ref)
+            page = await self.tab(ctx)
+            click = (
+                (lambda: page.mouse.click(*aimed))
+                if isinstance(aimed, Point)
+                else (lambda: self.on(ref, lambda ms: aimed.click(timeout=ms)))
+            )
+            one = await self._downloaded(ctx, ref, click)
+        return f"{await self._verified(one)}; {await self.settled(ctx)}"
+
+    async def fetched(self, ctx: Any, address: str) -> Loaded:
+        """What lies at an address, downloaded by this agent's tab, which stays where it is.
+
+        Raises:
+            ToolError: it does not come.
+        """
+        page = await self.tab(ctx)
+        api = playwright_api()
+
+        async def go() -> None:
+            with contextlib.suppress(api.Error):  # a download is no page: going there fails by design
+                await page.goto(address, wait_until="commit", timeout=self.settings.load_s * 900)
+
+        return await self._downloaded(ctx, address, go)
+
+    async def _downloaded(self, ctx: Any, what: str, begin: Callable[[], Awaitable[Any]]) -> Loaded:
+        """The download that an action begins: whatever document it leads to is one."""
+        tab = await self.current(ctx)
+        page = await self.tab(ctx)
+        known = {id(one) for one in self.session.downloads.all}
+        async with saved_documents(page, self.settings.call_s) as answers:
+            await self.within(f"downloading {what}", begin, seconds=self.settings.load_s + self.settings.call_s)
+            new = await self._begun(ctx, tab.number, known, answers)
+        now = await self.current(ctx)
+        if not new and now.number != tab.number and now.page is not None:
+            # It opened a window, in which it is shown: from there it is downloaded.
+            return await self.fetched(ctx, self.check_address(now.page.url))
+        if not new:
+            said = f"it answered with status {answers[-1]}" if answers and answers[-1] >= 400 else "no download began"
+            raise ToolError(f"nothing was downloaded from {what}: {said}; look at the state")
+        one = new[-1]
+        until = asyncio.get_running_loop().time() + self.settings.download_s + self.settings.call_s
+        while one.state == "under way" and asyncio.get_running_loop().time() < until:
+            await self.session.downloads.settle(1.0)
+        if one.state != "complete":
+            one.told = True
+            raise ToolError(
+                f"the download of {one.name} {one.state}: {one.why or 'it did not end'}; try it again later"
+            )
+        return one
+
+    async def _begun(self, ctx: Any, tab: int, known: set[int], answers: list[int]) -> list[Loaded]:
+        """The downloads that began since; the browser tells of one a moment after the action."""
+        until = asyncio.get_running_loop().time() + self.settings.call_s
+        while True:
+            new = [one for one in self.session.downloads.all if id(one) not in known]
+            over = asyncio.get_running_loop().time() > until
+            moved = self.session.current.get(agent_of(ctx)) != tab
+            if new or over or moved or (answers and answers[-1] >= 400):
+                return new
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    async def _verified(self, one: Loaded) -> str:
+        """What was downloaded, as it lies on disk: its type by its content."""
+        from agentorchestra.tools.files.formats.sniff import sniff
+
+        place = self.place(one.path)
+        data = await self.on_disk(lambda: disk.content_of(place))
+        if data is None:
+            raise ToolError(f"{one.path} is not on disk any more; download it again")
+        one.told = True
+        kind = sniff(data[:65_536], one.name) if data else "nothing"
+        named = mimetypes.guess_type(one.name)[0]
+        odd = (
+            f"; it is named like {named} and is none: look into it"
+            if named and named != kind and (named == "application/pdf" or kind == "text/html")
+            else ""
+        )
+        return f"downloaded {one.path} ({len(data):,} bytes, {kind}{odd})"
+
+    # -- the folder --------------------------------------------------------------------------------------------------
+
+    def place(self, path: str) -> Place:
+        """Where a path leads: in the run's folder, or among the task's files.
+
+        Raises:
+            ToolError: outside.
+        """
+        try:
+            parts = parts_of(path.strip())
+        except ValueError as error:
+            raise ToolError(str(error)) from None
+        if parts[:1] == (FILES,) and self.files is not None:
+            return Place(self.files, parts[1:], "/".join(parts), given=True)
+        return Place(self.folder, parts, "/".join(parts))
+
+    @staticmethod
+    async def on_disk(work: Any) -> Any:
+        """Work on the disk in a thread; what goes wrong is one sentence."""
+        try:
+            return await asyncio.to_thread(work)
+        except (OSError, ValueError) as error:
+            raise disk.told(error) from None
+
+
+@asynccontextmanager
+async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]]:
+    """Within the block, documents that the page is led to are saved in place of shown: PDFs, pictures, tables.
+
+    Yields:
+        The statuses of the documents that came.
+    """
+    statuses: list[int] = []
+    tasks: set[asyncio.Task[None]] = set()
+    async with asyncio.timeout(seconds):
+        cdp = await page.context.new_cdp_session(page)
+        main = (await cdp.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
+
+    async def answer(paused: dict[str, Any]) -> None:
+        status = int(paused.get("responseStatusCode") or 0)
+        request = {"requestId": paused["requestId"]}
+        if paused.get("frameId") != main:  # of a frame in the page
+            with contextlib.suppress(playwright_api().Error):
+                await cdp.send("Fetch.continueRequest", request)
+            return
+        with contextlib.suppress(playwright_api().Error):  # the page went on without it
+            if not 200 <= status < 300:
+                statuses.append(status)
+                await cdp.send("Fetch.continueRequest", request)
+                return
+            statuses.append(status)
+            headers = [h for h in paused.get("responseHeaders") or () if h["name"].lower() != "content-disposition"]
+            asked = next(
+                (h for h in paused.get("responseHeaders") or () if h["name"].lower() == "content-disposition"), None
+            )
+            name = str(asked["value"]).partition(";")[2] if asked is not None else ""
+            headers.append({"name": "Content-Disposition", "value": f"attachment;{name}" if name else "attachment"})
+            more = {"responseCode": status, "responseHeaders": headers}
+            await cdp.send("Fetch.continueResponse", request | more)
+
+    def paused(event: dict[str, Any]) -> None:
+        task = asyncio.ensure_future(answer(event))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    cdp.on("Fetch.requestPaused", paused)
+    patterns = [{"resourceType": "Document", "requestStage": "Response"}]
+    try:
+        async with asyncio.timeout(seconds):
+            await cdp.send("Fetch.enable", {"patterns": patterns})
+        yield statuses
+    finally:
+        with contextlib.suppress(playwright_api().Error, TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*tasks, return_exceptions=True)
+                await cdp.detach()
+
+
+__all__ = ["MOST_FILES", "MOST_UPLOADED", "Files"]

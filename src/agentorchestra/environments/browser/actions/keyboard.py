@@ -1,0 +1,264 @@
+"""Actions by the keyboard: type into fields, press keys, choose from lists."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pydantic
+
+from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser.actions.arguments import Count, Inside, Ref, Site, Switch, same_site
+from agentorchestra.environments.browser.actions.keys import checked_keys
+from agentorchestra.environments.browser.actions.targets import Hands, address_of
+from agentorchestra.environments.browser.scripts import of_page
+from agentorchestra.environments.browser.view.script_results import Field, Option, Options, as_told
+from agentorchestra.tea.calling.environment import action
+
+if TYPE_CHECKING:
+    from playwright.async_api import ElementHandle, Frame, JSHandle, Locator, Page
+
+MOST_TYPED = 20_000
+"""Characters of one `input_text`; key by key a tenth of that."""
+
+MOST_OPTIONS = 40
+"""Options that are named when none of them was meant."""
+
+_KEY_S = 0.02
+"""Seconds that one key may take, of those that are pressed one by one."""
+
+_OPENS_S = 3.0
+"""Seconds that a list of one's own making has to open."""
+
+_CLICKED = {"checkbox", "radio", "button", "submit", "reset", "image"}
+
+
+class Typing(Hands):
+    """The keyboard."""
+
+    @action(tags=("send",))
+    async def input_text(
+        self,
+        ctx: Any,
+        ref: Ref,
+        text: str,
+        site: Site,
+        append: Switch = False,
+        keys: Switch = False,
+        enter: Switch = False,
+    ) -> str:
+        """Fill a field.
+
+        Args:
+            ref: the field's reference.
+            text: its new content. Dates: 2024-05-31, times: 14:30, colours: #ff8800.
+            site: the host of the page or frame, as the state shows it.
+            append: keep what stands there, and add to it.
+            keys: press key by key, for fields that suggest while one types.
+            enter: press Enter at the end.
+        """
+        found = await self.field(ctx, ref)
+        element = await self.handle(ref, found)
+        same_site(site, await self.address_of(element))
+        field = as_told(Field, await self.ask(f"looking at {ref}", element, "field"))
+        refuse(ref, field)
+        if len(text) > (MOST_TYPED // 10 if keys else MOST_TYPED):
+            raise ToolError(f"the text has {len(text):,} characters; give at most {MOST_TYPED:,}, a tenth key by key")
+        if keys or (field.suggests and len(text) <= MOST_TYPED // 10):
+            await self._by_keys(ctx, ref, found, element, text, append)
+        elif append:
+            await self.within(f"going to the end of {ref}", lambda: element.evaluate(of_page("caretToEnd")))
+            page = await self.tab(ctx)
+            await self._has_keys(ref, element)
+            await self.within(f"typing into {ref}", lambda: page.keyboard.insert_text(text))
+        else:
+            await self.on(ref, lambda ms: found.fill(text, timeout=ms))
+        holds = await self.within(f"looking at {ref}", lambda: element.evaluate(of_page("holds"), text))
+        if holds == "nothing" and text.strip():
+            raise ToolError(
+                f"{ref} did not take this text: it is empty now; dates are 2024-05-31, times 14:30, months 2024-05, "
+                "colours #ff8800, numbers plain digits"
+            )
+        other = "; it holds something else than was given, look at it" if holds == "other" else ""
+        if enter:
+            await self.on(ref, lambda ms: found.press("Enter", timeout=ms))
+        return f"{ref} is filled in{other}; {await self.settled(ctx)}"
+
+    async def _by_keys(
+        self, ctx: Any, ref: str, found: Locator, element: ElementHandle, text: str, append: bool
+    ) -> None:
+        page = await self.tab(ctx)
+        if not append:
+            await self.on(ref, lambda ms: found.fill("", timeout=ms))
+        await self.within(f"going to the end of {ref}", lambda: element.evaluate(of_page("caretToEnd")))
+
+        async def press() -> None:
+            for char in text:
+                # Another frame could take the keys for itself meanwhile, and with them what is typed.
+                if not await element.evaluate(of_page("hasKeys")):
+                    raise ToolError(f"{ref} lost the keyboard while it was filled in; look at the state and try again")
+                await page.keyboard.type(char)
+
+        await self.within(f"typing into {ref}", press, seconds=self.settings.call_s + _KEY_S * len(text))
+
+    async def _has_keys(self, ref: str, element: ElementHandle) -> None:
+        if not await self.ask(f"looking at {ref}", element, "hasKeys"):
+            raise ToolError(f"{ref} does not take the keyboard; click it, look at the state and use what appeared")
+
+    @action(tags=("send",))
+    async def type_text(self, ctx: Any, text: str, site: Site) -> str:
+        """Type with the keyboard into whatever has the focus: for drawings, games, editors without a field.
+
+        Args:
+            text: what is typed; a new line is Enter.
+            site: the host of the page or frame, as the state shows it.
+        """
+        page = await self.tab(ctx)
+        if len(text) > MOST_TYPED // 10:
+            raise ToolError(f"the text has {len(text):,} characters; type at most {MOST_TYPED // 10:,} at once")
+        frame = await self.within("finding what has the keyboard", lambda: _focused(page))
+        same_site(site, address_of(frame))
+
+        async def press() -> None:
+            for char in text:
+                if not await frame.evaluate(of_page("hasKeys")):
+                    raise ToolError("the keyboard went to another frame while this was typed; look at the state")
+                await page.keyboard.type(char)
+
+        await self.within("typing", press, seconds=self.settings.call_s + _KEY_S * len(text))
+        return await self.settled(ctx)
+
+    @action(tags=("read", "network"))
+    async def press(self, ctx: Any, keys: Inside, times: Annotated[Count, pydantic.Field(ge=1, le=100)] = 1) -> str:
+        """Press a key or several together, in whatever has the focus.
+
+        Args:
+            keys: Enter, Escape, Tab, Backspace, Delete, Space, ArrowDown, PageDown, Home, End, Shift+Tab, Control+A.
+            times: how often.
+        """
+        page = await self.tab(ctx)
+        chord = checked_keys(keys)
+
+        async def press() -> None:
+            for _ in range(times):
+                await page.keyboard.press(chord)
+
+        await self.within(f"pressing {chord}", press)
+        return await self.settled(ctx)
+
+    # -- lists -------------------------------------------------------------------------------------------------------
+
+    @action(tags=("read", "network"))
+    async def select(self, ctx: Any, ref: Ref, options: Annotated[list[Inside], pydantic.Field(min_length=1)]) -> str:
+        """Choose from a list, also from one that opens when it is clicked.
+
+        Args:
+            ref: the list's reference.
+            options: as they are written; several where the list takes several.
+        """
+        found = await self.element(ctx, ref)
+        element = await self.handle(ref, found)
+        listed = await self.ask(f"looking at {ref}", element, "options")
+        if listed is None:
+            await self._select_listed(ctx, ref, found, element, options)
+        else:
+            native = as_told(Options, listed)
+            if len(options) > 1 and not native.multiple:
+                labels = [one.label for one in native.options]
+                raise ToolError(f"{ref} takes one option; give one of: {_named(labels)}")
+            indices = [_option(ref, one, native.options) for one in options]
+            await self.on(ref, lambda ms: found.select_option(index=indices, timeout=ms))
+        return f"chosen; {await self.settled(ctx)}"
+
+    async def _select_listed(
+        self, ctx: Any, ref: str, found: Locator, element: ElementHandle, options: list[str]
+    ) -> None:
+        """Choose from a list of a page's own making: opened by a click, its options have roles."""
+        before = await self.within(f"looking at {ref}", lambda: element.evaluate_handle(of_page("allListed")))
+        items, words = await self._listed(ref, element, None)
+        if not words:
+            await self.on(ref, lambda ms: found.click(timeout=ms))
+            until = asyncio.get_running_loop().time() + _OPENS_S
+            while not words:
+                if asyncio.get_running_loop().time() > until:
+                    raise ToolError(f"{ref} is no list with options; look at the state, and click what is meant")
+                await asyncio.sleep(0.1)
+                items, words = await self._listed(ref, element, before)
+        for one in options:
+            at = _option(ref, one, [Option(label=word, value=word) for word in words])
+            item = await self.within(f"choosing {one!r}", partial(items.evaluate_handle, of_page("item"), at))
+            await self.on(one, partial(_clicked, item))
+            if one is not options[-1]:
+                items, words = await self._listed(ref, element, before)
+
+    async def _listed(self, ref: str, element: ElementHandle, before: Any) -> tuple[JSHandle, list[str]]:
+        """The options that can be seen, and their words."""
+
+        async def look() -> tuple[JSHandle, list[str]]:
+            items = await element.evaluate_handle(of_page("listed"), before)
+            return items, as_told(list[str], await items.evaluate(of_page("words")))
+
+        return await self.within(f"looking for the options of {ref}", look)
+
+
+async def _clicked(item: JSHandle, ms: float) -> None:
+    element = item.as_element()
+    if element is None:
+        raise ToolError("the list changed meanwhile; look at the state and choose again")
+    await element.click(timeout=ms)
+
+
+def refuse(ref: str, field: Field) -> None:
+    """What is not typed into."""
+    if field.tag == "select":
+        raise ToolError(f"{ref} is a list; use select")
+    if field.type == "file":
+        raise ToolError(f"{ref} takes files; use upload")
+    if field.type in _CLICKED:
+        raise ToolError(f"{ref} is a {field.type}; use click")
+    if field.disabled:
+        raise ToolError(f"{ref} is disabled; do first what it waits for, or use another field")
+    if field.readonly:
+        raise ToolError(f"{ref} is read only; click it and look whether something else opens, or use another field")
+    if not field.takes:
+        raise ToolError(f"{ref} is a <{field.tag}>, no field; take the reference of a field, or use type_text")
+
+
+def _option(ref: str, wanted: str, options: Sequence[Option]) -> int:
+    """The place of an option, by its words, its value, or words that only it begins with.
+
+    Raises:
+        ToolError: it is none of them.
+    """
+    plain = wanted.strip().casefold()
+    labels = [one.label.casefold() for one in options]
+    by_value = [at for at, one in enumerate(options) if one.value.casefold() == plain]
+    begun = [at for at, label in enumerate(labels) if plain and label.startswith(plain)]
+    for found in ([at for at, label in enumerate(labels) if label == plain], by_value, begun):
+        if found and len({labels[at] for at in found}) == 1:
+            if options[found[0]].disabled:
+                raise ToolError(f"the option {wanted!r} of {ref} is disabled; choose another one")
+            return found[0]
+    usable = [one.label or one.value for one in options if not one.disabled]
+    raise ToolError(f"{ref} has no option {wanted!r}; it has: {_named(usable)}")
+
+
+def _named(words: list[str]) -> str:
+    shown = ", ".join(repr(one[:80]) for one in words[:MOST_OPTIONS])
+    return f"{shown} and {len(words) - MOST_OPTIONS} more" if len(words) > MOST_OPTIONS else shown or "none"
+
+
+async def _focused(page: Page) -> Frame:
+    """The frame that has the keyboard."""
+    frame = page.main_frame
+    while True:
+        active = (await frame.evaluate_handle("document.activeElement")).as_element()
+        inner = await active.content_frame() if active is not None else None
+        if inner is None:
+            return frame
+        frame = inner
+
+
+__all__ = ["MOST_OPTIONS", "MOST_TYPED", "Typing", "refuse"]

@@ -1,0 +1,233 @@
+"""Actions on addresses, tabs and dialogs, and waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser.actions.arguments import Count, Inside, Site, same_site
+from agentorchestra.environments.browser.actions.base import Acting, agent_of
+from agentorchestra.environments.browser.session.chromium import playwright_api
+from agentorchestra.environments.browser.session.tabs import Tab
+from agentorchestra.tea.calling.environment import action
+
+MOST_WAITED = 60.0
+"""Seconds of one `wait`."""
+
+_LOOK_AGAIN_S = 0.2
+_DOWNLOADS = "Download is starting"
+
+
+class Navigating(Acting):
+    """Addresses, tabs, dialogs."""
+
+    @action(tags=("read", "network"))
+    async def go_to_url(self, ctx: Any, url: str) -> str:
+        """Open an address in the current tab.
+
+        Args:
+            url: the whole address.
+        """
+        return await self._opened(ctx, self.check_address(url.strip()))
+
+    async def _opened(self, ctx: Any, address: str) -> str:
+        page = await self.tab(ctx)
+        api = playwright_api()
+
+        async def go() -> None:
+            try:
+                await page.goto(address, wait_until="commit")
+            except api.Error as error:
+                if "Download is starting" not in str(error):
+                    raise
+
+        before = self.session.boundary.count
+        try:
+            await self.within(f"opening {address}", go, seconds=self.settings.load_s)
+        except ToolError:
+            # Of https the browser knows only that its proxy did not connect; the boundary knows why.
+            host = (urlsplit(address).hostname or "").rstrip(".")
+            why = [one.reason for one in self.session.boundary.not_reached(before) if one.host == host]
+            if why:
+                raise ToolError(why[0]) from None
+            raise
+        return await self.settled(ctx)
+
+    @action(tags=("read", "network"))
+    async def go_back(self, ctx: Any) -> str:
+        """Go back to the page before this one."""
+        return await self._moved(ctx, "back")
+
+    @action(tags=("read", "network"))
+    async def go_forward(self, ctx: Any) -> str:
+        """Go forward again."""
+        return await self._moved(ctx, "forward")
+
+    async def _moved(self, ctx: Any, way: str) -> str:
+        page = await self.tab(ctx)
+        before = page.url
+        move = page.go_back if way == "back" else page.go_forward
+        await self.within(f"going {way}", lambda: move(wait_until="commit"), seconds=self.settings.load_s)
+        if page.url == before and not await self.within("looking where it is", lambda: _moves(page, before)):
+            raise ToolError(f"there is no page to go {way} to in this tab; open an address with go_to_url")
+        return await self.settled(ctx)
+
+    @action(tags=("read", "network"))
+    async def reload(self, ctx: Any) -> str:
+        """Load the page again."""
+        page = await self.tab(ctx)
+        await self.within("loading it again", lambda: page.reload(wait_until="commit"), seconds=self.settings.load_s)
+        return await self.settled(ctx)
+
+    # -- tabs --------------------------------------------------------------------------------------------------------
+
+    @action(tags=("read", "network"))
+    async def open_tab(self, ctx: Any, url: str = "") -> str:
+        """Open a new tab and make it the current one.
+
+        Args:
+            url: its address; empty for an empty tab.
+        """
+        address = self.check_address(url.strip()) if url.strip() else ""
+        await self.current(ctx)  # the run's tabs are there
+        if len(self.session.tabs) >= self.settings.tabs:
+            raise ToolError(f"{self.settings.tabs} tabs are open, as many as there may be; close one with close_tab")
+        self.session.current.pop(agent_of(ctx), None)
+        tab = await self.current(ctx)
+        if not address:
+            return f"tab {tab.number} is open and current; it is empty"
+        return await self._opened(ctx, address)
+
+    @action
+    async def switch_tab(self, ctx: Any, tab: Count) -> str:
+        """Make another tab the current one.
+
+        Args:
+            tab: its number in the state.
+        """
+        await self._tab_numbered(ctx, tab)
+        if self._users(ctx, tab):
+            raise ToolError(f"tab {tab} is the current one of another agent; open its address in a tab of your own")
+        self.session.current[agent_of(ctx)] = tab
+        return await self.settled(ctx)
+
+    @action
+    async def close_tab(self, ctx: Any, tab: Count = 0) -> str:
+        """Close a tab.
+
+        Args:
+            tab: its number; 0 for the current one.
+        """
+        mine = (await self.current(ctx)).number
+        wanted = tab or mine
+        closed = await self._tab_numbered(ctx, wanted)
+        if self._users(ctx, wanted):
+            raise ToolError(f"tab {wanted} is the current one of another agent; leave it open")
+        await self.session.close_tab(closed)
+        return f"tab {wanted} is closed; {await self.settled(ctx)}"
+
+    def _users(self, ctx: Any, tab: int) -> list[str]:
+        """The other agents whose current tab it is."""
+        return [name for name, number in self.session.current.items() if number == tab and name != agent_of(ctx)]
+
+    async def _tab_numbered(self, ctx: Any, number: int) -> Tab:
+        await self.current(ctx)
+        found = self.session.tabs.get(number)
+        if found is None:
+            there = ", ".join(map(str, sorted(self.session.tabs)))
+            raise ToolError(f"there is no tab {number}; the tabs are {there}")
+        return found
+
+    # -- dialogs -----------------------------------------------------------------------------------------------------
+
+    @action
+    async def answer_dialog(self, ctx: Any, accept: bool) -> str:
+        """Answer the dialog that is open: alert, confirm, prompt, or whether to leave the page.
+
+        Args:
+            accept: OK (of a prompt with the text it proposes), or Cancel.
+        """
+        return await self._answer(ctx, accept, None)
+
+    @action(tags=("send",))
+    async def answer_prompt(self, ctx: Any, text: str, site: Site) -> str:
+        """Answer the prompt dialog that is open with a text.
+
+        Args:
+            text: the answer.
+            site: the host of the page, as the state shows it.
+        """
+        tab = await self.current(ctx)
+        if tab.dialog is not None and tab.dialog.type != "prompt":
+            raise ToolError(f"the dialog is a {tab.dialog.type} and takes no text; answer it with answer_dialog")
+        same_site(site, tab.page.url if tab.page is not None else tab.url)
+        return await self._answer(ctx, True, text)
+
+    async def _answer(self, ctx: Any, accept: bool, text: str | None) -> str:
+        tab = await self.current(ctx)
+        dialog = tab.dialog
+        if dialog is None:
+            raise ToolError("no dialog is open; look at the state")
+        await self.session.answer(tab, accept, text)
+        return f"the {dialog.type} was {'accepted' if accept else 'dismissed'}; {await self.settled(ctx)}"
+
+    # -- waiting -----------------------------------------------------------------------------------------------------
+
+    @action
+    async def wait(
+        self,
+        ctx: Any,
+        text: Inside = "",
+        gone: Inside = "",
+        seconds: Annotated[float, Field(gt=0, le=MOST_WAITED)] = 10.0,
+    ) -> str:
+        """Wait until a text is on the page, or until it is gone; without either just wait.
+
+        Args:
+            text: that is to appear.
+            gone: that is to disappear: "Loading".
+            seconds: at most; up to 60.
+        """
+        page = await self.tab(ctx)
+        if not text and not gone:
+            await asyncio.sleep(seconds)
+            return await self.settled(ctx)
+
+        async def look() -> None:
+            while True:
+                if (not text or await _shows(page, text)) and (not gone or not await _shows(page, gone)):
+                    return
+                await asyncio.sleep(_LOOK_AGAIN_S)
+
+        try:
+            await self.within("waiting", lambda: asyncio.wait_for(look(), seconds), seconds=seconds + 2)
+        except TimeoutError:
+            what = f"{text!r} did not appear" if text else f"{gone!r} did not go away"
+            raise ToolError(f"{what} in {seconds:g} s; look at the state, and wait again or go another way") from None
+        return await self.settled(ctx)
+
+
+async def _moves(page: Any, before: str) -> bool:
+    """Whether a page that goes back or forward has another address a moment later."""
+    for _ in range(5):
+        if page.url != before:
+            return True
+        await asyncio.sleep(0.1)
+    return bool(page.url != before)
+
+
+async def _shows(page: Any, text: str) -> bool:
+    """Whether a text can be seen in any frame of a page."""
+    for frame in page.frames:
+        with contextlib.suppress(playwright_api().Error):  # frames come and go
+            if await frame.get_by_text(text).filter(visible=True).count():
+                return True
+    return False
+
+
+__all__ = ["MOST_WAITED", "Navigating"]

@@ -1,0 +1,134 @@
+"""The action on PDFs: their text page by page (001, sec. 3.3.2). Chromium shows them as a picture without any text."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from functools import partial
+from typing import Any
+
+from agentorchestra.core.content import Block, Source, SourceKind, TextBlock, Trust
+from agentorchestra.core.errors import FileInputError, ToolError
+from agentorchestra.environments.browser.actions.arguments import Inside
+from agentorchestra.environments.browser.actions.files import Files
+from agentorchestra.environments.files import disk
+from agentorchestra.tea.calling.environment import action
+from agentorchestra.tea.calling.tool import ToolResult
+
+MOST_HITS = 20
+_AROUND = 120
+"""Characters on both sides of what was searched for."""
+
+_PDFS = "pdfs"
+"""Under which the files that addresses were downloaded to are kept."""
+
+_PAGES = re.compile(r"\s*(?:pp?\.\s*)?(\d{1,5})(?:\s*-\s*(\d{1,5}))?\s*")
+
+
+class Pdfs(Files):
+    """PDFs."""
+
+    @action(tags=("read", "network"))
+    async def pdf_viewer(
+        self, ctx: Any, url: str = "", path: Inside = "", pages: Inside = "", search: Inside = ""
+    ) -> ToolResult:
+        """Read a PDF: that of the current tab, at an address, or in the run's folder; it is kept in downloads/.
+
+        Args:
+            url: its address; empty for the page of the current tab.
+            path: a file, in place of an address.
+            pages: "3" or "2-4"; empty for the beginning.
+            search: words to find; gives the pages on which they stand.
+        """
+        from agentorchestra.tools.files.common import how_to_look
+        from agentorchestra.tools.files.documents import PdfDocument, document_to_json
+        from agentorchestra.tools.files.read import document_blocks
+        from agentorchestra.tools.web.pages import artifact_name
+
+        file, address = await self._pdf(ctx, url.strip(), path.strip())
+        document = await self._document(file)
+        if not isinstance(document, PdfDocument):
+            raise ToolError(f"{file} is no PDF but {document.media_type}; read it with the environment files")
+        artifacts = []
+        name = address or file
+        if address:
+            data = json.dumps(document_to_json(document), ensure_ascii=False).encode("utf-8", "replace")
+            artifacts.append(await ctx.artifact(artifact_name(address, ".json"), data, "application/json"))
+        head = f"{file}: {len(document.pages)} pages" + (f"; from {address}" if address else "")
+        source = Source(kind="web" if address else "file", ref=name)
+        blocks: list[Block] = [TextBlock(text=head, source=source, trust=Trust.UNTRUSTED)]
+        if search.strip():
+            blocks += _found(document.pages, search.strip(), source)
+        else:
+            kind: SourceKind = "web" if address else "file"
+            part = _part(pages, len(document.pages))
+            shown = partial(document_blocks, document, name, part, kind, way=how_to_look(ctx))
+            blocks += await asyncio.to_thread(shown)
+        return ToolResult(content=blocks, artifacts=tuple(artifacts), sources=(source,))
+
+    async def _pdf(self, ctx: Any, url: str, path: str) -> tuple[str, str]:
+        """The file in the run's folder, and the address it came from."""
+        if path:
+            if url:
+                raise ToolError("give an address or a path, not both")
+            return path, ""
+        page = await self.tab(ctx)
+        address = self.check_address(url or page.url)
+        known = self.kept.get(_PDFS)
+        pdfs = known if isinstance(known, dict) else {}
+        kept = str(pdfs.get(address, ""))
+        if kept and await self.on_disk(lambda: disk.content_of(self.place(kept))) is not None:
+            return kept, address
+        one = await self.fetched(ctx, address)
+        one.told = True
+        self.kept[_PDFS] = {**dict([*pdfs.items()][-20:]), address: one.path}
+        return one.path, address
+
+    async def _document(self, file: str) -> Any:
+        from agentorchestra.tools.files.readers import read_document
+
+        place = self.place(file)
+        if not place.parts:
+            raise ToolError("name a file")
+        held = await self.on_disk(lambda: disk.copied(place, self._stands_on.temporary))
+        try:
+            return await read_document(held.path)
+        except FileInputError as error:
+            raise ToolError(str(error).replace(str(held.path), place.shown)) from None
+        finally:
+            await asyncio.to_thread(disk.forget, held.path)
+
+
+def _part(pages: str, count: int) -> str:
+    if not pages.strip():
+        return ""
+    match = _PAGES.fullmatch(pages)
+    if match is None:
+        raise ToolError(f'pages is {pages!r}; write "3" or "2-4"')
+    first, last = int(match[1]), int(match[2] or match[1])
+    if not 1 <= first <= last or first > count:
+        raise ToolError(f"there is no page {pages}; the PDF has {count} pages")
+    return f"p. {first}" if first == last else f"pp. {first}-{min(last, count)}"
+
+
+def _found(pages: tuple[str, ...], words: str, source: Source) -> list[Block]:
+    """Where words stand, each with what is around them."""
+    wanted = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
+    blocks: list[Block] = []
+    count = 0
+    for number, text in enumerate(pages, start=1):
+        for match in wanted.finditer(text):
+            count += 1
+            if len(blocks) < MOST_HITS:
+                around = " ".join(text[max(0, match.start() - _AROUND) : match.end() + _AROUND].split())
+                at = source.model_copy(update={"place": f"p. {number}"})
+                blocks.append(TextBlock(text=around, source=at, trust=Trust.UNTRUSTED))
+    if not blocks:
+        raise ToolError(f"{words!r} does not stand in the {len(pages)} pages; try fewer or other words")
+    if count > len(blocks):
+        blocks.append(TextBlock(text=f"and {count - len(blocks)} more places", trust=Trust.SYSTEM))
+    return blocks
+
+
+__all__ = ["MOST_HITS", "Pdfs"]

@@ -1,0 +1,232 @@
+"""Actions by the mouse: click, hover, drag, scroll, and what only pixels can do (001, sec. 3.3.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.browser.actions.arguments import Count, Inside, Number, Point, Ref
+from agentorchestra.environments.browser.actions.targets import Hands, in_view
+from agentorchestra.environments.browser.scripts import of_page
+from agentorchestra.environments.browser.session.chromium import playwright_api
+from agentorchestra.environments.browser.view.script_results import Scrolled, as_told
+from agentorchestra.tea.calling.environment import action
+
+if TYPE_CHECKING:
+    from playwright.async_api import Locator, Page
+
+Modifier = Literal["Alt", "Control", "Meta", "Shift"]
+Button = Literal["left", "right", "middle"]
+
+_STEPS = 12
+"""Moves of the mouse between two places: pages that follow it see it on its way."""
+
+_WHEEL_S = 0.2
+"""Seconds until a page has seen the wheel."""
+
+MOST_POINTS = 200
+
+
+class Pointing(Hands):
+    """The mouse."""
+
+    @action(tags=("read", "network"))
+    async def click(
+        self,
+        ctx: Any,
+        ref: Ref,
+        button: Button = "left",
+        count: Annotated[Count, Field(ge=1, le=3)] = 1,
+        modifiers: list[Modifier] | None = None,
+    ) -> str:
+        """Click an element or a place.
+
+        Args:
+            ref: a reference, or a place in the view in pixels as "x,y".
+            button: of the mouse.
+            count: 2 for a double click.
+            modifiers: keys that are held.
+        """
+        page, held = await self.tab(ctx), modifiers or []
+        aimed = await self.aimed(ctx, ref)
+        if isinstance(aimed, Point):
+
+            async def press() -> None:
+                for key in held:
+                    await page.keyboard.down(key)
+                try:
+                    await page.mouse.click(aimed.x, aimed.y, button=button, click_count=count)
+                finally:
+                    for key in held:
+                        await page.keyboard.up(key)
+
+            await self.within(f"clicking {ref}", press)
+        else:
+            await self.on(ref, lambda ms: aimed.click(button=button, click_count=count, modifiers=held, timeout=ms))
+        return await self.settled(ctx)
+
+    @action(tags=("read", "network"))
+    async def hover(self, ctx: Any, ref: Ref) -> str:
+        """Move the mouse onto an element or a place and leave it there.
+
+        Args:
+            ref: a reference, or "x,y".
+        """
+        page = await self.tab(ctx)
+        aimed = await self.aimed(ctx, ref)
+        if isinstance(aimed, Point):
+            await self.within("moving the mouse", lambda: page.mouse.move(aimed.x, aimed.y, steps=_STEPS))
+        else:
+            await self.on(ref, lambda ms: aimed.hover(timeout=ms))
+        return await self.settled(ctx)
+
+    @action(tags=("read", "network"))
+    async def drag(self, ctx: Any, start: Ref, end: Ref) -> str:
+        """Drag from one element or place to another: things, sliders, maps.
+
+        Args:
+            start: a reference, or "x,y".
+            end: where it is let go: a reference, or "x,y".
+        """
+        page = await self.tab(ctx)
+        await self.place_of(ctx, start)
+        to = await self.place_of(ctx, end)
+        origin = await self.seen_at(ctx, start)
+        if not in_view(page, origin):  # the end was scrolled to
+            origin = await self.place_of(ctx, start)
+            to = await self.seen_at(ctx, end)
+        if not (in_view(page, origin) and in_view(page, to)):
+            raise ToolError(f"{start} and {end} are not in view at the same time; scroll so that both are")
+        await self._dragged(page, [origin, to])
+        return await self.settled(ctx)
+
+    @action(tags=("read", "network"))
+    async def mouse_path(
+        self,
+        ctx: Any,
+        points: Annotated[list[Annotated[list[Number], Field(min_length=2, max_length=2)]], Field(min_length=2)],
+    ) -> str:
+        """Press the mouse at the first point, move it through the others and let it go at the last: to draw, to turn.
+
+        Args:
+            points: [x, y] in the view, in pixels.
+        """
+        page = await self.tab(ctx)
+        if len(points) > MOST_POINTS:
+            raise ToolError(f"{len(points)} points are too many; give at most {MOST_POINTS}, and draw in pieces")
+        places = [await self.place_of(ctx, f"{x:g},{y:g}") for x, y in points]
+        await self._dragged(page, places)
+        return await self.settled(ctx)
+
+    async def _dragged(self, page: Page, places: list[Point]) -> None:
+        async def work() -> None:
+            await page.mouse.move(*places[0])
+            await page.mouse.down()
+            try:
+                for place in places[1:]:
+                    await page.mouse.move(*place, steps=_STEPS)
+                # A page sees where something is dropped only if the mouse moved over it.
+                await page.mouse.move(*places[-1])
+            finally:
+                await page.mouse.up()
+
+        await self.within("dragging", work)
+
+    @action(tags=("read", "network"))
+    async def mouse_wheel(self, ctx: Any, ref: Ref, dx: Number = 0, dy: Number = 0) -> str:
+        """Turn the wheel over an element or a place: to zoom a map, to scroll what has no scroll bar.
+
+        Args:
+            ref: a reference, or "x,y".
+            dx: pixels to the right.
+            dy: pixels down.
+        """
+        page = await self.tab(ctx)
+        place = await self.place_of(ctx, ref)
+
+        async def turn() -> None:
+            await page.mouse.move(*place)
+            await page.mouse.wheel(dx, dy)
+            await asyncio.sleep(_WHEEL_S)
+
+        await self.within("turning the wheel", turn)
+        return await self.settled(ctx)
+
+    # -- scrolling ---------------------------------------------------------------------------------------------------
+
+    @action(tags=("read", "network"))
+    async def scroll(
+        self,
+        ctx: Any,
+        direction: Literal["down", "up", "bottom", "top", "left", "right"] = "down",
+        pages: Annotated[Number, Field(gt=0, le=50)] = 0.9,
+        ref: Ref = "",
+    ) -> str:
+        """Scroll the page, or the part of it in which an element is; says how much is left.
+
+        Args:
+            direction: bottom and top go to the end.
+            pages: how far, in heights of the view.
+            ref: an element in the part to scroll; empty for the page.
+        """
+        page = await self.tab(ctx)
+        given = [direction, pages]
+        if ref:
+            element = await self.handle(ref, await self.element(ctx, ref))
+            told = await self.within("scrolling", lambda: element.evaluate(of_page("scroll"), given))
+        else:
+            told = await self.within("scrolling", lambda: page.evaluate(of_page("scroll"), given))
+        where = as_told(Scrolled, told)
+        changed = await self.settled(ctx)
+        if not where.moved:
+            raise ToolError(f"it does not go further {_WAYS.get(direction, direction)}; {_rest(where)}")
+        return f"scrolled; {_rest(where)}; {changed}"
+
+    @action(tags=("read", "network"))
+    async def scroll_to_text(self, ctx: Any, text: Inside, nth: Annotated[Count, Field(ge=1, le=1000)] = 1) -> str:
+        """Scroll to where a text stands on the page.
+
+        Args:
+            text: as it stands there, capitals or not.
+            nth: 2 for the second place.
+        """
+        page = await self.tab(ctx)
+
+        async def find() -> tuple[int, Locator | None]:
+            seen = 0
+            for frame in page.frames:
+                there = frame.get_by_text(text).filter(visible=True)
+                try:
+                    count = await there.count()
+                except playwright_api().Error:  # frames come and go
+                    continue
+                if seen + count >= nth:
+                    return seen + count, there.nth(nth - 1 - seen)
+                seen += count
+            return seen, None
+
+        count, found = await self.within("looking for the text", find)
+        if found is None:
+            raise ToolError(
+                f"{text!r} stands on the page {count} times; give a smaller nth"
+                if count
+                else f"{text!r} does not stand on the page as it is now; try fewer words, or scroll down if more loads"
+            )
+        await self.on("the text", lambda ms: found.evaluate(of_page("toTheMiddle"), timeout=ms))
+        return f"scrolled to {text!r}; {await self.settled(ctx)}"
+
+
+_WAYS = {"bottom": "down", "top": "up"}
+
+
+def _rest(where: Scrolled) -> str:
+    said = [f"{where.above:g} px above, {where.below:g} px below"]
+    if where.left or where.right:
+        said.append(f"{where.left:g} px to the left, {where.right:g} px to the right")
+    return ", ".join(said)
+
+
+__all__ = ["MOST_POINTS", "Pointing"]

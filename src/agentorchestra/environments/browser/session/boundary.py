@@ -1,0 +1,285 @@
+"""What a run's browser may reach: its hosts, its addresses, what Chromium must not do past its proxy.
+
+A page decides what its browser asks for: by redirects, frames, scripts, workers, sockets and names that lead elsewhere
+a second later. So nothing is judged inside the browser: everything it sends goes through a proxy of this process
+(`proxy.py`), which asks the `Boundary` here about each connection, and the flags close the ways that lead around it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from agentorchestra.core.errors import SettingsError, WebError
+from agentorchestra.core.settings import WebSettings
+from agentorchestra.tools.web.addresses import Address, allowed_places, parse_address, plain_host, shown_address
+from agentorchestra.tools.web.http import WebClient, refuse_private
+from agentorchestra.tools.web.resolver import Resolver
+
+NOWHERE = "http://127.0.0.1:9"
+"""Where Chromium itself is sent with what belongs to no run: nothing listens at the port of `discard`."""
+
+_FEATURES_OFF = (
+    # Chromium reads the last list of features only, so Playwright's own are named here again (a test compares them).
+    "AimEnabled",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsFirstBalancedModeAutoEnable",
+    "HttpsUpgrades",
+    "LensOverlay",
+    "MediaRouter",
+    "NetworkTimeServiceQuerying",
+    "OptimizationHints",
+    "PaintHolding",
+    "PreconnectToSearch",
+    "TcpPortRandomizationWin",
+    "ThirdPartyStoragePartitioning",
+    "msEdgeUpdateLaunchServicesPreferredVersion",
+    "msForceBrowserSignIn",
+    # Processes of each context that no page uses, some 30 MiB for every run: for the address bar, and in reserve.
+    "SpareRendererForSitePerProcess",
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxFullPopup",
+    "WebUIOmniboxPopup",
+    # Each form that a page shows would be described to Google, from the run's own context.
+    "AutofillServerCommunication",
+)
+
+FLAGS: tuple[str, ...] = (
+    # What belongs to no context has a proxy that is not there; contexts have one each. Loopback is no exception.
+    f"--proxy-server={NOWHERE}",
+    "--proxy-bypass-list=<-loopback>",
+    # Names are looked up by the proxy only: nothing tells a name server what a page prefetches.
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+    "--dns-prefetch-disable",
+    # UDP knows no proxy: none for WebRTC, none for QUIC and WebTransport. (`--force-webrtc-...` does nothing any more.)
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--disable-quic",
+    # What Chromium sends by itself; Playwright turns off more (background networking, components, sync).
+    f"--disable-features={','.join(_FEATURES_OFF)}",
+    "--disable-domain-reliability",
+    "--disable-client-side-phishing-detection",
+    "--disable-speech-api",
+    "--no-pings",
+)
+"""For `launch(args=...)` of the browser that all runs share."""
+
+BYPASS = "<-loopback>"
+"""For `new_context(proxy={"server": ..., "bypass": BYPASS})`: this machine too is reached through the proxy."""
+
+MOST_VISITS = 1_000
+"""Of a log; older ones are forgotten."""
+
+_SHOWN_SCHEMES = frozenset({"http", "https"})
+
+
+def why_not_shown(url: str) -> str:
+    """Why a page at this address shows nothing to an agent, "" where it may.
+
+    Chromium keeps pages from leading to most of these; a tab that is at one all the same is not looked at.
+
+    Args:
+        url: of a page, as the browser gives it.
+    """
+    scheme, colon, rest = url.partition(":")
+    scheme = scheme.strip().lower()
+    if not colon or scheme in _SHOWN_SCHEMES:
+        return ""
+    if scheme == "about" and rest.partition("#")[0].partition("?")[0] in ("blank", "srcdoc"):
+        return ""
+    if scheme == "blob" and rest.partition(":")[0] in _SHOWN_SCHEMES:  # made by a page that is itself allowed
+        return ""
+    if scheme == "chrome-error":
+        return ""
+    return f"{shown_address(url)[:80]!r} has the scheme {scheme[:20]!r}; only http and https are shown"
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One connection that was asked for.
+
+    Attributes:
+        number: counts from 1 in each log.
+        host: a name or an IP address, as it was asked for.
+        port: of it.
+        verdict: `refused` by the rules here; `failed`: allowed, but nothing answers there.
+        reason: in one sentence, "" where it was allowed.
+    """
+
+    number: int
+    host: str
+    port: int
+    verdict: Literal["allowed", "refused", "failed"]
+    reason: str = ""
+
+
+class Hosts:
+    """A list of hosts as users write it.
+
+    Args:
+        written: `example.org`, `*.example.org` for all below it (not itself), an IP address; each also with a port
+            (`example.org:8443`), without one for all ports.
+        setting: its name, for messages.
+
+    Raises:
+        SettingsError: for one that is no host.
+    """
+
+    def __init__(self, written: Iterable[str], *, setting: str) -> None:
+        self._listed = frozenset(_pattern(one, setting) for one in written)
+
+    def __bool__(self) -> bool:
+        return bool(self._listed)
+
+    def hold(self, host: str, port: int) -> bool:
+        """Whether a host, in the form of `parse_address`, is in the list."""
+        labels = host.split(".")
+        names = [host, *("*." + ".".join(labels[at:]) for at in range(1, len(labels)))]
+        return any((name, number) in self._listed for name in names for number in (port, 0))
+
+
+def _pattern(written: str, setting: str) -> tuple[str, int]:
+    """(host or `*.host`, port or 0)."""
+    text = written.strip()
+    below = text.startswith("*.")
+    host, port = text.removeprefix("*."), 0
+    if found := re.fullmatch(r"(\[[^\]]*\]|[^:\[\]]*):(\d{1,5})", host):
+        host, port = found[1], int(found[2])
+    try:
+        if ":" in host and not host.startswith("["):
+            host = f"[{host}]"
+        plain = plain_host(host, shown_address(written))
+    except WebError:
+        plain = ""
+    if not plain or port > 65_535 or (port == 0 and text.endswith(":0")) or (below and _is_ip(plain)):
+        raise SettingsError(
+            f"{setting} holds {written!r}, which is no host; write 'example.org', '*.example.org' for all below it, or "
+            "an IP address, each with or without ':PORT'"
+        )
+    return ("*." if below else "") + plain, port
+
+
+def _is_ip(host: str) -> bool:
+    return Address("http", host, 80, "/").ip is not None
+
+
+class Boundary:
+    """Judges where one run's browser may connect to, and remembers what it said.
+
+    Args:
+        settings: of the web: private services that are allowed, name servers.
+        private: services on private networks that are allowed, `HOST:PORT` or an address each, in place of those of
+            `settings`; None for those.
+        allow: hosts (`Hosts`); if there are any, all others are refused.
+        deny: hosts that are refused, whatever else allows them; an IP address also where a name leads to it.
+        resolver: names to IP addresses; None for the settings' name servers, else the system's.
+
+    Raises:
+        SettingsError: a list or a setting holds what is no host, service or name server.
+        MissingExtraError: name servers without the extra `reading`.
+    """
+
+    def __init__(
+        self,
+        settings: WebSettings | None = None,
+        *,
+        private: Iterable[str] | None = None,
+        allow: Iterable[str] = (),
+        deny: Iterable[str] = (),
+        resolver: Resolver | None = None,
+    ) -> None:
+        self._client = WebClient(settings, resolver=resolver)
+        self._setting = "web.private" if private is None else "browser.private"
+        try:
+            self._private = allowed_places(self._client.settings.private if private is None else private)
+        except WebError as error:
+            raise SettingsError(f"{self._setting}: {error}") from None
+        self._allow = Hosts(allow, setting="browser.allow")
+        self._deny = Hosts(deny, setting="browser.deny")
+        self._log: deque[Visit] = deque(maxlen=MOST_VISITS)
+        self._count = 0
+
+    @property
+    def count(self) -> int:
+        """The number of the last visit."""
+        return self._count
+
+    @property
+    def log(self) -> tuple[Visit, ...]:
+        """The visits that are remembered, the oldest first."""
+        return tuple(self._log)
+
+    def not_reached(self, since: int = 0) -> list[Visit]:
+        """Visits after that number which were refused or failed, each place and reason once."""
+        found: dict[tuple[str, int, str], Visit] = {}
+        for one in self._log:
+            if one.number > since and one.verdict != "allowed":
+                found.setdefault((one.host, one.port, one.reason), one)
+        return list(found.values())
+
+    def note(self, host: str, port: int, verdict: Literal["allowed", "refused", "failed"], reason: str = "") -> None:
+        """Write a visit down."""
+        self._count += 1
+        self._log.append(Visit(self._count, host[:255], port, verdict, reason))
+
+    async def judge(self, authority: str) -> tuple[Address, list[str]]:
+        """Where `HOST:PORT` may be connected to; what is refused is written down.
+
+        A name is refused by the lists before anybody is asked for its addresses.
+
+        Returns:
+            It in its one form, and its IP addresses, each of them judged.
+
+        Raises:
+            WebError: of kind `refused`, or `unreachable` for a name without an address.
+        """
+        try:
+            address = parse_address(f"http://{authority}/")
+        except WebError as error:
+            self.note(shown_address(authority)[:80], 0, "refused", str(error))
+            raise
+        try:
+            self._listed(address, address.host)
+            found = await self._client.addresses(address, self._private, setting=self._setting)
+            for one in found:
+                self._listed(address, one)
+        except WebError as error:
+            raise self._noted(address, error) from None
+        return address, found
+
+    def check_peer(self, address: Address, ip: str) -> None:
+        """Judge the other end of a connection once more.
+
+        Raises:
+            WebError: of kind `refused`; it is written down.
+        """
+        if (address.host, address.port) in self._private:
+            return
+        try:
+            refuse_private(ip, address, setting=self._setting)
+        except WebError as error:
+            raise self._noted(address, error) from None
+
+    def _noted(self, address: Address, error: WebError) -> WebError:
+        """Write down what is not reached; in the message stands the place, the scheme is not known here."""
+        said = str(error).replace(shown_address(address.url), address.place, 1)
+        self.note(address.host, address.port, "refused" if error.kind == "refused" else "failed", said)
+        return WebError(said, kind=error.kind, url=address.place)
+
+    def _listed(self, address: Address, host: str) -> None:
+        """Judge by the lists: a name, and of its addresses those that are denied."""
+        if self._deny.hold(host, address.port):
+            raise _refused(address, "browser.deny names it")
+        if host == address.host and self._allow and not self._allow.hold(host, address.port):
+            raise _refused(address, "browser.allow does not name it")
+
+
+def _refused(address: Address, why: str) -> WebError:
+    return WebError(f"{address.place} is not visited: {why}", kind="refused", url=address.place)
+
+
+__all__ = ["BYPASS", "FLAGS", "NOWHERE", "Boundary", "Hosts", "Visit", "why_not_shown"]

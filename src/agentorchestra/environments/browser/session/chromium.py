@@ -1,0 +1,418 @@
+"""One Chromium for all runs of a process (per event loop): found, launched, ended, launched again.
+
+Its pages belong to the contexts that sessions open in it (session.py). Nothing of it outlives this process: a small
+process beside it (guard.sh) ends it and removes its folders when this one is gone, also by SIGKILL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import psutil
+
+from agentorchestra.core.errors import MissingExtraError, ToolError
+from agentorchestra.core.settings import BrowserSettings
+from agentorchestra.environments.browser.session.boundary import FLAGS
+from agentorchestra.environments.browser.session.guard import Guard
+from agentorchestra.environments.browser.view.references import teach
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, CDPSession, Playwright
+
+T = TypeVar("T")
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+"""What a Chromium is called on the PATH."""
+
+_PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
+"""Of this process's environment; keys and tokens in it are nothing for a browser."""
+
+_NO_SANDBOX = ("No usable sandbox", "without --no-sandbox is not supported")
+
+
+def playwright_api() -> Any:
+    """The module `playwright.async_api`.
+
+    Raises:
+        MissingExtraError: if it is not installed.
+    """
+    try:
+        import playwright.async_api
+    except ImportError as exc:
+        raise MissingExtraError(
+            f"the environment browser needs the extra browser ({exc}); install it with "
+            "`pip install 'agentorchestra[browser]'`, and a Chromium"
+        ) from None
+    return playwright.async_api
+
+
+def find_chromium(executable: str = "", own: str = "") -> str:
+    """The path of the Chromium that is used.
+
+    Args:
+        executable: of the settings: a path, or a name on the PATH; "" for any that is there.
+        own: where playwright keeps its own.
+
+    Raises:
+        ToolError: if there is none.
+    """
+    if executable:
+        found = shutil.which(executable)
+        if found is None:
+            raise ToolError(
+                f"browser.executable is {executable!r}, which is no program here; give the path of a Chromium"
+            )
+        return found
+    for name in NAMES:
+        found = shutil.which(name)
+        if found is not None:
+            return found
+    if own and Path(own).exists():
+        return own
+    raise ToolError(
+        "no Chromium was found; install one (Debian: `apt install chromium`, else `playwright install chromium`), or "
+        "set browser.executable to its path"
+    )
+
+
+def flags() -> list[str]:
+    """What the browser is started with."""
+    return ["--disable-dev-shm-usage", *FLAGS]
+
+
+def has_sandbox(settings: BrowserSettings) -> bool:
+    """Whether Chromium keeps pages in its own sandbox: Playwright does not ask for it, and root cannot have it."""
+    return settings.sandbox and os.geteuid() != 0
+
+
+def environ(home: Path, window: bool) -> dict[str, str | float | bool]:
+    """The environment of the browser: what it writes to its home goes with it."""
+    given: dict[str, str | float | bool] = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    authority = Path(os.environ.get("XAUTHORITY") or Path.home() / ".Xauthority")
+    if window and authority.exists():
+        given["XAUTHORITY"] = str(authority)
+    return given | {"HOME": str(home), "TMPDIR": str(home)}
+
+
+def _drivers() -> set[int]:
+    """Playwright's drivers that this process has started."""
+    found = set()
+    for one in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if "run-driver" in one.cmdline():
+                found.add(one.pid)
+    return found
+
+
+MOST_DRIVER = 1 << 30
+"""Bytes that a driver may hold besides what it begins with: what scripts of pages answer goes through it, and they can
+answer with anything. One that would need more ends, as if it had been killed."""
+
+
+def _bound(driver: int) -> None:
+    """Limit the memory of a driver (Linux)."""
+    with contextlib.suppress(OSError, ValueError, AttributeError, psutil.Error):
+        most = psutil.Process(driver).memory_info().data + MOST_DRIVER
+        resource.prlimit(driver, resource.RLIMIT_DATA, (most, most))
+
+
+_LONGEST = 40
+"""Characters of the folder for temporary files: below it Chromium makes a socket, whose path must be under 108."""
+
+
+def _folder() -> Path:
+    """A new folder for what a browser has on disk. Blocks for a moment."""
+    short = len(tempfile.gettempdir()) <= _LONGEST or not os.access("/tmp", os.W_OK)
+    return Path(tempfile.mkdtemp(prefix="agentorchestra-browser-", dir=None if short else "/tmp"))
+
+
+class _Launched:
+    """A browser that was started, by the driver that was started for it.
+
+    Attributes:
+        folder: what it has on disk, with its profile's.
+        pid: of the browser's main process.
+        driver: of the driver's process.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        self.guard = guard
+        self.folder = _folder()
+        self.artifacts = self.folder / "artifacts"
+        self.artifacts.mkdir()
+        self.profile: Path | None = None
+        self.playwright: Playwright | None = None
+        self.browser: Browser | None = None
+        self.cdp: CDPSession | None = None
+        self.pid = self.driver = 0
+        self._group = 0
+        self._killed = False
+        guard.tell(f"folder {self.folder}")
+
+    @property
+    def alive(self) -> bool:
+        """Whether the browser is connected and its driver runs."""
+        if self._killed or self.browser is None or not self.browser.is_connected():
+            return False
+        try:
+            os.kill(self.driver or os.getpid(), 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    async def start(self, settings: BrowserSettings) -> None:
+        """Start both.
+
+        Raises:
+            ToolError: if that is not possible.
+        """
+        api = playwright_api()
+        try:
+            async with asyncio.timeout(settings.launch_s):
+                before = _drivers()
+                self.playwright = await api.async_playwright().start()
+                self.driver = max(_drivers() - before, default=0)
+                self.guard.tell(f"process {self.driver}" if self.driver else "")
+                await teach(self.playwright)
+                chromium = self.playwright.chromium
+                self.browser = await chromium.launch(
+                    executable_path=find_chromium(settings.executable, chromium.executable_path),
+                    headless=not settings.window,
+                    args=flags(),
+                    chromium_sandbox=has_sandbox(settings),
+                    env=environ(self.folder, settings.window),
+                    artifacts_dir=self.artifacts,
+                    # Who ends it is this process, or the guard.
+                    handle_sigint=False,
+                    handle_sigterm=False,
+                    handle_sighup=False,
+                    timeout=settings.launch_s * 900,
+                )
+                _bound(self.driver)  # not before: the browser, which it starts, would have the same limit
+                self.cdp = await self.browser.new_browser_cdp_session()
+                found = await self.cdp.send("SystemInfo.getProcessInfo")
+        except TimeoutError:
+            raise ToolError(f"Chromium did not start within {settings.launch_s:g} s (browser.launch_s)") from None
+        except api.Error as exc:
+            # What Chromium itself said of it is further down in the log.
+            if has_sandbox(settings) and any(words in str(exc) for words in _NO_SANDBOX):
+                raise ToolError(
+                    "Chromium could not be started: its sandbox does not work here (most containers forbid it); allow "
+                    "user namespaces, or set browser.sandbox = false, which leaves pages without it"
+                ) from None
+            raise ToolError(f"Chromium could not be started: {first_line(exc)}") from None
+        self._learn(next(int(one["id"]) for one in found["processInfo"] if one["type"] == "browser"))
+
+    def _learn(self, pid: int) -> None:
+        """What has to be ended, and removed, if this process cannot."""
+        process = psutil.Process(pid)
+        self.pid = pid
+        self._group = os.getpgid(pid) if os.getpgid(pid) != os.getpgrp() else 0
+        lines = [f"process {pid}", *([f"group {self._group}"] if self._group else [])]
+        for word in process.cmdline():
+            if word.startswith("--user-data-dir="):
+                self.profile = Path(word.partition("=")[2])
+                lines.append(f"folder {self.profile}")
+        self.guard.tell(*lines)
+        assert self.browser is not None
+        self.browser.on("disconnected", lambda *_: self._disconnected())
+
+    def _disconnected(self) -> None:
+        """It ended by itself: its numbers may be those of other processes soon."""
+        if not self._killed:
+            self.guard.tell("gone", f"process {self.driver}" if self.driver else "")
+
+    def kill(self) -> None:
+        """End the browser with all its processes, also one that is stopped."""
+        self._killed = True
+        for end, which in ((os.killpg, self._group), (os.kill, self.pid)):
+            if which:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    end(which, signal.SIGKILL)
+
+    async def end(self, seconds: float) -> None:
+        """End both, by force what does not end by itself in so many seconds each, and remove their folders."""
+        if self.alive and self.browser is not None:
+            with contextlib.suppress(Exception):
+                await within(self.browser.close(), seconds)
+        self.kill()
+        try:
+            if self.playwright is not None:
+                await within(self.playwright.stop(), seconds)
+        except Exception:
+            if self.driver:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.driver, signal.SIGKILL)
+        await asyncio.to_thread(self._remove)
+        self.guard.tell("nothing")
+
+    def _remove(self) -> None:
+        for folder in (self.folder, self.profile):
+            if folder is not None:
+                for _ in range(3):  # a process that is ending may still write
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+async def within(call: Awaitable[T], seconds: float) -> T:
+    """The result of a call that has so many seconds.
+
+    Raises:
+        TimeoutError: if it takes longer.
+    """
+    async with asyncio.timeout(seconds):
+        return await call
+
+
+def first_line(exc: BaseException) -> str:
+    """What an error of Playwright says, without the log of the call."""
+    lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
+    return lines[0][:300] if lines else type(exc).__name__
+
+
+class SharedBrowser:
+    """The Chromium of one event loop, launched when it is first needed and again when it is gone.
+
+    Args:
+        settings: of the first session: what is started, how long that takes, how many look at the same time. They hold
+            until nobody uses it any more.
+
+    Attributes:
+        generation: counts launches; pages and contexts of an earlier one are gone.
+    """
+
+    def __init__(self, settings: BrowserSettings) -> None:
+        self.settings = settings
+        self._lock = asyncio.Lock()
+        self._guard: Guard | None = None
+        self._now: _Launched | None = None
+        self._users: set[object] = set()
+        self._looks = asyncio.Semaphore(settings.looks_at_once)
+        self.generation = 0
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a browser that is connected."""
+        return self._now is not None and self._now.alive
+
+    @property
+    def pid(self) -> int | None:
+        """Of the browser's main process; None without one."""
+        return self._now.pid or None if self._now is not None else None
+
+    @property
+    def artifacts(self) -> Path | None:
+        """Where downloads lie while they come."""
+        return self._now.artifacts if self._now is not None else None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody uses it, and none is started."""
+        return not self._users and self._now is None and not self._lock.locked()
+
+    async def browser(self, user: object) -> Browser:
+        """The browser, launched if there is none.
+
+        Args:
+            user: who needs it until `release`.
+
+        Raises:
+            ToolError: if none can be started.
+            MissingExtraError: without the extra `browser`.
+        """
+        async with self._lock:
+            if self._now is None or not self._now.alive:
+                await self._launch()
+            self._users.add(user)
+            assert self._now is not None and self._now.browser is not None
+            return self._now.browser
+
+    async def _launch(self) -> None:
+        playwright_api()
+        await self._end()
+        if self._guard is None:
+            self._guard = Guard()
+        self.generation += 1
+        self._now = _Launched(self._guard)
+        try:
+            await self._now.start(self.settings)
+        except BaseException:
+            await self._end()
+            if not self._users:
+                self._dismiss()
+            raise
+
+    @contextlib.asynccontextmanager
+    async def look(self) -> AsyncIterator[None]:
+        """A turn to look at a page; few do at the same time, and the time in the queue is nobody's."""
+        async with self._looks:
+            yield
+
+    async def answers(self, seconds: float) -> bool:
+        """Whether the browser itself does what it is asked to."""
+        if self._now is None or self._now.cdp is None or not self._now.alive:
+            return False
+        try:
+            await within(self._now.cdp.send("Browser.getVersion"), seconds)
+        except Exception:  # whatever is wrong with it
+            return False
+        return True
+
+    def kill(self, generation: int) -> None:
+        """End a browser that does not answer; not one that was started since.
+
+        Args:
+            generation: of the browser that was found so.
+        """
+        if self._now is not None and generation == self.generation:
+            self._now.kill()
+
+    def serves_others(self, user: object) -> bool:
+        """Whether anybody else uses a browser that is there."""
+        return self.alive and bool(self._users - {user})
+
+    async def release(self, user: object) -> None:
+        """Whoever used it does not any more; the last one closes it."""
+        async with self._lock:
+            self._users.discard(user)
+            if not self._users:
+                await self._end()
+                self._dismiss()
+
+    async def _end(self) -> None:
+        now, self._now = self._now, None
+        if now is not None:
+            await now.end(self.settings.call_s)
+
+    def _dismiss(self) -> None:
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.end()
+
+
+_SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedBrowser] = WeakKeyDictionary()
+
+
+def shared_browser(settings: BrowserSettings) -> SharedBrowser:
+    """The browser of the running event loop.
+
+    Args:
+        settings: of whoever asks; used if there is none yet, or nobody uses the one that there is.
+    """
+    loop = asyncio.get_running_loop()
+    found = _SHARED.get(loop)
+    if found is None or (found.idle and found.settings != settings):
+        found = _SHARED[loop] = SharedBrowser(settings)
+    return found
+
+
+__all__ = ["SharedBrowser", "find_chromium", "first_line", "flags", "playwright_api", "shared_browser", "within"]

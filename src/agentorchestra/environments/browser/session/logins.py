@@ -1,0 +1,56 @@
+"""Passwords that agents use and never see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentorchestra.core.errors import MissingKeyError, ToolError
+from agentorchestra.environments.browser.actions.arguments import Ref, Site, host_of, same_site
+from agentorchestra.environments.browser.actions.keyboard import Typing, refuse
+from agentorchestra.environments.browser.view.obstacles import Walls
+from agentorchestra.environments.browser.view.script_results import Field, as_told
+from agentorchestra.tea.calling.environment import action
+
+
+class Logins(Typing, Walls):
+    """Names of secrets in place of the secrets."""
+
+    @action(tags=("send",))
+    async def fill_secret(self, ctx: Any, ref: Ref, name: Ref, site: Site) -> str:
+        """Fill a field with a user name or password that you know by its name only.
+
+        Args:
+            ref: the field's reference.
+            name: of the secret, as the task or the state gives it.
+            site: the host of the page or frame, as the state shows it.
+        """
+        found = await self.field(ctx, ref)
+        element = await self.handle(ref, found)
+        address = await self.address_of(element)
+        same_site(site, address)
+        value = self._secret(ctx, name.strip(), host_of(address))
+        refuse(ref, as_told(Field, await self.ask(f"looking at {ref}", element, "field")))
+        await self.on(ref, lambda ms: found.fill(value, timeout=ms))
+        return f"{ref} is filled in with {name}; {await self.settled(ctx)}"
+
+    def _secret(self, ctx: Any, name: str, host: str) -> str:
+        """The value of a secret that this site may get."""
+        named = self.settings.logins.get(host, ())
+        if name not in named:
+            known = f"the secrets of {host}: {', '.join(named)}" if named else f"{host} has none"
+            raise ToolError(
+                f"{name!r} is no secret for {host}; {known} (settings: browser.logins names the environment variables)"
+            )
+        try:
+            return str(ctx.secret(name))
+        except MissingKeyError:
+            raise ToolError(f"the secret {name} is not set in the environment; set it and run again") from None
+
+    async def walls(self, ctx: Any) -> list[str]:
+        """Where a password is wanted, what could be filled in."""
+        said = await super().walls(ctx)
+        named = self.settings.logins.get(host_of((await self.tab(ctx)).url), ())
+        return [*said, f"Secrets for this site, by name with fill_secret: {', '.join(named)}."] if named else said
+
+
+__all__ = ["Logins"]

@@ -1,0 +1,297 @@
+"""A run's pages: one context of the shared browser, opened with what is kept, and the tabs in it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.errors import AgentOrchestraError, ToolError
+from agentorchestra.core.settings import BrowserSettings, WebSettings
+from agentorchestra.environments.browser.scripts import script
+from agentorchestra.environments.browser.session.boundary import Boundary
+from agentorchestra.environments.browser.session.chromium import (
+    SharedBrowser,
+    first_line,
+    shared_browser,
+    within,
+)
+from agentorchestra.environments.browser.session.downloads import Downloads
+from agentorchestra.environments.browser.session.persistence import (
+    CURRENT,
+    DOWNLOADS,
+    NEXT,
+    TABS,
+    Keeper,
+    addresses,
+    tabs_of,
+)
+from agentorchestra.environments.browser.session.proxy import BoundaryProxy
+from agentorchestra.environments.browser.session.tabs import BLANK, Tab, refuse
+from agentorchestra.environments.browser.view.references import listen
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, Page
+
+    from agentorchestra.environments.folder import FolderGround
+
+AGAIN = (
+    "tabs are opened again at their addresses, with cookies and stored data as they were last kept; what was typed "
+    "into forms is gone"
+)
+
+
+class Pages:
+    """The context of one run and world, and its tabs.
+
+    Args:
+        settings: limits.
+        ground: the folder that downloads land in, and the store.
+        kept: what the environment remembers; read when the context is opened, written by `save`.
+        web: settings of the web: name servers, private services.
+
+    Attributes:
+        tabs: of the run, by their numbers.
+        current: each agent's tab.
+        boundary: judges where pages connect to.
+        downloads: what pages gave.
+    """
+
+    def __init__(
+        self,
+        settings: BrowserSettings,
+        ground: FolderGround,
+        kept: dict[str, JsonValue],
+        web: WebSettings | None = None,
+    ) -> None:
+        self.settings = settings
+        self.kept = kept
+        self.boundary = Boundary(web, private=settings.private, allow=settings.allow, deny=settings.deny)
+        self.downloads = Downloads(settings, ground)
+        self.tabs: dict[int, Tab] = {}
+        self.current: dict[str, int] = {}
+        self._keeper = Keeper(ground, kept, settings.call_s)
+        self._proxy: BoundaryProxy | None = None
+        self._shared: SharedBrowser | None = None
+        self._context: BrowserContext | None = None
+        self._generation = 0
+        self._next = 1
+        self._uses = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._take_up()
+
+    def _take_up(self) -> None:
+        """Tabs and downloads as they are kept; no page is open."""
+        self.tabs = tabs_of(self.kept.get(TABS))
+        current, after = self.kept.get(CURRENT), self.kept.get(NEXT)
+        self.current = {name: int(str(n)) for name, n in current.items()} if isinstance(current, dict) else {}
+        self._next = after if isinstance(after, int) else 1
+        self.downloads.take_up(self.kept.get(DOWNLOADS))
+
+    @property
+    def shared(self) -> SharedBrowser:
+        """The browser of this event loop."""
+        if self._shared is None:
+            self._shared = shared_browser(self.settings)
+        return self._shared
+
+    @property
+    def _open(self) -> bool:
+        """Whether the context is there, in the browser that runs now."""
+        return self._context is not None and self.shared.alive and self.shared.generation == self._generation
+
+    # -- the context -------------------------------------------------------------------------------------------------
+
+    async def context(self) -> BrowserContext:
+        """The run's context, opened with what is kept if there is none."""
+        if self._open and self._context is not None:
+            return self._context
+        if self._context is not None:
+            self._lose("the browser ended unexpectedly and was started again")
+        try:
+            self._context = await self._opened()
+        except AgentOrchestraError:
+            raise
+        except Exception:
+            # Started, and not of use: it is ended, and another one started.
+            self.shared.kill(self._generation)
+            try:
+                self._context = await self._opened()
+            except AgentOrchestraError:
+                raise
+            except Exception as exc:
+                raise ToolError(f"the browser does not work on this machine now: {first_line(exc)}") from None
+        return self._context
+
+    async def _opened(self) -> BrowserContext:
+        browser = await self.shared.browser(self)
+        self._generation = self.shared.generation
+        if self._proxy is None:
+            self._proxy = BoundaryProxy(self.boundary)
+            await self._proxy.start()
+        state: Any = await self._keeper.stored(self.tabs.values())
+        made = await within(
+            browser.new_context(
+                viewport={"width": self.settings.width, "height": self.settings.height},
+                accept_downloads=True,
+                proxy=self._proxy.for_context,
+                storage_state=state or None,
+            ),
+            self.settings.call_s,
+        )
+        await within(listen(made), self.settings.call_s)
+        # Playwright's own limits come first: they say what was waited for.
+        made.set_default_timeout(self.settings.call_s * 800)
+        made.set_default_navigation_timeout(self.settings.load_s * 950)
+        return made
+
+    def _lose(self, why: str) -> None:
+        """Context and pages are gone; the next use opens them again."""
+        self._context = None
+        for tab in self.tabs.values():
+            if tab.page is not None:
+                tab.note(f"{why}; {AGAIN}")
+            tab.lose()
+
+    # -- tabs --------------------------------------------------------------------------------------------------------
+
+    def _new_tab(self) -> Tab:
+        """A tab more. Of as many as there may be, the one that was used longest ago goes: nobody's, if there is one."""
+        if len(self.tabs) >= self.settings.tabs:
+            taken = self.current.values()
+            oldest = min(self.tabs.values(), key=lambda tab: (tab.number in taken, tab.used))
+            page = oldest.page
+            self._forget(oldest, f"tab {oldest.number} was closed: {self.settings.tabs} are open, the most there are")
+            if page is not None:
+                self._later(page.close())
+        tab = self.tabs[self._next] = Tab(self._next)
+        self._next += 1
+        return tab
+
+    async def _open_page(self, context: BrowserContext, tab: Tab) -> None:
+        """Open a tab's page at its address."""
+        address = tab.url
+        page = await within(context.new_page(), self.settings.call_s)
+        self._watch(tab, page)
+        with contextlib.suppress(Exception):
+            await self._attach(tab, page)
+        if address == BLANK:
+            return
+        try:
+            given = f"({script('store.js')})({json.dumps(tab.stored)})"
+            async with await within(page.add_init_script(given), self.settings.call_s):
+                await within(page.goto(address, wait_until="commit"), self.settings.load_s)
+        except Exception as exc:
+            tab.note(f"{address[:200]} could not be opened again: {first_line(exc)}")
+
+    def _watch(self, tab: Tab, page: Page) -> None:
+        tab.watch(
+            page,
+            closed=tab.stir,
+            popped=lambda popup: self._popped(tab, popup),
+            loads=lambda download: self.downloads.begin(tab, download, self.shared.artifacts),
+        )
+
+    async def _attach(self, tab: Tab, page: Page) -> None:
+        """What the browser itself can be told about a page, also when the page does not listen any more."""
+        cdp = await within(page.context.new_cdp_session(page), self.settings.call_s)
+        cdp.on("Page.downloadWillBegin", lambda told: tab.begun.append((told["url"], told["guid"])))
+        await within(cdp.send("Page.enable"), self.settings.call_s)
+        tab.cdp = cdp
+
+    def _popped(self, opener: Tab, page: Page) -> None:
+        """A page that a page opened: a tab more, and the current one of whoever worked in the other."""
+        if len(self.tabs) >= self.settings.tabs:
+            opener.note(
+                f"the page opened another tab, which was closed: {self.settings.tabs} are open, the most there are"
+            )
+            page.on("download", refuse)
+            self._later(page.close())
+            return
+        tab = self._new_tab()
+        self._watch(tab, page)
+        self._later(self._attach(tab, page))
+        users = [agent for agent, number in self.current.items() if number == opener.number]
+        for agent in users:
+            self.current[agent] = tab.number
+        if users:
+            tab.note(f"tab {opener.number} opened this tab, {tab.number}, which is the current one now")
+
+    async def _tidy(self) -> None:
+        """Forget tabs whose pages closed themselves, not those of a browser that is gone; close pages of no tab."""
+        if not self._open or self._context is None:
+            return
+        known = [tab.page for tab in self.tabs.values()]
+        for page in self._context.pages:
+            if page not in known:  # of a worker that opened a window, or given up and not closed yet
+                self._later(page.close())
+        gone = [tab for tab in self.tabs.values() if tab.page is not None and tab.page.is_closed()]
+        if gone and not await self.shared.answers(self.settings.call_s):
+            self.shared.kill(self._generation)
+            return
+        for tab in gone:
+            self._forget(tab, f"tab {tab.number} was closed by its page")
+
+    def _forget(self, tab: Tab, why: str) -> None:
+        """A tab is no more; whoever worked in it goes on in the newest one that nobody else works in."""
+        tab.lose()
+        self.tabs.pop(tab.number, None)
+        for agent in [name for name, number in self.current.items() if number == tab.number]:
+            del self.current[agent]
+            free = [number for number in self.tabs if number not in self.current.values()]
+            if free:
+                self.current[agent] = max(free)
+                self.tabs[max(free)].note(why)
+
+    async def close_tab(self, tab: Tab) -> None:
+        """Close a tab."""
+        page = tab.page
+        self._forget(tab, f"tab {tab.number} was closed")
+        if page is not None:
+            with contextlib.suppress(Exception):
+                await within(page.close(), self.settings.call_s)
+
+    def _later(self, call: Awaitable[Any]) -> None:
+        """Let a call end by itself."""
+
+        async def end() -> None:
+            with contextlib.suppress(Exception):
+                await within(call, self.settings.call_s)
+
+        task = asyncio.ensure_future(end())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- saving ------------------------------------------------------------------------------------------------------
+
+    async def save(self) -> None:
+        """Note in `kept` what has to be there after a crash."""
+        self.kept[TABS] = addresses(self.tabs.values())
+        self.kept[CURRENT] = dict(self.current)
+        self.kept[NEXT] = self._next
+        self.kept[DOWNLOADS] = self.downloads.to_json()
+        if self._open and self._context is not None:
+            await self._keeper.keep(self._context, self.tabs.values())
+
+    async def close(self) -> None:
+        """Leave nothing open."""
+        context, self._context = self._context, None
+        await self.downloads.close()
+        for task in [*self._tasks]:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._shared is not None:
+            if context is not None and self._shared.serves_others(self):  # else it ends with the browser
+                with contextlib.suppress(Exception):
+                    await within(context.close(), self.settings.call_s)
+            await self._shared.release(self)
+        proxy, self._proxy = self._proxy, None
+        if proxy is not None:
+            await proxy.close()
+
+
+__all__ = ["AGAIN", "Pages"]

@@ -1,0 +1,119 @@
+"""What of a run's pages is there again after a crash: cookies, what sites stored, addresses of tabs (000, app. D.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from pydantic import JsonValue
+
+from agentorchestra.environments.browser.scripts import script
+from agentorchestra.environments.browser.session.chromium import within
+from agentorchestra.environments.browser.session.tabs import BLANK, Tab
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext
+
+    from agentorchestra.environments.folder import FolderGround
+
+STORED = "stored"
+"""In `kept`: the SHA-256 of what sites stored. It holds logins, so it stays in this store (`FolderGround.hide`)."""
+
+TABS, CURRENT, NEXT, DOWNLOADS = "tabs", "current", "next", "downloads"
+"""In `kept`: [number, address] of each tab, each agent's tab, the next tab's number, the downloads."""
+
+MOST_BYTES = 16 << 20
+"""Of what sites stored. Of more, only the cookies are kept."""
+
+_MOST_FRAMES = 20
+_MOST_ADDRESS = 2_000
+_STORED_S = 2.0
+
+
+class Keeper:
+    """Keeps what sites stored, and gives it back.
+
+    Args:
+        ground: where it is kept.
+        kept: what the environment remembers.
+        seconds: that each call has.
+    """
+
+    def __init__(self, ground: FolderGround, kept: dict[str, JsonValue], seconds: float) -> None:
+        self._ground = ground
+        self._kept = kept
+        self._seconds = seconds
+        self._state: dict[str, Any] = {}
+
+    async def stored(self, tabs: Iterable[Tab]) -> dict[str, Any]:
+        """What the context of a browser begins with; each tab is given what belongs to it alone."""
+        name = self._kept.get(STORED)
+        data = await self._ground.hidden(name) if isinstance(name, str) else None
+        found = json.loads(data) if data is not None else {}
+        self._state = found.get("state", {})
+        for tab in tabs:
+            tab.stored = found.get("tabs", {}).get(str(tab.number), {})
+        return self._state
+
+    async def keep(self, context: BrowserContext, tabs: Iterable[Tab]) -> None:
+        """Keep it as it is now; what cannot be read, because a page does not answer, is kept as it was.
+
+        A blob is written only for what changed.
+        """
+        tabs = [*tabs]
+        waits = any(tab.dialog is not None for tab in tabs)
+        try:
+            if waits:
+                raise TimeoutError
+            self._state = dict(await within(context.storage_state(indexed_db=True), self._seconds))
+        except Exception:  # a page that does not answer, or a browser that is gone
+            with contextlib.suppress(Exception):
+                self._state = {**self._state, "cookies": await within(context.cookies(), self._seconds)}
+        await asyncio.gather(*(_read(tab) for tab in tabs if tab.dialog is None and not tab.crashed))
+        found = {"state": self._state, "tabs": {str(tab.number): tab.stored for tab in tabs if tab.stored}}
+        data = json.dumps(found, sort_keys=True).encode()
+        if len(data) > MOST_BYTES:
+            data = json.dumps({"state": {"cookies": self._state.get("cookies", []), "origins": []}}).encode()
+        self._kept[STORED] = await self._ground.hide(data)
+
+
+async def _read(tab: Tab) -> None:
+    """What the sites in a tab keep for it."""
+    if tab.page is None:
+        return
+    found: dict[str, dict[str, str]] = {}
+    with contextlib.suppress(Exception):
+        for one in await within(
+            asyncio.gather(*(frame.evaluate(script("stored.js")) for frame in tab.page.frames[:_MOST_FRAMES])),
+            _STORED_S,
+        ):
+            if isinstance(one, list) and len(one) == 2 and isinstance(one[1], dict):  # scripts of the page had a say
+                found.setdefault(str(one[0]), {}).update({str(name): str(value) for name, value in one[1].items()})
+        tab.stored = {origin: values for origin, values in found.items() if values}
+
+
+def addresses(tabs: Iterable[Tab]) -> list[JsonValue]:
+    """The tabs for `kept`."""
+    found: list[JsonValue] = []
+    for tab in tabs:
+        if tab.page is not None and not tab.crashed:
+            tab.url = tab.page.url
+        # What is longer is data, not an address that leads to the same page again.
+        found.append([tab.number, tab.url if len(tab.url) <= _MOST_ADDRESS else BLANK])
+    return found
+
+
+def tabs_of(kept: JsonValue) -> dict[int, Tab]:
+    """The tabs as they were kept, without pages."""
+    found = {}
+    for one in kept if isinstance(kept, list) else []:
+        if isinstance(one, list) and len(one) == 2:
+            number = int(str(one[0]))
+            found[number] = Tab(number, url=str(one[1]))
+    return found
+
+
+__all__ = ["CURRENT", "DOWNLOADS", "NEXT", "STORED", "TABS", "Keeper", "addresses", "tabs_of"]

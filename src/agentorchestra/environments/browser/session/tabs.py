@@ -1,0 +1,217 @@
+"""A tab of a run: its page, and what happened in it that the agent has to know."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agentorchestra.trust.addresses import site_of
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, Dialog, Page
+
+BLANK = "about:blank"
+
+MOST_DIALOGS = 10
+"""One after the other, without anything else done: a page that opens more of them is closed."""
+
+_MOST_NOTES = 20
+_MOST_VISITED = 100
+_MANY = "(many sites)"
+_NOTE_CHARS = 300
+
+
+@dataclass
+class Tab:
+    """A tab of the run.
+
+    Attributes:
+        number: by which it is named; no other tab of the run is ever given it.
+        page: None where it was not opened yet, or not again after the browser was lost.
+        url: its address, as it was last kept; what is opened again.
+        dialog: that waits for an answer; until then the page does nothing else.
+        dialogs: that opened since anything else was done.
+        used: when it was used last, by counting uses.
+        crashed: whether its renderer died.
+        error: the last error of its scripts.
+        media_type: of the document, as its server calls it.
+        loading: whether a new document was asked for and is not there yet.
+        notes: what happened and nobody was told yet, one sentence each.
+        stored: what its sites keep in `sessionStorage`, by their origins.
+        visited: sites whose documents came since anybody was told, in frames too.
+        stirred: set by whatever an action must not wait beyond: a dialog, a crash, the end of the page.
+        changed: set by that, and by a document that was asked for, came, or did not come.
+    """
+
+    number: int
+    page: Page | None = None
+    url: str = BLANK
+    dialog: Dialog | None = None
+    dialogs: int = 0
+    used: int = 0
+    crashed: bool = False
+    error: str = ""
+    media_type: str = ""
+    coming: str | None = None  # of a document that was answered and is not shown yet
+    loading: bool = False
+    notes: list[str] = field(default_factory=list)
+    stored: dict[str, dict[str, str]] = field(default_factory=dict)
+    cdp: CDPSession | None = None
+    visited: set[str] = field(default_factory=set)
+    stirred: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    begun: list[tuple[str, str]] = field(default_factory=list)  # downloads that the browser told of: address, its id
+    received: dict[str, float] = field(default_factory=dict)  # bytes of them so far, by that id
+
+    @property
+    def asks(self) -> bool:
+        """Whether a dialog waits."""
+        return self.dialog is not None
+
+    def note(self, sentence: str) -> None:
+        """Keep what the agent is told next."""
+        if len(self.notes) < _MOST_NOTES:
+            self.notes.append(sentence[:_NOTE_CHARS])
+
+    def told(self) -> list[str]:
+        """What nobody was told yet."""
+        notes, self.notes = self.notes, []
+        return notes
+
+    def lose(self) -> None:
+        """The page is gone; its address is what can be opened again."""
+        self.page, self.cdp, self.dialog = None, None, None
+        self.crashed = self.loading = False
+        self.media_type = self.error = ""
+        self.begun.clear()
+        self.received.clear()
+
+    def stir(self) -> None:
+        """Something happened that nothing here waits beyond."""
+        self.stirred.set()
+        self.changed.set()
+
+    def watch(
+        self, page: Page, *, closed: Callable[[], None], popped: Callable[[Page], None], loads: Callable[[Any], None]
+    ) -> None:
+        """Take a page and note what happens in it.
+
+        Args:
+            page: an open one.
+            closed: called when it is gone.
+            popped: called with a page that it opened.
+            loads: called with a download that it began.
+        """
+        self.page = page
+
+        def mine(then: Callable[..., None]) -> Callable[..., None]:
+            # A page that was given up may still speak.
+            return lambda *told: then(*told) if self.page is page else None
+
+        page.on("dialog", mine(self._asked))
+        page.on("crash", mine(lambda *_: self._crashed()))
+        page.on("close", mine(lambda *_: closed()))
+        page.on("popup", mine(popped))
+        page.on("download", lambda download: loads(download) if self.page is page else refuse(download))
+        page.on("pageerror", mine(lambda error: setattr(self, "error", str(error)[:_NOTE_CHARS])))
+        page.on("request", mine(self._asks))
+        page.on("requestfailed", mine(self._failed))
+        page.on("response", mine(self._answered))
+        page.on("framenavigated", mine(self._moved))
+
+    def _asked(self, dialog: Any) -> None:
+        if dialog.type == "beforeunload":  # somebody leaves the page on purpose
+            self.note("the page asked whether to leave it, and was left")
+            _apart(dialog.accept())
+            return
+        self.dialog = dialog
+        self.dialogs += 1
+        self.stir()
+
+    def _crashed(self) -> None:
+        self.crashed, self.loading = True, False
+        self.stir()
+
+    def _of_the_document(self, request: Any) -> bool:
+        """Whether a request is for the page itself, not for something in it."""
+        if self.page is None or not request.is_navigation_request():
+            return False
+        try:
+            return bool(request.frame == self.page.main_frame)
+        except Exception:  # Playwright does not know the frame of a page that is just beginning
+            return False
+
+    def _asks(self, request: Any) -> None:
+        if self._of_the_document(request):
+            self.loading = True
+            self.changed.set()
+
+    def _failed(self, request: Any) -> None:
+        if self._of_the_document(request):
+            self.loading = False
+            self.changed.set()
+
+    def sources(self) -> list[str]:
+        """The page's address, and the other sites whose words may have been seen in this tab since this was asked last.
+
+        What a page shows in its frames, and what was there a moment ago, is not its own: whoever asks where words come
+        from is told of all of them.
+        """
+        found, self.visited = self.visited, set()
+        page = self.page
+        first = page.url if page is not None else self.url
+        for frame in page.frames if page is not None else ():
+            _add_site(found, frame.url)
+        return [first, *sorted(found - {site_of(first)})]
+
+    def note_site(self, url: str) -> None:
+        """Keep that words of another document are told with those of this tab."""
+        _add_site(self.visited, url)
+
+    def _moved(self, frame: Any) -> None:
+        self.note_site(frame.url)
+        if self.page is not None and frame == self.page.main_frame:
+            self.loading = False
+            self.dialogs = 0
+            if self.coming is not None:
+                self.media_type, self.coming = self.coming, None
+            self.changed.set()
+
+    def _answered(self, response: Any) -> None:
+        if self._of_the_document(response.request):
+            # Of the page only once it is shown: what is downloaded leaves the page as it is.
+            self.coming = str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
+            self.error = ""
+
+
+def _add_site(sites: set[str], url: str) -> None:
+    """Add the site of a document; what has no address of the web was made by the document that shows it."""
+    site = site_of(url) if url.startswith(("http://", "https://")) else None
+    if site is not None:
+        sites.add(site if len(sites) < _MOST_VISITED else _MANY)
+
+
+def refuse(download: Any) -> None:
+    """Cancel what a page began to download that nobody looks at any more."""
+    _apart(download.cancel())
+
+
+_UNDER_WAY: set[asyncio.Task[Any]] = set()
+
+
+def _apart(call: Any) -> None:
+    """Let a call end by itself; that it fails because its page is gone means nothing."""
+
+    async def end() -> None:
+        with contextlib.suppress(Exception):
+            await call
+
+    task = asyncio.ensure_future(end())
+    _UNDER_WAY.add(task)
+    task.add_done_callback(_UNDER_WAY.discard)
+
+
+__all__ = ["BLANK", "MOST_DIALOGS", "Tab", "refuse"]

@@ -1,0 +1,343 @@
+"""The snapshot of a page and what its frames say of themselves, put together.
+
+The two are taken one after the other, so they are held together by what both of them have: the frame and the box of an
+element. Boxes are of the frame at first; afterwards all are of what is seen of the whole page.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentorchestra.environments.browser.view.probe import Found, Probe
+from agentorchestra.environments.browser.view.snapshot import Box, Node
+from agentorchestra.environments.browser.view.text import quoted
+
+INTERACTIVE = frozenset(
+    [
+        "button",
+        "link",
+        "textbox",
+        "searchbox",
+        "combobox",
+        "checkbox",
+        "radio",
+        "switch",
+        "slider",
+        "spinbutton",
+        "option",
+        "tab",
+        "menuitem",
+        "menuitemcheckbox",
+        "menuitemradio",
+        "treeitem",
+        "listbox",
+        "scrollbar",
+        "gridcell",
+        "canvas",
+        "clickable",
+    ]
+)
+_TYPED = frozenset(("textbox", "searchbox", "combobox", "spinbutton"))
+_CLICKS = frozenset(("listens", "pointer", "drags", "focus"))
+_ROLES = {
+    "canvas": "canvas",
+    "listens": "clickable",
+    "pointer": "clickable",
+    "drags": "clickable",
+    "focus": "clickable",
+}
+_FIELD_ROLES = {"select": "combobox", "checkbox": "checkbox", "radio": "radio", "submit": "button", "button": "button"}
+_NATIVE_ROLES = {"a": "link", "area": "link", "button": "button", "summary": "button", "option": "option"}
+HIDDEN_VALUE = "(the value is hidden)"
+
+_MOST_ADDED = 400
+
+
+@dataclass(slots=True)
+class Part:
+    """A frame of the page.
+
+    Attributes:
+        key: names the frame for whoever gives references.
+        probe: what it says of itself.
+        inner: the frames in it, by the number of their element.
+    """
+
+    key: Any
+    probe: Probe
+    inner: dict[int, Part] = field(default_factory=dict)
+
+    def parts(self) -> Iterator[Part]:
+        """It and all frames in it."""
+        yield self
+        for one in self.inner.values():
+            yield from one.parts()
+
+
+Give = Callable[[Part, int], str]
+"""The reference of an element: its frame, its number there."""
+
+
+def join(page: Node, part: Part, give: Give) -> None:
+    """Say in the nodes of a snapshot what the frames say, add what the snapshot misses, and move all boxes.
+
+    Args:
+        page: the snapshot; changed.
+        part: the main frame.
+        give: gives references of our own.
+    """
+    secrets = frozenset(secret for one in part.parts() for secret in one.probe.secrets)
+    _join(page, part, give, secrets, (0, 0))
+
+
+def join_drawn(page: Node, part: Part, give: Give) -> None:
+    """The same for the plain views of the frames: their nodes have the numbers of their elements for references."""
+    secrets = frozenset(secret for one in part.parts() for secret in one.probe.secrets)
+    page.children, page.above, page.below = part.probe.drawn.children, part.probe.drawn.above, part.probe.drawn.below
+    _join_drawn(page, part, give, secrets, (0, 0))
+
+
+def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: tuple[int, int]) -> None:
+    _mask(place, [], secrets)
+    found: dict[str, list[Found]] = defaultdict(list)
+    for one in part.probe.found:
+        found[str(one.number)].append(one)
+    for node in _of_frame(place):
+        about = found.get(node.ref, [])
+        number = int(node.ref or 0)
+        if any(one.kind != "scrolls" for one in about):
+            _say(node, about)
+            node.ref = give(part, number)
+            if node.role == "generic":
+                node.role = "clickable"
+                node.interactive = True
+        else:
+            _say(node, about)
+            node.ref = ""
+        _mask(node, about, secrets)
+        if (inner := part.inner.get(number)) is not None:
+            node.children = inner.probe.drawn.children
+            node.above, node.below = inner.probe.drawn.above, inner.probe.drawn.below
+            _join_drawn(node, inner, give, secrets, _inside(origin, about))
+        _move(node, origin)
+
+
+def _join(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: tuple[int, int]) -> None:
+    _mask(place, [], secrets)
+    found: dict[Box, list[Found]] = defaultdict(list)
+    for one in part.probe.found:
+        found[one.box].append(one)
+    nodes = list(_of_frame(place))
+    for node in nodes:
+        about = found.get(node.box, []) if node.box is not None else []
+        _say(node, about)
+        _mask(node, about, secrets)
+    for frame in [node for node in nodes if node.role == "iframe"]:
+        about = [one for one in found.get(frame.box or (0, 0, 0, 0), []) if one.number in part.inner]
+        if about:
+            _join(frame, part.inner[about[0].number], give, secrets, _inside(origin, about))
+        else:
+            _move_all(frame, origin)
+    _add_missing(place, nodes, part, give)
+    for node in _of_frame(place):
+        _move(node, origin)
+
+
+def _of_frame(place: Node) -> Iterator[Node]:
+    """The elements of one frame: below a place, but not in frames below it."""
+    stack = [child for child in reversed(place.children) if isinstance(child, Node)]
+    while stack:
+        one = stack.pop()
+        inner = [] if one.role == "iframe" else [child for child in reversed(one.children) if isinstance(child, Node)]
+        yield one
+        stack.extend(inner)
+
+
+def _inside(origin: tuple[int, int], about: list[Found]) -> tuple[int, int]:
+    """Where the page in a frame begins, on the whole page."""
+    frame = next((one for one in about if one.kind == "frame"), about[0])
+    inner = frame.facts.get("inner")
+    dx, dy = (round(float(one)) for one in inner) if isinstance(inner, list) and len(inner) == 2 else (0, 0)
+    return origin[0] + frame.box[0] + dx, origin[1] + frame.box[1] + dy
+
+
+def _move(node: Node, origin: tuple[int, int]) -> None:
+    if node.box is not None:
+        node.box = (node.box[0] + origin[0], node.box[1] + origin[1], node.box[2], node.box[3])
+
+
+def _move_all(place: Node, origin: tuple[int, int]) -> None:
+    """What is in a frame of which nothing is known: near enough to be counted as in view or not."""
+    x, y = (place.box or (0, 0, 0, 0))[:2]
+    for child in place.children:
+        if isinstance(child, Node):
+            for node in child.elements():
+                _move(node, (origin[0] + x, origin[1] + y))
+
+
+def _say(node: Node, about: list[Found]) -> None:
+    """What is known of an element besides its role and name."""
+    node.interactive = node.interactive or node.role in INTERACTIVE or node.pointer
+    for one in about:
+        if one.kind == "field":
+            node.interactive = True
+            node.notes += _facts(one)
+        elif one.kind == "scrolls":
+            above, below = (_pages(one.facts.get(side)) for side in ("above", "below"))
+            node.notes.append(f"scrolls: {above} pages above, {below} below")
+        elif one.kind in _CLICKS and not node.interactive:
+            node.interactive = True
+            node.notes.append("draggable" if one.kind == "drags" else "clickable")
+        elif one.kind == "canvas" and not any(isinstance(child, Node) for child in node.children):
+            node.interactive = True
+            if node.role == "generic":
+                node.role = "canvas"
+    covered = next((one.covered for one in about if one.covered), "")
+    if covered and all(one.covered for one in about if one.kind not in ("scrolls", "floats", "frame")):
+        node.notes.append(f"covered by {quoted(covered, 80)}")
+    if any(one.unseen for one in about):
+        node.notes.append("invisible")
+
+
+def _pages(value: Any) -> str:
+    return f"{max(value, 0):.1f}" if isinstance(value, int | float) and value == value else "0.0"
+
+
+def _facts(one: Found) -> list[str]:
+    facts, said = one.facts, []
+    kind = facts.get("type")
+    if one.tag == "input" and isinstance(kind, str) and kind.isalpha() and kind not in ("text", "checkbox", "radio"):
+        said.append(kind)
+    said += [name for name in ("required", "readonly", "invalid", "multiple") if facts.get(name) is True]
+    if isinstance(limit := facts.get("limit"), int) and limit > 0:
+        said.append(f"at most {limit} characters")
+    if isinstance(accept := facts.get("accept"), str) and accept:
+        said.append(f"accepts {quoted(accept, 60)}")
+    if facts.get("list"):
+        said.append("suggests values")
+    return said
+
+
+def _mask(node: Node, about: list[Found], secrets: frozenset[str]) -> None:
+    """Put nothing secret into words: by the field, and wherever the same value stands."""
+    secret = [one for one in about if one.secret]
+    if secret:
+        filled = any(one.filled for one in secret)
+        node.children = [child for child in node.children if isinstance(child, Node)]
+        if filled:
+            node.children.append(HIDDEN_VALUE)
+    if secrets:
+        node.children = [_masked(child, secrets) if isinstance(child, str) else child for child in node.children]
+        node.name = _masked(node.name, secrets)
+        node.placeholder = _masked(node.placeholder, secrets)
+
+
+def _masked(text: str, secrets: frozenset[str]) -> str:
+    # A short value may well stand somewhere else, as a part of a word or a number.
+    for secret in secrets:
+        if text.strip() == secret.strip() or (len(secret) > 5 and secret in text):
+            text = HIDDEN_VALUE if text.strip() == secret.strip() else text.replace(secret, HIDDEN_VALUE)
+    return text
+
+
+def unmatched_fields(page: Node, part: Part) -> list[Node]:
+    """Fields with a value that no probe knows: they moved between the two looks."""
+    known = {one.box for each in part.parts() for one in each.probe.found if one.kind == "field"}
+    return [
+        node
+        for node in page.elements()
+        if node.role in _TYPED and node.ref and node.box not in known and any(isinstance(c, str) for c in node.children)
+    ]
+
+
+# -- what the snapshot misses -----------------------------------------------------------------------------------------
+
+
+def _add_missing(place: Node, nodes: list[Node], part: Part, give: Give) -> None:
+    """Give references to what can be used and has none in the snapshot, each in the smallest element around it."""
+    taken = {node.box for node in nodes if node.ref and node.box is not None}
+    # The smallest first, of equals the innermost.
+    around = [node for node in reversed(nodes) if node.box is not None and node.role != "iframe"]
+    around.sort(key=_area)
+    seen_area = part.probe.scroll.seen_width * part.probe.scroll.seen_height
+    added = 0
+    for one in part.probe.found:
+        if one.kind in ("frame", "scrolls", "floats") or one.box in taken:
+            continue
+        empty = one.box[2] <= 0 or one.box[3] <= 0
+        if empty and not (one.kind == "field" and one.facts.get("type") == "file"):
+            continue
+        if one.kind in _CLICKS and one.box[2] * one.box[3] > seen_area / 2:
+            continue  # listens for what lies in it
+        if added >= _MOST_ADDED:
+            break
+        added += 1
+        taken.add(one.box)
+        node = _missing(one, part, give)
+        if empty:
+            place.children.append(node)
+        else:
+            _put(_home(around, one.box) or place, node)
+
+
+def _missing(one: Found, part: Part, give: Give) -> Node:
+    role = _ROLES.get(one.kind)
+    if role is None and one.kind == "field":
+        kind = str(one.facts.get("type"))
+        role = "file" if kind == "file" else _FIELD_ROLES.get(one.tag) or _FIELD_ROLES.get(kind, "textbox")
+    node = Node(
+        role or _NATIVE_ROLES.get(one.tag, "clickable"),
+        name=one.label,
+        ref=give(part, one.number),
+        box=one.box,
+        interactive=True,
+    )
+    if not one.label and one.hint:
+        node.notes.append(f"{one.tag} {quoted(one.hint, 40)}")
+    if one.kind == "field":
+        node.notes += _facts(one)
+        if one.secret and one.filled:
+            node.children.append(HIDDEN_VALUE)
+    if one.kind == "drags":
+        node.notes.append("draggable")
+    if one.kind == "canvas":
+        node.notes.append("{2}x{3} at {0},{1}".format(*one.box))
+    if one.covered:
+        node.notes.append(f"covered by {quoted(one.covered, 80)}")
+    if one.unseen:
+        node.notes.append("invisible")
+    return node
+
+
+def _home(around: list[Node], box: Box) -> Node | None:
+    """The first element around a box."""
+    left, upper, right, lower = box[0], box[1], box[0] + box[2], box[1] + box[3]
+    for node in around:
+        x, y, width, height = node.box or (0, 0, 0, 0)
+        if x <= left and y <= upper and x + width >= right and y + height >= lower:
+            return node
+    return None
+
+
+def _area(node: Node) -> int:
+    return (node.box or (0, 0, 0, 0))[2] * (node.box or (0, 0, 0, 0))[3]
+
+
+def _put(home: Node, node: Node) -> None:
+    """Among the children of a place, by where it is: before the first that lies below it, or right of it."""
+    if node.box is None:
+        home.children.append(node)
+        return
+    for index, child in enumerate(home.children):
+        if isinstance(child, Node) and child.box is not None:
+            x, y, _, height = child.box
+            if y >= node.box[1] + node.box[3] or (y + height > node.box[1] and x >= node.box[0] + node.box[2]):
+                home.children.insert(index, node)
+                return
+    home.children.append(node)
+
+
+__all__ = ["HIDDEN_VALUE", "INTERACTIVE", "Part", "join", "join_drawn", "unmatched_fields"]

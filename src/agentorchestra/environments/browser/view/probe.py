@@ -1,0 +1,238 @@
+"""What probe.js found in a frame, with the types it should have: a page can make it say anything."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agentorchestra.environments.browser.scripts import script
+from agentorchestra.environments.browser.view.snapshot import Box, Node
+
+if TYPE_CHECKING:
+    from playwright.async_api import Frame
+
+_MOST_FOUND = 3000
+_MOST_NODES = 3000
+_MOST_DRAWN_CHARS = 200_000
+_STATES = ("active", "disabled", "checked", "selected", "expanded")
+
+
+@dataclass(frozen=True, slots=True)
+class Scroll:
+    """How far a page is scrolled, in CSS pixels.
+
+    Attributes:
+        width, height: of the whole page.
+        seen_width, seen_height: of the part that is seen.
+    """
+
+    x: float = 0
+    y: float = 0
+    width: float = 0
+    height: float = 0
+    seen_width: float = 1
+    seen_height: float = 1
+
+    @property
+    def above(self) -> float:
+        """How many times what is seen lies above it."""
+        return max(self.y, 0) / max(self.seen_height, 1)
+
+    @property
+    def below(self) -> float:
+        """How many times what is seen lies below it."""
+        return max(self.height - self.seen_height - self.y, 0) / max(self.seen_height, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An element with something that the snapshot does not say.
+
+    Attributes:
+        kind: `field`, `native` (a link, a button), `listens` (to the pointer), `pointer` (its cursor), `drags`,
+            `focus`, `canvas`, `frame`, `scrolls`, `floats` (not cut off by the scrolling place it lies in).
+        number: its own in the document.
+        secret: its value is nobody's business: passwords, cards, one-time codes.
+        covered: what lies over its middle.
+        facts: of a field: `type`, `required`, ...
+    """
+
+    kind: str
+    box: Box
+    tag: str
+    number: int
+    label: str = ""
+    hint: str = ""
+    secret: bool = False
+    filled: bool = False
+    unseen: bool = False
+    covered: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A frame as probe.js saw it.
+
+    Attributes:
+        token: names the document: another after each navigation.
+        elements: how many it has.
+        weight: characters that a snapshot of it would have to carry at least.
+        depth: of its elements in one another.
+        stopped: not everything was looked at.
+        secrets: values that must not be shown.
+        drawn: the plain view, where it was asked for.
+        broken: the page lets no script look into it.
+    """
+
+    token: str = ""
+    url: str = ""
+    title: str = ""
+    elements: int = 0
+    weight: int = 0
+    depth: int = 0
+    stopped: bool = False
+    scroll: Scroll = Scroll()
+    found: tuple[Found, ...] = ()
+    secrets: frozenset[str] = frozenset()
+    drawn: Node = field(default_factory=lambda: Node("page"))
+    broken: bool = False
+
+
+async def probe(frame: Frame, *, whole: bool, drawn: bool, most_elements: int, seconds: float = 1.0) -> Probe | None:
+    """Look into a frame; None if it does not answer in time or is gone, next to nothing if it lets nobody look.
+
+    Args:
+        frame: which.
+        whole: what is not in view too.
+        drawn: the plain view is wanted, whatever the page's size.
+        most_elements: from how many on nothing is looked at (the count is told).
+        seconds: how long the page is looked at; the answer is waited for twice as long.
+    """
+    from playwright.async_api import Error
+
+    options = {
+        "ms": seconds * 1000,
+        "whole": whole,
+        "drawn": drawn,
+        "elements": most_elements,
+        "found": _MOST_FOUND,
+        "nodes": _MOST_NODES,
+        "chars": _MOST_DRAWN_CHARS,
+    }
+    for waited in (0.1, 0.2, 0.4, 0.8, 0.0):
+        try:
+            async with asyncio.timeout(seconds * 2 + 0.5):
+                said = await frame.evaluate(script("probe.js"), options)
+            return _read(said) if isinstance(said, dict) else _broken(frame)
+        except TimeoutError:
+            return None
+        except Error:
+            # A page that leads on at once takes the answer with it; one that redefines what scripts use gives none.
+            if frame.is_detached() or frame.page.is_closed():
+                return None
+            await asyncio.sleep(waited)
+    return _broken(frame)
+
+
+def _broken(frame: Frame) -> Probe:
+    size = frame.page.viewport_size or {"width": 1280, "height": 720}
+    return Probe(
+        url=frame.url, scroll=Scroll(seen_width=size["width"], seen_height=size["height"]), stopped=True, broken=True
+    )
+
+
+def _read(said: dict[str, Any]) -> Probe:
+    scroll = said.get("scroll")
+    scroll = scroll if isinstance(scroll, dict) else {}
+    found = said.get("found")
+    secrets = said.get("secrets")
+    page = Node("page")
+    if isinstance(start := said.get("start"), dict):
+        page.above, page.below = _whole(start.get("above")), _whole(start.get("below"))
+        _nodes(start.get("children"), page)
+    return Probe(
+        token=_text(said.get("token"))[:20],
+        url=_text(said.get("url")),
+        title=_text(said.get("title")),
+        elements=_whole(said.get("elements")),
+        weight=_whole(said.get("weight")),
+        depth=_whole(said.get("depth")),
+        stopped=bool(said.get("stopped")),
+        scroll=Scroll(*(_number(scroll.get(k)) for k in ("x", "y", "width", "height", "seenWidth", "seenHeight"))),
+        found=tuple(one for item in found[:_MOST_FOUND] if (one := _found(item)) is not None)
+        if isinstance(found, list)
+        else (),
+        secrets=frozenset(one for one in secrets if isinstance(one, str) and one)
+        if isinstance(secrets, list)
+        else frozenset(),
+        drawn=page,
+    )
+
+
+def _found(item: Any) -> Found | None:
+    if not isinstance(item, dict) or (box := _box(item.get("box"))) is None:
+        return None
+    return Found(
+        kind=_text(item.get("kind")),
+        box=box,
+        tag=_text(item.get("tag"))[:40],
+        number=_whole(item.get("number")),
+        label=_text(item.get("label")),
+        hint=_text(item.get("hint")),
+        secret=bool(item.get("secret")),
+        filled=bool(item.get("filled")),
+        unseen=bool(item.get("unseen")),
+        covered=_text(item.get("covered")),
+        facts=item,
+    )
+
+
+def _nodes(tree: Any, page: Node) -> None:
+    """The plain view as nodes; a reference is the element's number until it gets one of ours."""
+    stack: list[tuple[Any, Node]] = [(tree, page)]
+    while stack:
+        items, parent = stack.pop()
+        for item in items if isinstance(items, list) else []:
+            if isinstance(item, str):
+                parent.children.append(item)
+            elif isinstance(item, dict):
+                role = _text(item.get("role"))
+                node = Node(
+                    role if role.isalpha() else "generic",
+                    name=_text(item.get("name")),
+                    ref=str(_whole(item.get("number"))),
+                    box=_box(item.get("box")),
+                    states=tuple(name for name in _STATES if item.get(name) is True),
+                    url=_text(item.get("url")),
+                    placeholder=_text(item.get("placeholder")),
+                    above=_whole(item.get("above")),
+                    below=_whole(item.get("below")),
+                )
+                if level := _whole(item.get("level")):
+                    node.states = (*node.states, f"level={level}")
+                parent.children.append(node)
+                stack.append((item.get("children"), node))
+
+
+def _text(value: Any) -> str:
+    return value[:4000] if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> float:
+    return min(max(float(value), -1e9), 1e9) if isinstance(value, int | float) and value == value else 0.0
+
+
+def _whole(value: Any) -> int:
+    return int(_number(value))
+
+
+def _box(value: Any) -> Box | None:
+    if not isinstance(value, list) or len(value) != 4:
+        return None
+    x, y, width, height = (_whole(one) for one in value)
+    return x, y, width, height
+
+
+__all__ = ["Found", "Probe", "Scroll", "probe"]

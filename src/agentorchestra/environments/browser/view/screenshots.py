@@ -1,0 +1,252 @@
+"""Pictures of a page: as it is, or with the references of a view drawn where its elements are."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentorchestra.core.errors import MissingExtraError
+from agentorchestra.environments.browser.view.snapshot import Box
+from agentorchestra.environments.browser.view.view import Mark, View
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from PIL.ImageDraw import ImageDraw
+    from PIL.ImageFont import FreeTypeFont
+    from playwright.async_api import Locator, Page
+
+_COLOURS = ("#b00020", "#0b57d0", "#146c2e", "#7b1fa2", "#9a4600", "#00687a", "#5d4037", "#37474f")
+"""Dark enough for white letters on them, and to be told apart."""
+_CONTRAST = 60
+_FONT, _SMALL_FONT = 12, 9
+_MOST_MARKS = 400
+_MOST_FRAMES = 20
+BLACK = "#000000"
+_JPEG_QUALITY = 80
+_SECRET_FIELDS = (
+    'input[type="password"], input[autocomplete*="cc-" i], input[autocomplete*="one-time-code" i], '
+    'input[autocomplete*="-password" i]'
+)
+
+
+def wants_picture(setting: str, ctx: Any) -> bool:
+    """Whether an agent is shown a picture of its page.
+
+    Args:
+        setting: `screenshots` of the section `browser`.
+        ctx: the context of its look.
+    """
+    if setting != "auto":
+        return setting == "always"
+    manifest = getattr(ctx, "manifest", None)
+    if manifest is None:
+        return False
+    role = manifest.roles.get(ctx.role)
+    # A model that a delegation chose comes before the role's.
+    model = ctx.model if ctx.model != manifest.model or role is None or not role.model else role.model
+    return model in manifest.media_models.get("image", ())
+
+
+def secret_fields(page: Page) -> list[Locator]:
+    """The fields that are black on every picture (`mask` of Playwright's screenshots): what is in them is secret.
+
+    Args:
+        page: its frames too.
+    """
+    return [frame.locator(_SECRET_FIELDS) for frame in page.frames[:_MOST_FRAMES]]
+
+
+async def clear_screenshot(page: Page, *, seconds: float = 5.0) -> bytes:
+    """A PNG of what is seen of a page, in CSS pixels: a pixel is a place of the mouse. Secret fields are blackened.
+
+    Args:
+        page: which.
+        seconds: after which Playwright gives up.
+    """
+    return await page.screenshot(
+        type="png",
+        scale="css",
+        animations="disabled",
+        timeout=seconds * 1000,
+        mask=secret_fields(page),
+        mask_color=BLACK,
+    )
+
+
+async def marked_screenshot(page: Page, view: View, *, seconds: float = 5.0) -> bytes:
+    """A JPEG of what is seen of a page, with the references of its view; in CSS pixels.
+
+    Args:
+        page: which.
+        view: of it, taken just before.
+        seconds: for the picture.
+    """
+    picture = await clear_screenshot(page, seconds=seconds)
+    return await asyncio.to_thread(draw_marks, picture, view.marks)
+
+
+def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
+    """The picture as a JPEG, each element with a frame and its reference beside it.
+
+    No label covers another one, or more than it must of an element: it stands where there is room around its element,
+    else, in a small font, as near as there is, with a line to it.
+
+    Args:
+        picture: in any format that Pillow reads.
+        marks: what is marked; of more than 400 the largest elements are left out.
+    """
+    try:
+        from PIL import ImageDraw
+        from PIL.Image import open as open_image
+    except ImportError:
+        raise MissingExtraError(
+            "references on pictures of pages need Pillow, which is not installed; run: "
+            "pip install 'agentorchestra[browser]'"
+        ) from None
+    image = open_image(io.BytesIO(picture)).convert("RGB")
+    labels = place_labels(marks, image.convert("L"))
+    canvas = ImageDraw.Draw(image)
+    for index, label in enumerate(labels):
+        x, y, width, height = label.mark.box
+        canvas.rectangle((x, y, x + width - 1, y + height - 1), outline=_COLOURS[index % len(_COLOURS)], width=1)
+    for index, label in enumerate(labels):
+        _draw(canvas, label, _COLOURS[index % len(_COLOURS)])
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=_JPEG_QUALITY)
+    return out.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Where the reference of a marked element stands on a picture, and in which font."""
+
+    mark: Mark
+    box: Box
+    font: FreeTypeFont
+
+
+def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
+    """Where labels go.
+
+    Args:
+        marks: what is marked.
+        grey: the picture without colours.
+    """
+    from PIL import ImageDraw, ImageFont
+
+    canvas = ImageDraw.Draw(grey)
+    fonts = [font for size in (_FONT, _SMALL_FONT) if isinstance(font := ImageFont.load_default(size), _font_type())]
+    # Small elements first: they have the least room.
+    shown = sorted(marks, key=lambda mark: mark.box[2] * mark.box[3])[:_MOST_MARKS]
+    boxes = [mark.box for mark in shown]
+    taken: list[Box] = []
+    labels = []
+    for mark in shown:
+        place, font = _place(mark, canvas, fonts, taken, boxes, grey)
+        taken.append(place)
+        labels.append(Label(mark, place, font))
+    return labels
+
+
+def _font_type() -> type[FreeTypeFont]:
+    from PIL.ImageFont import FreeTypeFont
+
+    return FreeTypeFont
+
+
+def _place(
+    mark: Mark,
+    canvas: ImageDraw,
+    fonts: list[FreeTypeFont],
+    taken: list[Box],
+    boxes: list[Box],
+    grey: Image,
+) -> tuple[Box, FreeTypeFont]:
+    """Where its label goes, and in which font."""
+    x, y, width, height = mark.box
+    for font in fonts:
+        wide, high = _extent(mark.ref, canvas, font)
+        around = [
+            (x - wide, y),
+            (x + width, y),
+            (x, y - high),
+            (x + width - wide, y - high),
+            (x, y + height),
+            (x + width - wide, y + height),
+            (x, y),
+            (x + width - wide, y),
+            (x, y + height - high),
+            (x + width - wide, y + height - high),
+        ]
+        free = [one for left, upper in around if _fits(one := (left, upper, wide, high), grey.size, taken)]
+        if free:
+            return min(
+                free, key=lambda one: (_hidden(one, mark, boxes) + _drawn(one, grey), around.index(one[:2]))
+            ), font
+    wide, high = _extent(mark.ref, canvas, fonts[-1])
+    for away in range(1, 30):
+        ring = [
+            (x + dx * wide, y + dy * high)
+            for dx in range(-away, away + 1)
+            for dy in range(-away, away + 1)
+            if max(abs(dx), abs(dy)) == away
+        ]
+        for left, upper in ring:
+            if _fits(one := (left, upper, wide, high), grey.size, taken):
+                return one, fonts[-1]
+    return (x, y, wide, high), fonts[-1]
+
+
+def _extent(text: str, canvas: ImageDraw, font: FreeTypeFont) -> tuple[int, int]:
+    _, _, right, lower = canvas.textbbox((0, 0), text, font=font)
+    return int(right) + 4, int(lower) + 3
+
+
+def _fits(box: Box, size: tuple[int, int], taken: list[Box]) -> bool:
+    x, y, width, height = box
+    if x < 0 or y < 0 or x + width > size[0] or y + height > size[1]:
+        return False
+    return not any(_common(box, other) for other in taken)
+
+
+def _hidden(box: Box, mark: Mark, boxes: list[Box]) -> int:
+    """How much of elements a label would hide; of those that lie around the marked one, nothing that counts."""
+    own = mark.box[2] * mark.box[3]
+    return sum(_common(box, other) for other in boxes if other == mark.box or other[2] * other[3] <= own * 4)
+
+
+def _drawn(box: Box, grey: Image) -> int:
+    """What of a picture, words for one, a label would hide: nothing where there is one colour."""
+    x, y, width, height = box
+    low, high = grey.crop((x, y, x + width, y + height)).getextrema()
+    return width * height // 2 if float(high) - float(low) > _CONTRAST else 0  # type: ignore[arg-type]
+
+
+def _common(one: Box, other: Box) -> int:
+    width = min(one[0] + one[2], other[0] + other[2]) - max(one[0], other[0])
+    height = min(one[1] + one[3], other[1] + other[3]) - max(one[1], other[1])
+    return width * height if width > 0 and height > 0 else 0
+
+
+def _draw(canvas: ImageDraw, label: Label, colour: str) -> None:
+    x, y, width, height = label.box
+    left, upper, wide, high = label.mark.box
+    if not _common(label.box, (left - 1, upper - 1, wide + 2, high + 2)):
+        canvas.line((x + width // 2, y + height // 2, left + wide // 2, upper + high // 2), fill=colour, width=1)
+    canvas.rectangle((x, y, x + width - 1, y + height - 1), fill=colour)
+    canvas.text((x + 2, y + 1), label.mark.ref, fill="white", font=label.font)
+
+
+__all__ = [
+    "BLACK",
+    "Label",
+    "clear_screenshot",
+    "draw_marks",
+    "marked_screenshot",
+    "place_labels",
+    "secret_fields",
+    "wants_picture",
+]

@@ -1,0 +1,242 @@
+"""What an agent sees of a page: `look`.
+
+The accessibility snapshot that Playwright makes for models, with what it leaves out (joined.py), cut to what is in view
+and to a budget (shown.py). A page that is too large for a snapshot is shown all the same, by a plainer view that the
+page draws itself in bounded time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentorchestra.environments.browser.scripts import script
+from agentorchestra.environments.browser.view.frames import HIDDEN_VALUE, Part, join, join_drawn, unmatched_fields
+from agentorchestra.environments.browser.view.lines import keep_seen, lines_of, tidy
+from agentorchestra.environments.browser.view.probe import Probe, Scroll, probe
+from agentorchestra.environments.browser.view.references import locate, numbers_of
+from agentorchestra.environments.browser.view.snapshot import Box, Node, parse
+from agentorchestra.environments.browser.view.text import address, plain
+
+if TYPE_CHECKING:
+    from playwright.async_api import Frame, Page
+
+logger = logging.getLogger(__name__)
+
+MOST_ELEMENTS = 8000
+"""In a frame: a snapshot takes some 100 ms for 1,000 of them, and more than in proportion beyond."""
+_MOST_WEIGHT = 3_000_000
+_MOST_DEPTH = 300
+_MOST_FRAMES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where an element with a reference is, in CSS pixels of what is seen of the page."""
+
+    ref: str
+    box: Box
+    role: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A page as it was seen.
+
+    Attributes:
+        number: counts the views of a page; references are those of the latest.
+        url: shortened.
+        document: names the document: another one after a navigation.
+        lines: the elements that are shown.
+        scroll: where the page stood.
+        marks: elements with references that can be used and are in view.
+        whole: what is not in view was asked for too.
+        drawn: the plain view of a page that is too large for a snapshot.
+        remarks: on what was left out.
+    """
+
+    number: int
+    url: str
+    title: str
+    document: str
+    lines: tuple[str, ...]
+    scroll: Scroll
+    marks: tuple[Mark, ...]
+    whole: bool = False
+    drawn: bool = False
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Which part of the page it is, in a few words."""
+        above, below = self.scroll.above, self.scroll.below
+        if not self.scroll.height:
+            return "how far the page is scrolled is not known"
+        left = max(self.scroll.x, 0) / max(self.scroll.seen_width, 1)
+        right = max(self.scroll.width - self.scroll.x, 0) / max(self.scroll.seen_width, 1) - 1
+        if max(above, below, left, right) < 0.05:
+            return "the whole page is in view"
+        aside = f", {left:.1f} to the left, {right:.1f} to the right" if max(left, right) >= 0.05 else ""
+        return f"{above:.1f} pages above what is in view, {below:.1f} below{aside}"
+
+    @property
+    def text(self) -> str:
+        """What a model is shown of it."""
+        return "\n".join((f"scroll: {self.place}", *self.remarks, *(self.lines or ("(the page shows nothing)",))))
+
+
+async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds: float = 10.0) -> View:
+    """Look at a page.
+
+    Args:
+        page: which.
+        budget: characters that its lines may have.
+        whole: what is not in view too.
+        seconds: for a snapshot; the plain view then gets a few more.
+
+    Raises:
+        playwright.async_api.TimeoutError: if the page does not answer.
+    """
+    numbers = numbers_of(page)
+    main = await _part(page.main_frame, whole=whole, drawn=False)
+    text, tree = None, Node("page")
+    if not any(_too_large(one.probe) for one in main.parts()):
+        text = await _snapshot(page, seconds)
+
+    def give(part: Part, number: int) -> str:
+        return numbers.give(part.key, part.probe.token, number)
+
+    if text is not None:
+        tree = parse(text)
+        for node in unmatched_fields(tree, main)[:50]:
+            await _mask_exactly(page, node)
+        join(tree, main, give)
+    else:
+        main = await _part(page.main_frame, whole=whole, drawn=True)
+        join_drawn(tree, main, give)
+    seen = main.probe.scroll
+    if not whole:
+        keep_seen(tree, seen.seen_width, seen.seen_height, _floating(main))
+    tidy(tree)
+    numbers.views += 1
+    return View(
+        number=numbers.views,
+        url=address(main.probe.url or page.url, 300),
+        title=plain(main.probe.title, 200),
+        document=main.probe.token,
+        lines=lines_of(tree, budget),
+        scroll=seen,
+        marks=_marks(tree, seen),
+        whole=whole,
+        drawn=text is None,
+        remarks=_remarks(main, drawn=text is None),
+    )
+
+
+async def _snapshot(page: Page, seconds: float) -> str | None:
+    """Playwright's snapshot; None if it takes too long."""
+    from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+    try:
+        async with asyncio.timeout(seconds + 1):
+            return await page.aria_snapshot(mode="ai", boxes=True, timeout=seconds * 1000)
+    except (TimeoutError, PlaywrightTimeout):
+        logger.info("no snapshot of a page in %g s, it is drawn", seconds)
+        return None
+
+
+async def _part(frame: Frame, *, whole: bool, drawn: bool) -> Part:
+    """What the page says of itself, its frames in view among it."""
+    from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+    said = await probe(frame, whole=whole, drawn=drawn, most_elements=MOST_ELEMENTS)
+    if said is None:
+        raise PlaywrightTimeout("the page does not answer")
+    main = Part(frame, said)
+    left = _MOST_FRAMES
+    level = [main]
+    while level and left > 0:
+        places = [(part, child) for part in level for child in part.key.child_frames][:left]
+        left -= len(places)
+        level = [
+            one
+            for one in await asyncio.gather(*(_inner(part, child, whole=whole, drawn=drawn) for part, child in places))
+            if one is not None
+        ]
+    return main
+
+
+async def _inner(parent: Part, frame: Frame, *, whole: bool, drawn: bool) -> Part | None:
+    """A frame in another one; None if it is not in view, or gone."""
+    from playwright.async_api import Error
+
+    try:
+        async with asyncio.timeout(3):
+            element = await frame.frame_element()
+            number = await element.evaluate(
+                '(element) => window[Symbol.for("agentorchestra.view")]?.numbers.get(element) ?? 0'
+            )
+    except (TimeoutError, Error):
+        return None
+    if number not in {one.number for one in parent.probe.found if one.kind == "frame"}:
+        return None
+    said = await probe(frame, whole=whole, drawn=drawn, most_elements=MOST_ELEMENTS)
+    part = Part(frame, said if said is not None else _SILENT)
+    parent.inner[number] = part
+    return part if said is not None else None
+
+
+_SILENT = Probe(stopped=True)
+
+
+def _too_large(said: Probe) -> bool:
+    """Whether a snapshot could take more than a few seconds, or gigabytes; also of a frame that does not answer."""
+    return said.elements > MOST_ELEMENTS or said.weight > _MOST_WEIGHT or said.depth > _MOST_DEPTH or said is _SILENT
+
+
+def _remarks(main: Part, *, drawn: bool) -> tuple[str, ...]:
+    remarks = []
+    if any(one.probe is _SILENT for one in main.parts()):
+        remarks.append("(a frame of the page does not answer and is left out)")
+    elif main.probe.broken:
+        remarks.append("(the page lets no script look into it: this is only what screen readers are told)")
+    elif drawn:
+        remarks.append(f"(a large page, {main.probe.elements:,} elements: this is a plain view of it)")
+    if main.probe.stopped and drawn:
+        remarks.append("(not everything could be looked at)")
+    return tuple(remarks)
+
+
+async def _mask_exactly(page: Page, node: Node) -> None:
+    """Ask the field itself whether its value is secret; what cannot be asked is taken to be."""
+    from playwright.async_api import Error
+
+    try:
+        found = await locate(page, node.ref)
+        secret = found is None or await found.evaluate(script("secret.js"), timeout=1000)
+    except Error:
+        secret = True
+    if secret:
+        node.children = [HIDDEN_VALUE]
+
+
+def _floating(main: Part) -> list[Box]:
+    """Boxes of what no scrolling place cuts off; in the main frame, where menus and dialogs are."""
+    return [one.box for one in main.probe.found if one.kind == "floats"]
+
+
+def _marks(tree: Node, seen: Scroll) -> tuple[Mark, ...]:
+    marks = []
+    for node in tree.elements():
+        if not node.ref or not node.interactive or node.box is None or node.role == "page":
+            continue
+        x, y, width, height = node.box
+        if x < seen.seen_width and y < seen.seen_height and x + width > 0 and y + height > 0 and width and height:
+            marks.append(Mark(node.ref, node.box, node.role, plain(node.name, 80)))
+    return tuple(marks)
+
+
+__all__ = ["MOST_ELEMENTS", "Mark", "View", "look"]

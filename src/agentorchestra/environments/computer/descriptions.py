@@ -1,0 +1,141 @@
+"""What agents are told of a desktop, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentorchestra.environments.computer.windows import Window, Windows
+from agentorchestra.sandbox import Job
+
+MOST_PROGRAMS = 12
+_COMMAND_CHARS = 120
+_PRINTED_CHARS = 400
+_CHANGES = 10
+_RESULT_CHARS = 16_000
+
+
+class Numbers:
+    """Short numbers for windows, from 1; a window keeps its own."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, int] = {}
+        self._last = 0
+
+    def of(self, window: int) -> int:
+        """The number of a window."""
+        if window not in self._of:
+            self._last += 1
+            self._of[window] = self._last
+        return self._of[window]
+
+    def keep(self, windows: Iterable[int]) -> None:
+        """Forget those that are not among these, when there are many."""
+        if len(self._of) > 1000:
+            there = set(windows)
+            self._of = {one: number for one, number in self._of.items() if one in there}
+
+    def window(self, number: int) -> int | None:
+        """The window of a number."""
+        return next((one for one, its in self._of.items() if its == number), None)
+
+
+def window_line(window: Window, number: int) -> str:
+    """One window."""
+    more = ", has the keyboard" if window.focused else ""
+    more += ", minimized" if window.hidden else ""
+    return f"{number}: {quoted(window.title)} at {window.x}, {window.y}, size {window.width} x {window.height}{more}"
+
+
+def window_lines(windows: Windows, numbers: Numbers) -> list[str]:
+    """All windows, the frontmost first."""
+    if not windows.shown:
+        return ["windows: none"]
+    lines = ["windows, the frontmost first:"]
+    lines += [f"  {window_line(one, numbers.of(one.window))}" for one in windows.shown]
+    if windows.total > len(windows.shown):
+        lines.append(f"  and {windows.total - len(windows.shown):,} more behind them")
+    return lines
+
+
+def what_changed(before: Windows | None, after: Windows, numbers: Numbers) -> list[str]:
+    """What became of the windows meanwhile."""
+    if before is None:
+        return []
+    old = {one.window: one for one in before.shown}
+    new = {one.window: one for one in after.shown}
+    lines = []
+    for one in after.shown:
+        if one.window not in old:
+            lines.append(f"new window {window_line(one, numbers.of(one.window))}")
+        elif one.title != old[one.window].title:
+            lines.append(f"window {numbers.of(one.window)} is now called {quoted(one.title)}")
+    if before.total <= len(before.shown) and after.total <= len(after.shown):
+        lines += [
+            f"window {numbers.of(one.window)}, {quoted(one.title)}, is closed"
+            for one in before.shown
+            if one.window not in new
+        ]
+    elif before.total != after.total:
+        lines.append(f"there are {after.total:,} windows, {before.total:,} before")
+    had = next((one for one in before.shown if one.focused), None)
+    has = next((one for one in after.shown if one.focused), None)
+    if has is not None and has.window in old and (had is None or had.window != has.window):
+        lines.append(f"window {numbers.of(has.window)} has the keyboard now")
+    return lines if len(lines) <= _CHANGES else [*lines[:_CHANGES], f"and {len(lines) - _CHANGES} more changes"]
+
+
+def quoted(text: str) -> str:
+    """A title that a program gave itself."""
+    return '"' + text.replace('"', "'") + '"'
+
+
+def how(job: Job) -> str:
+    """What became of a program."""
+    if job.state == "flood":
+        return "stopped because it printed too much"
+    if job.state == "running":
+        return "running"
+    if job.exit_code is None:
+        return "ended"
+    return f"ended by signal {-job.exit_code}" if job.exit_code < 0 else f"ended with exit code {job.exit_code}"
+
+
+def program_line(job: Job) -> str:
+    """One program."""
+    return f"{job.job}: {how(job)}: {short(job.command)}"
+
+
+def short(text: str, most: int = _COMMAND_CHARS) -> str:
+    """On one line."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else f"{flat[:most]}…"
+
+
+def last_words(printed: str) -> str:
+    """The end of what a program printed."""
+    text = printed.strip()
+    return text if len(text) <= _PRINTED_CHARS else f"…{text[-_PRINTED_CHARS:]}"
+
+
+def cut(text: str) -> str:
+    """The beginning and the end."""
+    left = len(text) - _RESULT_CHARS
+    if left <= 0:
+        return text
+    half = _RESULT_CHARS // 2
+    return f"{text[:half]}\n[{left:,} characters left out here]\n{text[-half:]}"
+
+
+__all__ = [
+    "MOST_PROGRAMS",
+    "Numbers",
+    "cut",
+    "how",
+    "last_words",
+    "program_line",
+    "quoted",
+    "short",
+    "what_changed",
+    "window_line",
+    "window_lines",
+]

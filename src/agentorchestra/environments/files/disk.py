@@ -1,0 +1,555 @@
+"""What the environment `files` does on the disk. Everything blocks but `shown` and `unpack`; call it in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fnmatch
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
+from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.beneath import (
+    Found,
+    OutsideError,
+    open_file,
+    opened,
+    parent_of,
+    parts_of,
+    status_of,
+    walk,
+)
+from agentorchestra.environments.folder import FILES
+from agentorchestra.environments.manifest import FolderLimits, place_file
+
+if TYPE_CHECKING:
+    from agentorchestra.tools.files.documents import Document
+
+_SEARCHED = 5_000_000
+"""Bytes of a file that are searched for a text; larger ones are named."""
+
+_LINE = 300
+"""Characters of a line that a search shows."""
+
+_CHUNK = 1 << 20
+
+_TEMPORARY = Callable[[], Path]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A path an agent named.
+
+    Attributes:
+        root: the folder that it may not leave.
+        parts: its components below that.
+        shown: as the agent writes it.
+        given: whether it is one of the task's files.
+    """
+
+    root: Path
+    parts: tuple[str, ...]
+    shown: str
+    given: bool = False
+
+
+class Held(NamedTuple):
+    """A copy that nobody else can change."""
+
+    path: Path
+    sha256: str
+
+
+def told(error: Exception) -> ToolError:
+    """What went wrong on the disk, in a sentence for the agent."""
+    if isinstance(error, ToolError):
+        return error
+    if not isinstance(error, OSError):
+        return ToolError(str(error))
+    name = error.filename if isinstance(error.filename, str) else ""
+    sentences = {
+        errno.ENOENT: "does not exist; list shows what there is",
+        errno.ENOTDIR: "is no folder",
+        errno.EISDIR: "is a folder; name a file in it",
+        errno.EEXIST: "is there already, and nothing that is there is replaced; choose another name",
+        errno.ENOTEMPTY: "is there already and holds something; choose another name",
+        errno.EACCES: "may not be read or changed: its rights do not allow it",
+        errno.ENOSPC: "was not written: the disk is full",
+        errno.ENAMETOOLONG: "is too long a name",
+    }
+    said = sentences.get(error.errno or 0, f"could not be used: {error.strerror or error}")
+    return ToolError(f"{name or 'it'} {said}")
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def _open(place: Place) -> int:
+    if not place.parts:
+        raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
+    try:
+        with parent_of(place.root, place.parts) as (at, name):
+            return open_file(at, name)
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, place.shown) from None
+
+
+def content_of(place: Place, most: int = 256 << 20) -> bytes | None:
+    """A file's bytes; None if there is nothing.
+
+    Raises:
+        ToolError: if it has more than `most`.
+    """
+    try:
+        descriptor = _open(place)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ToolError(f"{place.shown} has more than {most >> 20:,} MiB; change it in the terminal")
+    return data
+
+
+def copied(place: Place, temporary: _TEMPORARY) -> Held:
+    """A copy of a file with the same ending, which readers can take their time with."""
+    descriptor = _open(place)
+    with os.fdopen(descriptor, "rb") as file:
+        made = temporary()
+        folder = made.with_name(f"{made.name}.d")
+        made.unlink()
+        folder.mkdir()
+        path = folder / place.parts[-1]
+        digest = hashlib.sha256()
+        with path.open("wb") as out:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+                out.write(chunk)
+    return Held(path, digest.hexdigest())
+
+
+def forget(path: Path) -> None:
+    """Remove what `copied` made."""
+    shutil.rmtree(path.parent, ignore_errors=True)
+
+
+async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence[int] = ()) -> list[Block]:
+    """What is read of a file: text exactly, line by line; a picture as a picture.
+
+    Raises:
+        FileInputError, ToolError: a sentence that says what there is.
+    """
+    from agentorchestra.tools.files.common import as_source, how_to_look, names_source
+    from agentorchestra.tools.files.formats.sniff import sniff
+    from agentorchestra.tools.files.media import is_media
+    from agentorchestra.tools.files.read import Asked, read_blocks, room_for, span_of
+    from agentorchestra.tools.files.readers import describe_media, read_document, source_sync
+
+    size = path.stat().st_size
+    if not size:
+        return [TextBlock(text=f"{name} is empty", trust=Trust.UNTRUSTED)]
+    with path.open("rb") as file:
+        media_type = sniff(file.read(65_536), path.name)
+    if is_media(media_type):
+        if part:
+            raise ToolError(f"{name} is {media_type} and has no part {part!r}; leave part out to have it shown")
+        source = Source(kind="file", ref=name)
+        kept = await ctx.artifact(name, await asyncio.to_thread(path.read_bytes), media_type)
+        medium = MediaBlock(sha256=kept.sha256, media_type=media_type, name=name, size=size, source=source)
+        return [medium, TextBlock(text=await describe_media(path), source=source, trust=Trust.UNTRUSTED)]
+    document: Document
+    if _is_source(media_type, path.name):
+        document = await asyncio.to_thread(source_sync, path)
+    elif names_source(part, media_type):
+        document = as_source(await asyncio.to_thread(source_sync, path))
+    else:
+        document = await read_document(path)
+    asked = Asked(part, span_of(view_range), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
+    return await asyncio.to_thread(read_blocks, document, name, asked)
+
+
+def _is_source(media_type: str, name: str) -> bool:
+    """Whether a file is worked on as text: its characters are shown, and no page or object that is made of them."""
+    as_text = media_type in ("text/plain", "text/markdown", "text/html", "application/xml", "application/json")
+    return as_text and not name.lower().endswith((".ipynb", ".pdf"))
+
+
+def decoded(data: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:
+    """A text file's text as it stands, with its line ends, and what writes it in the same encoding.
+
+    Raises:
+        ToolError: for a file that is no text, or holds bytes that mean nothing in its encoding.
+    """
+    from agentorchestra.tools.files.formats.base import Refused
+    from agentorchestra.tools.files.formats.text import decoded as read
+
+    try:
+        found = read(data)
+    except Refused:
+        raise ToolError(f"{name} holds binary data, not text; only text can be changed by edit") from None
+    if not found.exact:
+        what = "NUL characters" if found.nuls else f"bytes that are not {found.name}"
+        raise ToolError(f"{name} holds {what}, which edit cannot keep; change it by a program")
+
+    def encoded(text: str) -> bytes:
+        try:
+            return found.mark + text.encode(found.encoding)
+        except UnicodeEncodeError as error:
+            char = text[error.start]
+            raise ToolError(
+                f"{char!r} cannot be written in {found.name}, in which {name} stands; write the file anew in UTF-8"
+            ) from None
+
+    return found.text, encoded
+
+
+_LINE_END = "(?:\r\n|\r|\n)"
+
+
+def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[str, int]:
+    """The text with a piece replaced, and how often. A bare newline of `old` is any line end of the text.
+
+    Raises:
+        ToolError: where it does not stand there, or more than once without `every`.
+    """
+    if not old:
+        raise ToolError("the text to replace is empty; give the text as it stands in the file")
+    if old == new:
+        raise ToolError("the old and the new text are the same; nothing was changed")
+    loose = "\r" in text and "\r" not in old  # lines are shown without the ends that the file has
+    found = re.compile(_LINE_END.join(map(re.escape, old.split("\n"))) if loose else re.escape(old))
+    starts = [match.start() for match in found.finditer(text)]
+    if not starts:
+        numbered = " without the numbers of the lines" if re.match(r"\d+\t", old) else ""
+        raise ToolError(
+            f"the text does not stand in {name}; read it and give the text exactly as it stands there{numbered}"
+        )
+    if len(starts) > 1 and not every:
+        lines = [str(len(re.findall(_LINE_END, text[:at])) + 1) for at in starts[:5]]
+        where = ", ".join([*lines, "..."] if len(starts) > 5 else lines)
+        raise ToolError(
+            f"the text stands {len(starts)} times in {name} (lines {where}); give more of what is around the one you "
+            "mean, or every=true for all"
+        )
+
+    def written(match: re.Match[str]) -> str:
+        if not loose or "\r" in new:
+            return new
+        end = re.search(_LINE_END, match[0]) or re.search(_LINE_END, text)
+        return new.replace("\n", end[0] if end else "\n")
+
+    return found.sub(written, text), len(starts)
+
+
+# -- looking -----------------------------------------------------------------------------------------------------------
+
+
+def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Found, Path]]:
+    """Everything below a place with the path as the agent writes it; the task's files as part of the whole folder."""
+    prefix = f"{FILES}/" if place.given else ""
+    own = files is not None and not place.given
+    for found in walk(place.root, place.parts, depth=depth, skip=frozenset({FILES}) if own else frozenset()):
+        yield prefix + found.path, found, place.root
+    if files is not None and own and not place.parts:
+        yield FILES, Found(FILES, os.lstat(files)), files.parent
+        if depth > 1:
+            for found in walk(files, depth=depth - 1):
+                yield f"{FILES}/{found.path}", found, files
+
+
+def listing(place: Place, files: Path | None, *, depth: int, most: int) -> list[str]:
+    """The entries of a folder, a line each."""
+    status = _status(place)
+    if not stat.S_ISDIR(status.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
+    lines = []
+    for count, (path, found, root) in enumerate(_all(place, files, depth)):
+        if count >= most:
+            lines.append("... and more; list a folder of it, or search by names")
+            break
+        lines.append(_line(path, found, root))
+    return lines
+
+
+def _line(path: str, found: Found, root: Path) -> str:
+    shown_path = path.encode("utf-8", "replace").decode().replace("\n", "?")
+    if found.kind == "folder":
+        note = " (the task's files, read only)" if path == FILES and root.name != "folder" else ""
+        return f"{shown_path}/{note}"
+    if found.kind == "link":
+        try:
+            with parent_of(root, parts_of(found.path)) as (at, name):
+                target = os.readlink(name, dir_fd=at)
+        except OSError:
+            target = "?"
+        return f"{shown_path} -> {target[:200]} (a link; not followed)"
+    if found.kind == "other":
+        return f"{shown_path} (no file: a socket, a pipe or a device)"
+    return f"{shown_path} ({found.status.st_size:,} bytes)"
+
+
+def _status(place: Place) -> os.stat_result:
+    try:
+        return status_of(place.root, place.parts)
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, place.shown) from None
+
+
+def search(place: Place, files: Path | None, text: str, names: str, limit: int) -> str:
+    """Names that fit, or lines that hold a text."""
+    if not stat.S_ISDIR(_status(place).st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
+    hits: list[str] = []
+    large: list[str] = []
+    wanted = text.casefold()
+    for path, found, root in _all(place, files, 64):
+        if not (fnmatch.fnmatch(path, names) or fnmatch.fnmatch(path.rpartition("/")[2], names)):
+            continue
+        if len(hits) >= limit:
+            hits.append(f"... more than {limit}; narrow it by a folder or a pattern for names")
+            break
+        if not text:
+            hits.append(_line(path, found, root))
+        elif found.kind == "file":
+            if found.status.st_size > _SEARCHED:
+                large.append(path)
+            else:
+                hits += _lines(path, found, root, wanted, limit - len(hits))
+    if large:
+        hits.append(f"not searched, too large: {', '.join(large[:5])}{', ...' if len(large) > 5 else ''}")
+    return "\n".join(hits)
+
+
+def _lines(path: str, found: Found, root: Path, wanted: str, most: int) -> list[str]:
+    try:
+        with parent_of(root, parts_of(found.path)) as (at, name):
+            descriptor = open_file(at, name)
+    except (OSError, ValueError):  # gone, or something else by now
+        return []
+    with os.fdopen(descriptor, "rb") as file:
+        data = file.read(_SEARCHED)
+    if b"\0" in data[:8000] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return []
+    coding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
+    found_lines: list[str] = []
+    for number, line in enumerate(re.split(_LINE_END, data.decode(coding, "replace")), 1):
+        at_char = line.casefold().find(wanted)
+        if at_char >= 0:
+            start = max(0, min(at_char, len(line)) - _LINE // 2)
+            found_lines.append(f"{path}:{number}: {line[start : start + _LINE].strip()}")
+            if len(found_lines) >= most:
+                break
+    return found_lines
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False) -> None:
+    """A file's content, all at once: whoever reads it sees the old or the new one.
+
+    Args:
+        place: where.
+        temporary: makes an empty file on the same file system.
+        data: its bytes.
+        new: refuse to replace what is there.
+    """
+    if not place.parts:
+        raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
+    made = temporary()
+    try:
+        made.write_bytes(data)
+        made.chmod(_mode_of(place))
+        place_file(place.root, place.parts, made, new=new, make=True)
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, place.shown) from None
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def _mode_of(place: Place) -> int:
+    """Of the file that is there; of a new one where there is none."""
+    try:
+        status = status_of(place.root, place.parts)
+    except (FileNotFoundError, NotADirectoryError):
+        return 0o644
+    if stat.S_ISLNK(status.st_mode):
+        raise OutsideError(f"{place.shown!r} is a link, and links are not followed; name the file itself, or delete it")
+    if not stat.S_ISREG(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown)
+    return stat.S_IMODE(status.st_mode) & 0o777
+
+
+def make_folder(place: Place) -> None:
+    """A folder and those on the way; fine where it is there."""
+    with opened(place.root, place.parts, make=True):
+        pass
+
+
+def move(source: Place, target: Place) -> None:
+    """Move what lies there; nothing is replaced."""
+    if not source.parts:
+        raise ToolError("this is the folder itself; name something in it")
+    if target.parts[: len(source.parts)] == source.parts:
+        raise ToolError(f"{source.shown} cannot be moved into itself")
+    _status(source)
+    _refuse_taken(target)
+    with (
+        parent_of(source.root, source.parts) as (at, name),
+        parent_of(target.root, target.parts, make=True) as (to, new),
+    ):
+        os.rename(name, new, src_dir_fd=at, dst_dir_fd=to)
+
+
+def _refuse_taken(place: Place) -> None:
+    try:
+        status_of(place.root, place.parts)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    raise FileExistsError(errno.EEXIST, "it is there", place.shown or "the folder")
+
+
+def copy(source: Place, target: Place, temporary: _TEMPORARY, limits: FolderLimits) -> int:
+    """Copy a file, or a folder with all that is in it; how many files. Links are copied as links.
+
+    Raises:
+        ToolError: if it is more than the folder may hold.
+    """
+    status = _status(source)
+    _refuse_taken(target)
+    if not stat.S_ISDIR(status.st_mode):
+        if stat.S_ISLNK(status.st_mode):
+            raise OutsideError(f"{source.shown!r} is a link, and links are not followed; name the file itself")
+        _copy_file(source, target, temporary)
+        return 1
+    if not source.given and target.parts[: len(source.parts)] == source.parts:
+        raise ToolError(f"{source.shown or 'the folder'} cannot be copied into itself")
+    found = [*walk(source.root, source.parts)]
+    size = sum(one.status.st_size for one in found if one.kind == "file")
+    if len(found) > limits.entries or size > limits.bytes:
+        raise ToolError(f"{source.shown} holds {len(found):,} entries with {size:,} bytes, more than a folder may hold")
+    make_folder(target)
+    for one in found:
+        parts = parts_of(one.path)
+        to = Place(target.root, (*target.parts, *parts[len(source.parts) :]), one.path)
+        if one.kind == "folder":
+            make_folder(to)
+        elif one.kind == "file":
+            _copy_file(Place(source.root, parts, one.path), to, temporary)
+        elif one.kind == "link":
+            with parent_of(source.root, parts) as (at, name), parent_of(to.root, to.parts, make=True) as (there, new):
+                os.symlink(os.readlink(name, dir_fd=at), new, dir_fd=there)
+    return sum(1 for one in found if one.kind == "file")
+
+
+def _copy_file(source: Place, target: Place, temporary: _TEMPORARY) -> None:
+    made = temporary()
+    try:
+        with os.fdopen(_open(source), "rb") as file, made.open("wb") as out:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o777
+            shutil.copyfileobj(file, out, _CHUNK)
+        made.chmod(mode | 0o600)
+        place_file(target.root, target.parts, made, new=True, make=True)
+    finally:
+        made.unlink(missing_ok=True)
+
+
+# -- from elsewhere ----------------------------------------------------------------------------------------------------
+
+
+def name_of(url: str) -> str:
+    """A name for what an address gives."""
+    name = unquote(urlsplit(url).path).rstrip("/").rpartition("/")[2]
+    name = "".join(char for char in name if char.isprintable() and char not in '/\\:*?"<>|')[:100].strip(". ")
+    return name or "download"
+
+
+def unpacked_name(name: str) -> str:
+    """`data` for `data.tar.gz`."""
+    from agentorchestra.tools.files.formats.archives import unpacked_name as packed
+
+    plain = packed(name)
+    for suffix in (".tar", ".zip"):
+        plain = plain[: -len(suffix)] if plain.lower().endswith(suffix) else plain
+    return plain if plain != name else f"{name}.unpacked"
+
+
+async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: FolderLimits) -> tuple[int, list[str]]:
+    """Unpack an archive into a new folder; how many files, and what was left out and why.
+
+    It is unpacked by a process that can be killed, with bounded memory, time and output; that process writes nothing.
+
+    Raises:
+        FileInputError: one sentence, for an archive that is broken, encrypted, or a bomb.
+    """
+    from agentorchestra.tools.files.readers import unpacked
+
+    if not target.parts:
+        raise ToolError("name a new folder that it is unpacked into")
+    await asyncio.to_thread(_refuse_taken, target)
+    members, notes = await unpacked(path)
+    if len(members) > limits.entries:
+        raise ToolError(f"it holds {len(members):,} files; at most {limits.entries:,} can be kept")
+
+    def put() -> int:
+        make_folder(target)
+        count = 0
+        for member in members:
+            try:
+                parts = parts_of(member.name)
+                if not parts:
+                    raise OutsideError("it has no name")
+                place = Place(target.root, (*target.parts, *parts), member.name)
+                if member.folder:
+                    make_folder(place)
+                    continue
+                write(place, temporary, member.data, new=True)
+                if member.executable:
+                    _make_executable(place)
+                count += 1
+            except (OSError, ValueError) as exc:
+                notes.append(f"{member.name[:200]} was left out: {told(exc)}")
+        return count
+
+    made = await asyncio.to_thread(put)
+    return made, notes[:20] + ([f"{len(notes) - 20} more were left out"] if len(notes) > 20 else [])
+
+
+def _make_executable(place: Place) -> None:
+    with parent_of(place.root, place.parts) as (at, name):
+        descriptor = open_file(at, name)
+        try:
+            os.fchmod(descriptor, 0o755)
+        finally:
+            os.close(descriptor)
+
+
+__all__ = [
+    "Held",
+    "Place",
+    "content_of",
+    "copied",
+    "copy",
+    "decoded",
+    "forget",
+    "listing",
+    "make_folder",
+    "move",
+    "name_of",
+    "replaced",
+    "search",
+    "shown",
+    "told",
+    "unpack",
+    "unpacked_name",
+    "write",
+]

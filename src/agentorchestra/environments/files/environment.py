@@ -1,0 +1,383 @@
+"""The environment `files`: the folder of a run, to list, read, write, change, search, fetch into and unpack into."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import hashlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+
+from pydantic import Field
+
+from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.effects import ArtifactRef
+from agentorchestra.core.errors import FileInputError, ToolError, WebError
+from agentorchestra.environments.beneath import parts_of
+from agentorchestra.environments.files import disk
+from agentorchestra.environments.files.disk import Place
+from agentorchestra.environments.files.trash import Trash
+from agentorchestra.environments.folder import FILES, FolderEnvironment, rules_text
+from agentorchestra.tea.calling.environment import action
+from agentorchestra.trust.arguments import INSIDE
+
+if TYPE_CHECKING:
+    from agentorchestra.environments.registry import EnvironmentParts
+
+_T = TypeVar("_T")
+
+MOST_WRITTEN = 10_000_000
+"""Characters of one `write`."""
+
+MOST_LISTED = 400
+"""Entries of one `list`."""
+
+MOST_HITS = 100
+"""Lines that one `search` gives."""
+
+SHOWN_DIFF = 40
+"""Lines of what changed that are told."""
+
+_STATE_ENTRIES = 60
+"""Entries that are shown to the agent in each step."""
+
+_SEEN = "agent:files:"
+"""Names of an agent's own state that hold which version of a file it last saw."""
+
+
+class FilesEnvironment(FolderEnvironment):
+    """A folder with files: read them part by part, write, change by replacement, move, delete, search, unpack."""
+
+    name = "files"
+
+    def __init__(self, parts: EnvironmentParts | None = None) -> None:
+        self._parts = parts
+
+    @classmethod
+    def packaged(cls, parts: EnvironmentParts) -> Self:
+        """With the workspace's settings, which `download` follows."""
+        return cls(parts)
+
+    @property
+    def confined(self) -> bool:
+        """Each path is walked from the folder, and no link is followed."""
+        return True
+
+    def repeatable(self, action: str) -> bool:
+        """Nothing is touched but the folder, which a resume first puts back to how it stood."""
+        return True
+
+    def rules(self) -> str:
+        """State, vision and interaction, see 000, app. H."""
+        return rules_text(self.name)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    @action(mutates=False)
+    async def read(self, ctx: Any, path: str, part: str = "", view_range: list[int] | None = None) -> Any:
+        """Read a file, whole or a part of it; text comes exactly, with the numbers of its lines.
+
+        Documents, spreadsheets, archives and pictures are read as well.
+
+        Args:
+            path: the file.
+            part: a place: "p. 3", "rows 1-20", "Sheet1!B2:D9", the name of a member, "line 1, characters 5000-9000".
+            view_range: the first and the last line (page, row) to show: [1, 400]; [401, -1] to the end.
+        """
+        place = self._place(path)
+        held = await self._do(lambda: disk.copied(place, self._ground_file(place)))
+        try:
+            blocks = await disk.shown(held.path, place.shown, part or "", ctx, view_range or ())
+            if self._changed(ctx, place, held.sha256):
+                now = await asyncio.to_thread(held.path.read_bytes)
+                told = await self._what_changed(ctx, place, now)
+                blocks = [
+                    TextBlock(text="It was changed by another since you last saw it:", trust=Trust.SYSTEM),
+                    TextBlock(text=told, source=Source(kind="file", ref=place.shown), trust=Trust.UNTRUSTED),
+                    TextBlock(text="As it is now:", trust=Trust.SYSTEM),
+                    *blocks,
+                ]
+        except FileInputError as exc:
+            raise ToolError(str(exc).replace(str(held.path), place.shown)) from None
+        finally:
+            await asyncio.to_thread(disk.forget, held.path)
+        self._saw(ctx, place, held.sha256)
+        return blocks
+
+    @action(mutates=False)
+    async def search(self, text: str = "", names: str = "*", path: str = "", limit: int = 50) -> str:
+        """Find files by their names, or lines by the words in them.
+
+        Args:
+            text: what a line has to hold, capitals or not; empty to look for names only.
+            names: a pattern for the names: "*.py", "report*".
+            path: the folder in which to look; empty for all of it.
+            limit: the most that is given, up to 100.
+        """
+        if not 1 <= limit <= MOST_HITS:
+            raise ToolError(f"limit is {limit}; give a number from 1 to {MOST_HITS}")
+        if not text and names in ("", "*"):
+            raise ToolError("say what to look for: a text, or a pattern for names such as *.csv")
+        place = self._place(path)
+        found = await self._do(lambda: disk.search(place, self.files, text, names or "*", limit))
+        return found or f"nothing in {place.shown or 'the folder'} fits"
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    @action
+    async def write(self, ctx: Any, path: str, content: str, overwrite: bool = False) -> str:
+        """Write a text file; the folders on the way are made.
+
+        A file that is there is replaced only if you have read it as it is now.
+
+        Args:
+            path: the file.
+            content: all of its text.
+            overwrite: replace it whatever it holds by now.
+        """
+        if len(content) > MOST_WRITTEN:
+            raise ToolError(f"the content has {len(content):,} characters; write at most {MOST_WRITTEN:,} at once")
+        place = self._writable(path)
+        before = await self._do(lambda: disk.content_of(place))
+        if before is not None and not overwrite:
+            await self._refuse_unseen(ctx, place, before)
+        data = content.encode("utf-8", "surrogatepass")
+        await self._do(lambda: disk.write(place, self._ground_file(place), data))
+        self._saw(ctx, place, hashlib.sha256(data).hexdigest())
+        return f"{'wrote' if before is None else 'replaced'} {place.shown} ({len(data):,} bytes)"
+
+    @action
+    async def edit(self, ctx: Any, path: str, old: str, new: str, every: bool = False) -> str:
+        """Replace a text in a file by another one.
+
+        Args:
+            path: the file.
+            old: the text as it stands there, with enough around it to stand there once.
+            new: what stands there afterwards.
+            every: replace it wherever it stands.
+        """
+        place = self._writable(path)
+        before = await self._do(lambda: disk.content_of(place))
+        if before is None:
+            raise ToolError(f"there is no file {place.shown}; write makes one")
+        text, encoded = disk.decoded(before, place.shown)
+        changed, count = disk.replaced(text, old, new, every=every, name=place.shown)
+        data = encoded(changed)
+        told = await self._what_changed(ctx, place, before)
+        await self._do(lambda: disk.write(place, self._ground_file(place), data))
+        self._saw(ctx, place, hashlib.sha256(data).hexdigest())
+        said = f"replaced {count} {'place' if count == 1 else 'places'} in {place.shown}"
+        return f"{said}\nSince you last saw it, it was changed by another:\n{told}" if told else said
+
+    @action
+    async def make_folder(self, path: str) -> str:
+        """Make a folder, with those on the way to it.
+
+        Args:
+            path: the folder.
+        """
+        place = self._writable(path)
+        await self._do(lambda: disk.make_folder(place))
+        return f"{place.shown} is there"
+
+    @action
+    async def move(self, path: str, to: str) -> str:
+        """Move a file or a folder, or give it another name; nothing that is there is replaced.
+
+        Args:
+            path: what is moved.
+            to: its new path.
+        """
+        source, target = self._writable(path), self._writable(to)
+        await self._do(lambda: disk.move(source, target))
+        return f"{source.shown} is {target.shown} now"
+
+    @action
+    async def copy(self, path: str, to: str) -> str:
+        """Copy a file or a folder; nothing that is there is replaced.
+
+        Args:
+            path: what is copied; the task's files below files/ too.
+            to: the path of the copy.
+        """
+        source, target = self._place(path), self._writable(to)
+        count = await self._do(lambda: disk.copy(source, target, self._ground_file(target), self.limits))
+        return f"copied {source.shown} to {target.shown} ({count} {'file' if count == 1 else 'files'})"
+
+    @action
+    async def delete(self, ctx: Any, path: str) -> str:
+        """Delete a file or a folder; undelete brings it back.
+
+        Args:
+            path: what is deleted.
+        """
+        place = self._writable(path)
+        if not place.parts:
+            raise ToolError("this is the folder itself; name something in it")
+        count = await Trash(self.kept, self._stands_on, ctx).put(place)
+        return f"deleted {place.shown} ({count} {'entry' if count == 1 else 'entries'}); undelete brings it back"
+
+    @action
+    async def undelete(self, ctx: Any, path: str, to: str = "") -> str:
+        """Bring back what was deleted last under a path.
+
+        Args:
+            path: the path it had.
+            to: where it is put, if not there.
+        """
+        target = self._writable(to or path)
+        await Trash(self.kept, self._stands_on, ctx).back("/".join(self._parts_of(path)), target)
+        return f"{target.shown} is there again"
+
+    # -- from elsewhere ----------------------------------------------------------------------------------------------
+
+    @action(tags=("read", "network"))
+    async def download(
+        self, ctx: Any, url: str, path: Annotated[str, Field(json_schema_extra={"format": INSIDE})] = ""
+    ) -> str:
+        """Read an address of the web into a file; nothing that is there is replaced.
+
+        Args:
+            url: http or https.
+            path: the file, or a folder that ends in a slash; by default the address's own name.
+        """
+        from agentorchestra.tools.web.http import WebClient
+        from agentorchestra.tools.web.robots import Robots
+
+        client = WebClient(self._parts.settings.web if self._parts is not None else None)
+        asked = Robots(client).check if client.settings.robots else None
+        try:
+            answer = await client.get(url, max_bytes=self.limits.file_bytes, before=asked)
+        except WebError as exc:
+            raise ToolError(str(exc)) from None
+        if not answer.ok:
+            raise ToolError(f"{url} answered with status {answer.status}; nothing was written")
+        name = path if path and not path.endswith("/") else f"{path}{disk.name_of(answer.url)}"
+        place = self._writable(name)
+        await self._do(lambda: disk.write(place, self._ground_file(place), answer.body, new=True))
+        kind = f", {answer.media_type}" if answer.media_type else ""
+        return f"wrote {place.shown} ({len(answer.body):,} bytes{kind})"
+
+    @action
+    async def unpack(self, path: str, to: str = "") -> str:
+        """Unpack a zip or tar archive, or a compressed file, into a new folder.
+
+        Args:
+            path: the archive.
+            to: the folder, which must not be there yet; by default the archive's name without its ending.
+        """
+        place = self._place(path)
+        target = self._writable(to or disk.unpacked_name(place.parts[-1] if place.parts else ""))
+        held = await self._do(lambda: disk.copied(place, self._ground_file(place)))
+        try:
+            made, notes = await disk.unpack(held.path, target, self._ground_file(target), self.limits)
+        except FileInputError as exc:
+            raise ToolError(str(exc).replace(str(held.path), place.shown)) from None
+        except (OSError, ValueError) as exc:
+            raise disk.told(exc) from None
+        finally:
+            await asyncio.to_thread(disk.forget, held.path)
+        said = f"unpacked {made} {'file' if made == 1 else 'files'} into {target.shown}"
+        return "\n".join([said, *(f"Note: {one}." for one in notes)])
+
+    # -- what an agent sees ------------------------------------------------------------------------------------------
+
+    async def state(self) -> tuple[Block, ...]:
+        """The beginning of the tree, and what can be brought back."""
+        whole = self._place("")
+        lines = await self._do(lambda: disk.listing(whole, self.files, depth=3, most=_STATE_ENTRIES))
+        deleted = Trash.listed(self.kept)
+        lines += [f"deleted, can be brought back: {', '.join(deleted[-10:])}"] if deleted else []
+        text = "\n".join(lines) or "(the folder is empty)"
+        return (TextBlock(text=text, source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED),)
+
+    @action(mutates=False)
+    async def list(self, path: str = "", depth: int = 1) -> str:
+        """List a folder: names, sizes in bytes, where links lead.
+
+        Args:
+            path: the folder; empty for the whole one.
+            depth: 1 for what lies directly in it, up to 10 for what lies below that.
+        """
+        if not 1 <= depth <= 10:
+            raise ToolError(f"depth is {depth}; give a number from 1 to 10")
+        place = self._place(path)
+        lines = await self._do(lambda: disk.listing(place, self.files, depth=depth, most=MOST_LISTED))
+        return "\n".join(lines) or f"{place.shown or 'the folder'} is empty"
+
+    # -- paths -------------------------------------------------------------------------------------------------------
+
+    def _parts_of(self, path: str) -> tuple[str, ...]:
+        try:
+            return parts_of(path.strip() if path.strip() != "." else "")
+        except ValueError as exc:
+            raise ToolError(str(exc)) from None
+
+    def _place(self, path: str) -> Place:
+        """Where a path leads; the task's files are seen below `files/`."""
+        parts = self._parts_of(path)
+        if parts[:1] == (FILES,) and self.files is not None:
+            return Place(self.files, parts[1:], "/".join(parts), given=True)
+        return Place(self.folder, parts, "/".join(parts))
+
+    def _writable(self, path: str) -> Place:
+        place = self._place(path)
+        if place.given:
+            raise ToolError(
+                f"{place.shown} belongs to the task's files, which stay as they are; copy it and change that"
+            )
+        return place
+
+    def _ground_file(self, place: Place) -> Callable[[], Any]:
+        return self._stands_on.temporary
+
+    @staticmethod
+    async def _do(work: Callable[[], _T]) -> _T:
+        """Work on the disk in a thread; what goes wrong is one sentence."""
+        try:
+            return await asyncio.to_thread(work)
+        except (OSError, ValueError) as exc:
+            raise disk.told(exc) from None
+
+    # -- versions ----------------------------------------------------------------------------------------------------
+
+    def _saw(self, ctx: Any, place: Place, sha256: str) -> None:
+        if not place.given:
+            ctx.vars[f"{_SEEN}{place.shown}"] = sha256
+
+    async def _refuse_unseen(self, ctx: Any, place: Place, now: bytes) -> None:
+        seen = ctx.vars.get(f"{_SEEN}{place.shown}")
+        if seen is None:
+            raise ToolError(
+                f"{place.shown} is there ({len(now):,} bytes) and you have not read it; read it first, or write with "
+                "overwrite=true"
+            )
+        told = await self._what_changed(ctx, place, now)
+        if told:
+            raise ToolError(
+                f"{place.shown} was changed by another since you last saw it, and was not written:\n{told}\n"
+                "Read it and write what takes that into account, or change it by edit"
+            )
+
+    def _changed(self, ctx: Any, place: Place, sha256: str) -> bool:
+        """Whether a file is another one than this agent last saw."""
+        return bool(ctx.vars.get(f"{_SEEN}{place.shown}", sha256) != sha256)
+
+    async def _what_changed(self, ctx: Any, place: Place, now: bytes) -> str:
+        """What another one changed in a file since this agent saw it, as the lines of a diff; "" for nothing."""
+        seen = ctx.vars.get(f"{_SEEN}{place.shown}")
+        if not isinstance(seen, str) or seen == hashlib.sha256(now).hexdigest():
+            return ""
+        try:
+            before = await ctx.read_artifact(ArtifactRef(name=place.shown, sha256=seen, size=0))
+            old, new = (one.decode().splitlines() for one in (before, now))
+        except Exception:  # what it saw was never kept, or is no text
+            return f"it has {len(now):,} bytes now"
+        if len(old) + len(new) > 20_000:  # a diff of long texts takes its time
+            return f"it has {len(new):,} lines now, it had {len(old):,}"
+        lines = [*difflib.unified_diff(old, new, "as you saw it", "as it is", lineterm="", n=1)]
+        more = [f"... {len(lines) - SHOWN_DIFF} more lines"] if len(lines) > SHOWN_DIFF else []
+        return "\n".join([*lines[:SHOWN_DIFF], *more])
+
+
+__all__ = ["FilesEnvironment"]

@@ -1,0 +1,174 @@
+"""What was deleted, and can be brought back: its manifest in what the environment remembers, contents in the store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from contextlib import suppress
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.effects import ArtifactRef
+from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.beneath import kind_of, parent_of, parts_of, remove, status_of, walk
+from agentorchestra.environments.files import disk
+from agentorchestra.environments.files.disk import Place
+from agentorchestra.environments.folder import FolderGround
+from agentorchestra.environments.manifest import Entry, read_file
+
+MOST_KEPT = 200
+"""Deletions that can be undone; older ones are forgotten."""
+
+MOST_ENTRIES = 20_000
+"""Files and folders of all of them together."""
+
+_NAME = "deleted"
+
+
+class Trash:
+    """The deletions of a folder, in the order in which they happened.
+
+    Args:
+        kept: what the environment remembers.
+        ground: the folder.
+        ctx: the run's context, for the contents in its store.
+    """
+
+    def __init__(self, kept: dict[str, JsonValue], ground: FolderGround, ctx: Any) -> None:
+        self._kept = kept
+        self._ground = ground
+        self._ctx = ctx
+
+    @staticmethod
+    def listed(kept: dict[str, JsonValue]) -> list[str]:
+        """The paths that can be brought back, the oldest first."""
+        deleted = kept.get(_NAME)
+        return [str(one["path"]) for one in deleted if isinstance(one, dict)] if isinstance(deleted, list) else []
+
+    async def put(self, place: Place) -> int:
+        """Delete what lies there; how many files, folders and links."""
+        entries = await self._do(lambda: self._entries(place))
+        kept: list[JsonValue] = []
+        for entry in entries:
+            content = entry.content
+            size = entry.size
+            if entry.kind == "file":
+                read = await asyncio.to_thread(read_file, place.root, entry.path, self._ground.limits)
+                if read is None:
+                    continue
+                content = (await self._ctx.artifact(entry.path, read.data)).sha256
+                size = len(read.data)
+            kept.append([*entry._replace(size=size, content=content)])
+
+        def gone() -> None:
+            with parent_of(place.root, place.parts) as (at, name):
+                remove(at, name)
+
+        await self._do(gone)
+        before = self._kept.get(_NAME)
+        deleted: list[JsonValue] = [
+            *(before if isinstance(before, list) else []),
+            {"path": place.shown, "entries": kept},
+        ]
+        while len(deleted) > MOST_KEPT or (len(deleted) > 1 and _count(deleted) > MOST_ENTRIES):
+            deleted.pop(0)
+        self._kept[_NAME] = deleted
+        return len(kept)
+
+    @staticmethod
+    def _entries(place: Place) -> list[Entry]:
+        status = _status(place)
+        mode, kind = stat.S_IMODE(status.st_mode) & 0o777, kind_of(status.st_mode)
+        path = "/".join(place.parts)
+        if kind == "link":
+            with parent_of(place.root, place.parts) as (at, name):
+                return [Entry(path, "link", 0, 0, 0, os.readlink(name, dir_fd=at))]
+        if kind == "file":
+            return [Entry(path, "file", mode, status.st_mtime_ns, status.st_size, "")]
+        if kind == "other":
+            return []
+        found = [Entry(path, "folder", mode, 0, 0, "")]
+        for one in walk(place.root, place.parts):
+            found += Trash._entries(Place(place.root, parts_of(one.path), one.path)) if one.kind != "folder" else []
+            if one.kind == "folder":
+                found.append(Entry(one.path, "folder", stat.S_IMODE(one.status.st_mode) & 0o777, 0, 0, ""))
+        return found
+
+    async def back(self, path: str, target: Place) -> None:
+        """Put back what was deleted last under a path.
+
+        Raises:
+            ToolError: if there is none, or something lies there again.
+        """
+        before = self._kept.get(_NAME)
+        deleted = list(before) if isinstance(before, list) else []
+        index = max((i for i, one in enumerate(deleted) if isinstance(one, dict) and one["path"] == path), default=-1)
+        if index < 0:
+            listed = ", ".join(self.listed(self._kept)[-20:]) or "nothing"
+            raise ToolError(f"nothing was deleted at {path!r}; what can be brought back: {listed}")
+        if await self._do(lambda: _taken(target)):
+            raise ToolError(f"{target.shown} is there again; give another path by `to`")
+        found: Any = deleted[index]
+        for line in found["entries"]:
+            entry = Entry(*line)
+            below = parts_of(entry.path)[len(parts_of(path)) :]
+            await self._put(entry, Place(target.root, (*target.parts, *below), entry.path))
+        del deleted[index]
+        self._kept[_NAME] = deleted
+
+    async def _put(self, entry: Entry, to: Place) -> None:
+        if entry.kind == "folder":
+            await self._do(lambda: disk.make_folder(to))
+        elif entry.kind == "file":
+            ref = ArtifactRef(name=entry.path, sha256=entry.content, size=entry.size)
+            data = await self._ctx.read_artifact(ref)
+            await self._do(lambda: disk.write(to, self._ground.temporary, data, new=True))
+            await self._do(lambda: _give_mode(to, entry.mode))
+        else:
+
+            def link() -> None:
+                with parent_of(to.root, to.parts, make=True) as (at, name):
+                    os.symlink(entry.content, name, dir_fd=at)
+
+            await self._do(link)
+
+    @staticmethod
+    async def _do(work: Any) -> Any:
+        try:
+            return await asyncio.to_thread(work)
+        except (OSError, ValueError) as exc:
+            raise disk.told(exc) from None
+
+
+def _count(deleted: list[JsonValue]) -> int:
+    return sum(len(one["entries"]) for one in deleted if isinstance(one, dict) and isinstance(one["entries"], list))
+
+
+def _status(place: Place) -> os.stat_result:
+    try:
+        return status_of(place.root, place.parts)
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, place.shown) from None
+
+
+def _taken(place: Place) -> bool:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        status_of(place.root, place.parts)
+        return True
+    return False
+
+
+def _give_mode(place: Place, mode: int) -> None:
+    from agentorchestra.environments.beneath import open_file
+
+    with parent_of(place.root, place.parts) as (at, name):
+        descriptor = open_file(at, name)
+        try:
+            os.fchmod(descriptor, mode)
+        finally:
+            os.close(descriptor)
+
+
+__all__ = ["Trash"]

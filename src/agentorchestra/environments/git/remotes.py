@@ -1,0 +1,316 @@
+"""Where repositories may be fetched from and pushed to: over HTTP through the checked client, and on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import re
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from agentorchestra.core.errors import MissingKeyError, SettingsError, ToolError, WebError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.settings import GitSettings
+from agentorchestra.environments.git.wire import ADVERTISED_BYTES, Remote, Service
+from agentorchestra.tools.web.addresses import Address, parse_address
+from agentorchestra.tools.web.http import Answer, WebClient
+
+_SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([A-Za-z0-9.-]+\.[A-Za-z0-9-]+)[:/](?!/)(.+)")
+_EXAMPLE = "give one like https://github.com/owner/name.git"
+_QUIET = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_TERMINAL_PROMPT": "0",
+    "HOME": "/nonexistent",
+    "LC_ALL": "C",
+}
+
+
+class Remotes:
+    """Finds the remote behind an address, if it may be used.
+
+    Args:
+        settings: which may be used, and the tokens.
+        web: carries requests.
+
+    Raises:
+        SettingsError: they name addresses that are none.
+    """
+
+    def __init__(self, settings: GitSettings, web: WebClient) -> None:
+        self._settings, self._web = settings, web
+        try:
+            self._beginnings = [parse_address(one) for one in settings.remotes]
+        except WebError as error:
+            raise SettingsError(f"git.remotes: {error}") from None
+        for one in settings.local:
+            if not Path(one).is_absolute():
+                raise SettingsError(f"git.local names {one!r}; give absolute paths")
+
+    def find(self, ctx: RunContext[Any], address: str) -> Remote:
+        """The remote.
+
+        Raises:
+            ToolError: in one sentence, for an address that is none or may not be used.
+        """
+        text = address.strip()
+        if text.startswith("/") or text.lower().startswith("file:"):
+            return self._local(ctx, text)
+        if "::" in text.partition("/")[0] or text.startswith("-") or not text.isprintable():
+            raise ToolError(f"{_shown(text)!r} is no address of a repository that may be used; {_EXAMPLE}")
+        if not text.lower().startswith(("http://", "https://")):
+            way = _SSH.fullmatch(text)
+            hint = f"use https://{way[1]}/{way[2]}" if way else _EXAMPLE
+            raise ToolError(f"{_shown(text)!r} cannot be reached from here: only https:// is spoken; {hint}")
+        try:
+            found = parse_address(text)
+        except WebError as error:
+            raise ToolError(f"{error} (tokens are named in the settings, git.tokens)") from None
+        if "?" in found.path:
+            raise ToolError(f"{_shown(text)!r} is no address of a repository: it has a `?`; {_EXAMPLE}")
+        named = any(_begins(found, one) for one in self._beginnings)
+        if self._beginnings and not named:
+            raise ToolError(
+                f"{found.url} may not be used: the settings allow addresses that begin with "
+                f"{', '.join(self._settings.remotes)}"
+            )
+        variable = self._settings.tokens.get(found.place) or self._settings.tokens.get(found.host) or ""
+        loopback = found.host == "localhost" or (found.ip is not None and found.ip.is_loopback)
+        if variable and found.scheme != "https" and not loopback:
+            raise ToolError(f"{found.url} is not encrypted, so its token cannot be sent; use https://")
+        token = _token(ctx, variable)
+        return HttpRemote(self._web, found, self._settings, variable, token, private=named or bool(variable))
+
+    def _local(self, ctx: RunContext[Any], text: str) -> Remote:
+        parts = urlsplit(text) if text.lower().startswith("file:") else None
+        if parts is not None and parts.netloc not in ("", "localhost"):
+            raise ToolError(f"{_shown(text)!r} names a file of another machine; {_EXAMPLE}")
+        given = Path(unquote(parts.path) if parts is not None else text)
+        try:
+            path = given.resolve(strict=True)
+            allowed = [Path(one).resolve() for one in self._settings.local]
+            runs = ctx.folder.resolve().parent
+        except (OSError, ValueError, RuntimeError):
+            raise ToolError(f"there is no repository at {_shown(text)}; check the path") from None
+        # What agents write is below the folder of the runs: hooks there would be theirs.
+        if not any(path.is_relative_to(one) for one in allowed) or path.is_relative_to(runs):
+            raise ToolError(
+                f"{_shown(text)} may not be used: whoever runs this names repositories of this machine in the "
+                "settings, git.local"
+            )
+        if not (path / "objects").is_dir() or not (path / "HEAD").is_file():
+            raise ToolError(f"{_shown(text)} is no bare repository; make one with git init --bare")
+        return LocalRemote(path, self._settings.transfer_timeout_s)
+
+
+class HttpRemote:
+    """A repository that a server has.
+
+    Args:
+        web: the client.
+        address: of the repository.
+        settings: for the time limits.
+        variable, token: the token and the variable that holds it.
+        private: whether the user named the place, so that it may lie in a private network.
+    """
+
+    def __init__(
+        self, web: WebClient, address: Address, settings: GitSettings, variable: str, token: str, *, private: bool
+    ) -> None:
+        self._web, self._address, self._settings = web, address, settings
+        self._base = address.url.rstrip("/")
+        self._variable, self._token = variable, token
+        self._private = [address.place] if private else []
+
+    @property
+    def shown(self) -> str:
+        """Its address."""
+        return self._base
+
+    async def advertise(self, service: Service) -> bytes:
+        """Its refs. Where it moved to is where it is asked from here on."""
+        tail = f"/info/refs?service={service}"
+        answer = await self._asked("GET", tail, None, ADVERTISED_BYTES, service, "*/*")
+        if answer.media_type != f"application/x-{service}-advertisement":
+            raise ToolError(f"{self._base} is no git repository (it answers with {answer.media_type or 'no type'})")
+        if answer.redirects and answer.url.endswith(tail):
+            self._base = answer.url.removesuffix(tail)
+        return answer.body
+
+    async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
+        """A request with its answer."""
+        accept = f"application/x-{service}-result"
+        try:
+            answer = await self._asked("POST", f"/{service}", body, max_bytes, service, accept)
+        except WebError as error:
+            if service != "git-receive-pack" or error.kind == "refused":
+                raise
+            raise ToolError(f"{error}; the push may or may not have been made: fetch it before pushing again") from None
+        if answer.media_type != accept:
+            # It may have been sent on as a read, which moves nothing and answers something.
+            raise ToolError(
+                f"{self._base} answered with {answer.media_type or 'no type'} in place of what git answers; fetch it "
+                "to see how it stands, and check the address"
+            )
+        return answer.body
+
+    async def _asked(
+        self, method: str, tail: str, body: bytes | None, max_bytes: int, service: Service, accept: str
+    ) -> Answer:
+        headers = {"accept": accept, "user-agent": "git/2 (agentorchestra)"}
+        if body is not None:
+            headers["content-type"] = f"application/x-{service}-request"
+        # The token is for the host it was named for, wherever the repository moved to.
+        secret = ""
+        if self._token and parse_address(self._base).origin == self._address.origin:
+            secret = base64.b64encode(f"x-access-token:{self._token}".encode()).decode("ascii")
+            headers["authorization"] = f"Basic {secret}"
+        answer = await self._web.request(
+            method,
+            self._base + tail,
+            headers=headers,
+            data=body,
+            allowed=self._private,
+            max_bytes=max_bytes,
+            timeout_s=self._settings.timeout_s if body is None else self._settings.transfer_timeout_s,
+            retry=False,
+        )
+        if answer.status != 200:
+            raise ToolError(self._sentence(answer, service, secret))
+        return answer
+
+    def _sentence(self, answer: Answer, service: Service, secret: str) -> str:
+        doing = "push" if service == "git-receive-pack" else "read"
+        name = self._variable
+        said = answer.text[:300] if answer.media_type == "text/plain" else ""
+        for one in (self._token, secret):
+            said = said.replace(one, f"secret:{name}") if one else said
+        said = f' (it says "{_shown(said)}")' if said.strip() else ""
+        if answer.status == 401 and not self._token:
+            how = (
+                f"export {name}=..."
+                if name
+                else f"the settings name its variable: git.tokens = {{ {self._host()!r} = ... }}"
+            )
+            return f"{self._base} wants a token for a {doing}{said}: {how}"
+        if answer.status == 401:
+            return f"{self._base} does not accept the token in {name}{said}: whoever set it has to make a new one"
+        if answer.status == 403:
+            return f"{self._base} lets the token in {name or 'use'} not {doing}{said}: it needs the permission"
+        if answer.status == 404:
+            return (
+                f"there is no repository at {self._base}, or the token may not see it{said}: create it first, or check "
+                "owner and name"
+            )
+        return f"{self._base} answered {answer.status} to a {doing}{said}: try again later"
+
+    def _host(self) -> str:
+        return self._address.host if self._address.port in (80, 443) else self._address.place
+
+
+class LocalRemote:
+    """A bare repository of this machine that the user named; its own hooks run as they do for every push.
+
+    Args:
+        path: of the repository.
+        timeout_s: of one request.
+    """
+
+    def __init__(self, path: Path, timeout_s: float) -> None:
+        self._path, self._timeout_s = path, timeout_s
+
+    @property
+    def shown(self) -> str:
+        """Its path."""
+        return str(self._path)
+
+    async def advertise(self, service: Service) -> bytes:
+        """Its refs."""
+        return await self._git(service, ("--http-backend-info-refs",), b"", ADVERTISED_BYTES)
+
+    async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
+        """A request with its answer."""
+        return await self._git(service, (), body, max_bytes)
+
+    async def _git(self, service: Service, options: Sequence[str], data: bytes, max_bytes: int) -> bytes:
+        command = service.removeprefix("git-")
+        process = await asyncio.create_subprocess_exec(
+            *("git", command, "--stateless-rpc", *options, str(self._path)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={"PATH": os.environ.get("PATH", os.defpath), **_QUIET},
+            cwd="/",
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                said, out, _ = await asyncio.gather(
+                    _read(process.stderr, 1 << 16), _read(process.stdout, max_bytes), _write(process.stdin, data)
+                )
+                await process.wait()
+        except TimeoutError:
+            raise ToolError(
+                f"{self._path} did not answer within {self._timeout_s:g} s (a hook there may hang); look before trying "
+                "again"
+            ) from None
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await asyncio.shield(process.wait())
+        if process.returncode != 0 and not out:
+            words = (said.decode("utf-8", "replace").strip().splitlines() or ["no reason given"])[-1]
+            raise ToolError(f"{self._path} cannot be used: {_shown(words)}")
+        return out
+
+
+async def _read(stream: asyncio.StreamReader | None, most: int) -> bytes:
+    assert stream is not None
+    pieces: list[bytes] = []
+    size = 0
+    while data := await stream.read(1 << 16):
+        size += len(data)
+        if size > most:
+            raise ToolError(f"there is more than {most >> 20} MiB to read; give a depth, or raise git.max_pack_mib")
+        pieces.append(data)
+    return b"".join(pieces)
+
+
+async def _write(stream: asyncio.StreamWriter | None, data: bytes) -> None:
+    assert stream is not None
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it says on its other outputs why it left
+        stream.write(data)
+        await stream.drain()
+    stream.close()
+
+
+def _token(ctx: RunContext[Any], variable: str) -> str:
+    try:
+        return ctx.secret(variable) if variable else ""
+    except MissingKeyError:
+        return ""
+
+
+def _begins(address: Address, beginning: Address) -> bool:
+    """Whether an address lies below another: by whole parts of its path, and without parts that lead up again."""
+    low = address.path.lower()
+    if ".." in address.path.split("/") or any(sign in low for sign in ("%2e", "%2f", "%5c", "\\", "//")):
+        return False
+    path = beginning.path.rstrip("/")
+    return address.origin == beginning.origin and (
+        address.path in (path, f"{path}.git") or address.path.startswith(f"{path}/")
+    )
+
+
+def _shown(text: str) -> str:
+    words = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return words if len(words) <= 200 else f"{words[:200]} …"
+
+
+__all__ = ["HttpRemote", "LocalRemote", "Remotes"]

@@ -1,0 +1,243 @@
+"""Git inside the sandbox: every command of git on a repository that agents can write to runs here, hooks included."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.settings import GitSettings
+from agentorchestra.environments.beneath import OutsideError, open_file, opened, parts_of
+from agentorchestra.environments.manifest import place_file
+from agentorchestra.sandbox.shell import Shell
+
+TRANSFER = ".git-transfer"
+"""A folder beside the repositories through which packs pass, there during one action only."""
+
+_SAID_CHARS = 800
+_CONFIG = {
+    "safe.directory": "*",  # files that this process put there belong to another user; the sandbox is what protects
+    "core.quotePath": "false",
+    "core.pager": "cat",
+    "core.fsmonitor": "false",
+    "color.ui": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "protocol.allow": "never",  # remotes are spoken to by this process, never by the git inside
+    "commit.gpgSign": "false",
+    "tag.gpgSign": "false",
+    "advice.detachedHead": "false",
+}
+_HINTS = (
+    (
+        "git: command not found",
+        "install git where the sandbox finds it (Debian and Ubuntu: apt-get install git; with Docker build the image "
+        "again: agentorchestra sandbox --dockerfile)",
+    ),
+    ("file size limit exceeded", "it holds larger files than the sandbox allows; sandbox.files_mib sets how large"),
+    ("out of memory", "it needs more memory than the sandbox has; sandbox.memory_mib sets how much"),
+    ("not a git repository", "make one with init, or name its folder with `repository`"),
+    ("nothing to commit", "change something first, or look at status"),
+    ("nothing added to commit", "add files first, or commit with all_changes"),
+    ("no changes added to commit", "add files first, or commit with all_changes"),
+    ("did not match any file", "look at status for the names there are"),
+    ("unknown revision", "look at log or list_branches for the names there are"),
+    ("ambiguous argument", "look at log or list_branches for the names there are"),
+    ("bad revision", "look at log or list_branches for the names there are"),
+    ("would be overwritten", "commit those changes first, or take them back with restore_files"),
+    ("local changes", "commit those changes first, or take them back with restore_files"),
+    ("index.lock", "another git is at work there; if none is, remove .git/index.lock"),
+    ("unmerged files", "resolve the conflicts, add the files and commit, or abort_merge"),
+    ("you have not concluded your merge", "resolve the conflicts, add the files and commit, or abort_merge"),
+    ("unrelated histories", "the two have no commit in common: if it is the right repository, merge with `unrelated`"),
+    ("already exists", "choose another name, or use what is there"),
+    ("not fully merged", "merge it first, or delete it with force"),
+    ("does not have any commits yet", "commit something first"),
+    ("invalid object name 'head'", "commit something first"),
+)
+
+
+class Said(NamedTuple):
+    """What a command ended with."""
+
+    code: int
+    out: str
+    err: str
+
+
+class GitShell:
+    """Runs git in a shell of a sandbox.
+
+    Args:
+        shell: of the sandbox, in the folder.
+        folder: that folder on this machine.
+        temporary: makes a file on the same file system; blocks.
+        settings: whose name commits bear, and the time limit.
+    """
+
+    def __init__(self, shell: Shell, folder: Path, temporary: Callable[[], Path], settings: GitSettings) -> None:
+        self._shell, self._folder, self._settings = shell, folder, settings
+        self._temporary = temporary
+
+    async def run(self, repository: str, *words: str, ok: Sequence[int] = (0,), given: str | None = None) -> Said:
+        """Run `git WORDS` in a repository.
+
+        Args:
+            repository: its folder, relative to the run's.
+            words: of the command.
+            ok: the exit codes that are no failure.
+            given: what it reads; nothing by default.
+
+        Raises:
+            ToolError: in one sentence, with what git says and what to do next.
+        """
+        reads = "" if given is None else f"printf %s {shlex.quote(given)} | "
+        said = await self.script(repository, f"{reads}git {shlex.join(words)}", words[0])
+        if said.code not in ok:
+            raise ToolError(failure(words[0], said))
+        return said
+
+    async def script(self, repository: str, script: str, what: str) -> Said:
+        """Run a script in a repository; `what` names it in messages."""
+        place = "/".join((self._shell.root.rstrip("/"), *path_of(repository)))
+        above = place.rpartition("/")[0] or "/"
+        settings = {
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_EDITOR": "true",
+            "GIT_CEILING_DIRECTORIES": above,  # no other repository than the one that was named
+            "GIT_AUTHOR_NAME": self._settings.author_name,
+            "GIT_AUTHOR_EMAIL": self._settings.author_email,
+            "GIT_COMMITTER_NAME": self._settings.author_name,
+            "GIT_COMMITTER_EMAIL": self._settings.author_email,
+            "GIT_CONFIG_COUNT": str(len(_CONFIG)),
+        }
+        for number, (name, value) in enumerate(_CONFIG.items()):
+            settings |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+        exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in settings.items())
+        # A subshell: nothing of this action is there for the next.
+        command = f"( cd -- {shlex.quote(place)} && export {exports} && {script} )"
+        ran = await self._shell.run(command, timeout_s=self._settings.timeout_s)
+        if ran.ending == "exited":
+            return Said(ran.exit_code, ran.stdout, ran.stderr)
+        why = {
+            "time": f"did not end within {self._settings.timeout_s:g} s and was ended: a hook of the repository may "
+            "hang, look in .git/hooks",
+            "flood": "printed without end and was ended: ask for less",
+            "memory": "needed more memory than the sandbox has: ask for less",
+            "files": "wrote more or larger files than the sandbox allows: take a smaller repository, or a depth",
+        }.get(ran.ending, f"was ended ({ran.detail or ran.ending}): try again")
+        raise ToolError(f"git {what} {why}")
+
+    async def put(self, name: str, data: bytes) -> str:
+        """Hand bytes in; the path from which scripts of any repository read them."""
+        await self._clear(make=True)
+
+        def write() -> None:
+            made = self._temporary()
+            made.write_bytes(data)
+            made.chmod(0o644)
+            place_file(self._folder, (TRANSFER, name), made)
+
+        await asyncio.to_thread(write)
+        return self.place(name)
+
+    async def room(self, name: str) -> str:
+        """The path to which a script may write something that is taken out."""
+        await self._clear(make=True)
+        return self.place(name)
+
+    async def take(self, name: str, most: int) -> bytes:
+        """Take out what a script wrote.
+
+        Raises:
+            ToolError: it is larger than `most`, or not there.
+        """
+
+        def read() -> bytes:
+            try:
+                with opened(self._folder, (TRANSFER,)) as at:
+                    found = open_file(at, name)
+            except (OSError, OutsideError):
+                raise ToolError("git did not write what it was to write; try again") from None
+            with os.fdopen(found, "rb") as file:
+                data = file.read(most + 1)
+            if len(data) > most:
+                raise ToolError(f"it has more than {most >> 20} MiB; push less at once, or raise git.max_pack_mib")
+            return data
+
+        return await asyncio.to_thread(read)
+
+    async def clear(self) -> None:
+        """Remove what passed through."""
+        await self._clear(make=False)
+
+    def place(self, name: str) -> str:
+        """Inside, the path of something that passes through."""
+        return f"{self._shell.root.rstrip('/')}/{TRANSFER}/{name}"
+
+    async def _clear(self, *, make: bool) -> None:
+        script = f"rm -rf -- {TRANSFER}" + (f" && mkdir {TRANSFER}" if make else "")
+        said = await self.script("", script, "transfer")
+        if said.code:
+            raise ToolError(f"the folder {TRANSFER} cannot be used: {plain(said.err)}; remove it")
+
+
+def path_of(repository: str) -> tuple[str, ...]:
+    """The parts of a path below the run's folder.
+
+    Raises:
+        ToolError: it leads elsewhere.
+    """
+    try:
+        return parts_of(repository)
+    except OutsideError as error:
+        raise ToolError(str(error)) from None
+
+
+def name_of(name: str, what: str) -> str:
+    """A name of a branch, tag, remote or commit that git takes for no option.
+
+    Raises:
+        ToolError: it is none.
+    """
+    if not name or name.startswith("-") or not name.isprintable() or any(char in name for char in " ~^:?*[\\"):
+        raise ToolError(
+            f"{name[:100]!r} is no name of a {what}; it must not begin with - or hold a space or ~ ^ : ? * ["
+        )
+    return name
+
+
+def revision_of(text: str) -> str:
+    """A commit as it may be named (`main~2`, `abc123`, `v1..main`), which git takes for no option.
+
+    Raises:
+        ToolError: it is none.
+    """
+    if not text or text.startswith("-") or not text.isprintable():
+        raise ToolError(f"{text[:100]!r} names no commit; give a branch, a tag or the beginning of a commit's hash")
+    return text
+
+
+def failure(what: str, said: Said) -> str:
+    """The sentence of a command that failed."""
+    words = plain("\n".join(one for one in (said.err, said.out) if one.strip())) or f"status {said.code}"
+    low = words.lower()
+    hint = next((hint for sign, hint in _HINTS if sign in low), "correct it and try again")
+    return f"git {what} failed: {words}; {hint}"
+
+
+def plain(text: str) -> str:
+    """What was printed, in one line and harmless to show."""
+    words = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    half = _SAID_CHARS // 2
+    return words if len(words) <= _SAID_CHARS else f"{words[:half]} … {words[-half:]}"
+
+
+__all__ = ["TRANSFER", "GitShell", "Said", "failure", "name_of", "path_of", "plain", "revision_of"]

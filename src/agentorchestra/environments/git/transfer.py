@@ -1,0 +1,259 @@
+"""Between a repository in the sandbox and a remote: packs are made and unpacked inside, handed over unread here."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.git.shell import GitShell, failure, name_of
+from agentorchestra.environments.git.wire import (
+    NOTHING,
+    Refs,
+    Remote,
+    Update,
+    fetch_pack,
+    push_pack,
+    read_refs,
+)
+
+MOST_BRANCHES = 2_000
+_PACK = "objects.pack"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What a fetch brought.
+
+    Attributes:
+        name: of the remote in the repository.
+        moved: branch or tag to the commit it stands at there, of those that are new or elsewhere than before.
+        branches: all that were fetched.
+        head: the remote's main branch, "" where it does not say.
+    """
+
+    name: str
+    moved: dict[str, str]
+    branches: dict[str, str]
+    head: str
+
+
+async def fetch(
+    git: GitShell,
+    repository: str,
+    remote: Remote,
+    *,
+    branch: str = "",
+    depth: int = 0,
+    max_bytes: int,
+) -> Fetched:
+    """Bring what a remote has into a repository, under `refs/remotes/NAME/`, tags under `refs/tags/`.
+
+    Args:
+        git, repository: where to.
+        remote: where from.
+        branch: only this one, without tags; all by default.
+        depth: only so many commits of each history.
+        max_bytes: of the pack.
+
+    Raises:
+        ToolError: in one sentence.
+    """
+    refs = await read_refs(remote, "git-upload-pack")
+    wanted = _wanted(refs, branch, remote)
+    name = await _name_of_remote(git, repository, remote.shown)
+    tags = {} if branch else refs.tags
+    known = await _known(git, repository, [*wanted.values(), *tags.values()])
+    missing = [sha for sha in (*wanted.values(), *tags.values()) if sha not in known]
+    if missing:
+        said = await git.run(repository, "rev-list", "--all", "--max-count=256")
+        cut = await git.script(repository, 'cat "$(git rev-parse --git-dir)/shallow" 2>/dev/null', "rev-parse")
+        pack, shallow = await fetch_pack(
+            remote,
+            refs,
+            missing,
+            said.out.split(),
+            cut_at=[sha for sha in cut.out.split() if len(sha) == 40],
+            depth=depth,
+            max_bytes=max_bytes,
+        )
+        path = await git.put(_PACK, pack)
+        await _index(git, repository, path, shallow, remote)
+    targets = {f"refs/remotes/{name}/{one}": sha for one, sha in wanted.items()}
+    targets |= {f"refs/tags/{one}": sha for one, sha in tags.items()}
+    before = await _refs_here(git, repository)
+    # A tag that is here already stays as it is: they are not moved by a fetch.
+    moves = {
+        ref: sha
+        for ref, sha in targets.items()
+        if before.get(ref) != sha and not (ref.startswith("refs/tags/") and ref in before)
+    }
+    if moves:
+        given = "".join(f"update {ref} {sha}\n" for ref, sha in moves.items())
+        await git.run(repository, "update-ref", "--stdin", given=given)
+    shown = {ref.removeprefix("refs/remotes/").removeprefix("refs/tags/"): sha for ref, sha in moves.items()}
+    return Fetched(name, shown, wanted, refs.head.removeprefix("refs/heads/"))
+
+
+def _wanted(refs: Refs, branch: str, remote: Remote) -> dict[str, str]:
+    there = refs.branches
+    if not branch:
+        if len(there) > MOST_BRANCHES:
+            raise ToolError(f"{remote.shown} has {len(there):,} branches; name the one to fetch with `branch`")
+        return there
+    if branch not in there:
+        listed = ", ".join(sorted(there)[:20]) or "none"
+        raise ToolError(f"{remote.shown} has no branch {branch!r}; its branches: {listed}")
+    return {branch: there[branch]}
+
+
+async def _index(git: GitShell, repository: str, path: str, shallow: Sequence[str], remote: Remote) -> None:
+    """Unpack what came, in the sandbox: a pack may be made to do harm, or lie."""
+    cut = ""
+    if shallow:
+        lines = shlex.quote("".join(f"{sha}\n" for sha in shallow))
+        cut = f'printf %s {lines} >> "$(git rev-parse --git-dir)/shallow" && '
+    said = await git.script(repository, f"{cut}git index-pack --stdin --fix-thin < {shlex.quote(path)}", "index-pack")
+    await git.clear()
+    if said.code:
+        raise ToolError(f"{remote.shown} sent objects that cannot be used: {failure('index-pack', said)}")
+
+
+async def push(
+    git: GitShell,
+    repository: str,
+    remote: Remote,
+    *,
+    branch: str,
+    to: str = "",
+    tags: Sequence[str] = (),
+    force: bool = False,
+    max_bytes: int,
+) -> dict[str, str]:
+    """Give a remote a branch and tags.
+
+    Args:
+        git, repository: where from.
+        remote: where to.
+        branch: the branch here; "" for tags only.
+        to: its name there; the same by default.
+        tags: go along.
+        force: also where commits there would be lost.
+        max_bytes: of the pack.
+
+    Returns:
+        Each ref that was moved, and the commit it stands at now.
+
+    Raises:
+        ToolError: in one sentence that says what to do next.
+    """
+    locals_ = await _refs_here(git, repository)
+    wanted: dict[str, str] = {}
+    if branch:
+        sha = locals_.get(f"refs/heads/{branch}")
+        if sha is None:
+            here = sorted(one.removeprefix("refs/heads/") for one in locals_ if one.startswith("refs/heads/"))
+            what = f"its branches: {', '.join(here)}" if here else "commit something first"
+            raise ToolError(f"there is no branch {branch!r} to push; {what}")
+        wanted[f"refs/heads/{to or branch}"] = sha
+    for tag in tags:
+        if f"refs/tags/{tag}" not in locals_:
+            raise ToolError(f"there is no tag {tag!r} to push; make it with create_tag, or look at list_tags")
+        wanted[f"refs/tags/{tag}"] = locals_[f"refs/tags/{tag}"]
+    refs = await read_refs(remote, "git-receive-pack")
+    updates = [
+        Update(ref, refs.tips.get(ref, NOTHING), sha) for ref, sha in wanted.items() if refs.tips.get(ref) != sha
+    ]
+    if not updates:
+        return {}
+    of_remote = [*(one.old for one in updates if one.old != NOTHING), *refs.tips.values()]
+    known = await _known(git, repository, of_remote[:MOST_BRANCHES])
+    for one in updates:
+        if one.old != NOTHING and not force:
+            await _check_forward(git, repository, one, known, remote)
+    path = await git.room(_PACK)
+    given = "".join(f"{one.new}\n" for one in updates) + "".join(f"^{sha}\n" for sha in sorted(known))
+    script = (
+        f"printf %s {shlex.quote(given)} | "
+        f"git pack-objects --revs --stdout --quiet --delta-base-offset > {shlex.quote(path)}"
+    )
+    said = await git.script(repository, script, "pack-objects")
+    if said.code:
+        raise ToolError(failure("pack-objects", said))
+    pack = await git.take(_PACK, max_bytes)
+    await git.clear()
+    await push_pack(remote, refs, updates, pack)
+    await _note_pushed(git, repository, remote.shown, updates)
+    return {one.ref: one.new for one in updates}
+
+
+async def _check_forward(git: GitShell, repository: str, one: Update, known: set[str], remote: Remote) -> None:
+    """Refuse what would lose commits: most servers leave that to whoever pushes."""
+    if one.ref.startswith("refs/tags/"):
+        raise ToolError(
+            f"{remote.shown} has another {one.ref.removeprefix('refs/tags/')!r} already; tags are not moved: choose "
+            "another name"
+        )
+    newer = one.old not in known
+    if not newer:
+        newer = (await git.run(repository, "merge-base", "--is-ancestor", one.old, one.new, ok=(0, 1))).code == 1
+    if newer:
+        raise ToolError(
+            f"the push to {one.ref.removeprefix('refs/heads/')} of {remote.shown} was not made: it has commits that "
+            "are not in this branch; pull them (or fetch and merge), resolve conflicts, and push again"
+        )
+
+
+async def _note_pushed(git: GitShell, repository: str, address: str, updates: Sequence[Update]) -> None:
+    """Let the repository know where the remote stands now, where it has that remote."""
+    names = [name for name, there in (await remotes_of(git, repository)).items() if there.rstrip("/") == address]
+    given = "".join(
+        f"update refs/remotes/{name}/{one.ref.removeprefix('refs/heads/')} {one.new}\n"
+        for name in names
+        for one in updates
+        if one.ref.startswith("refs/heads/")
+    )
+    if given:
+        await git.run(repository, "update-ref", "--stdin", given=given)
+
+
+async def remotes_of(git: GitShell, repository: str) -> dict[str, str]:
+    """The remotes of a repository: name to address. Its agents can write there whatever they like."""
+    said = await git.run(repository, "config", "--local", "--get-regexp", r"^remote\..*\.url$", ok=(0, 1))
+    found = {}
+    for line in said.out.splitlines():
+        key, _, address = line.partition(" ")
+        found[key.removeprefix("remote.").removesuffix(".url")] = address.strip()
+    return found
+
+
+async def _name_of_remote(git: GitShell, repository: str, address: str) -> str:
+    """The name of the remote with this address; one is added where there is none."""
+    there = await remotes_of(git, repository)
+    for name, known in there.items():
+        if known.rstrip("/") == address:
+            return name_of(name, "remote")
+    name = next(one for one in ("origin", "upstream", *(f"remote{n}" for n in range(2, 999))) if one not in there)
+    await git.run(repository, "remote", "add", name, address)
+    return name
+
+
+async def _refs_here(git: GitShell, repository: str) -> dict[str, str]:
+    said = await git.run(
+        repository, "for-each-ref", "--format=%(objectname) %(refname)", f"--count={MOST_BRANCHES * 2}"
+    )
+    pairs = (line.partition(" ") for line in said.out.splitlines())
+    return {ref: sha for sha, _, ref in pairs if len(sha) == 40}
+
+
+async def _known(git: GitShell, repository: str, commits: Sequence[str]) -> set[str]:
+    """Those of some commits that are here."""
+    if not commits:
+        return set()
+    given = "".join(f"{sha}\n" for sha in dict.fromkeys(commits))
+    said = await git.run(repository, "cat-file", "--batch-check=%(objectname) %(objecttype)", given=given)
+    return {line.split()[0] for line in said.out.splitlines() if line and not line.endswith(" missing")}
+
+
+__all__ = ["Fetched", "fetch", "push", "remotes_of"]

@@ -1,0 +1,252 @@
+"""Where the items of a run's report are kept, and where its files lie."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, unnumbered
+from agentorchestra.core.effects import ArtifactRef
+from agentorchestra.core.errors import FileInputError, ToolError
+from agentorchestra.environments.beneath import parts_of, status_of
+from agentorchestra.environments.files import disk
+from agentorchestra.environments.files.disk import Place
+from agentorchestra.environments.folder import FILES, FolderEnvironment
+from agentorchestra.environments.report.addresses import address_of_file, file_address
+from agentorchestra.environments.report.items import Item
+from agentorchestra.environments.report.references import Collected, collect
+from agentorchestra.environments.report.shared import SharedReport
+from agentorchestra.log.folders import MAIN
+
+MOST_ITEMS = 1_000
+MOST_CONTENT = 200_000
+"""Characters of one item."""
+
+_TEXTS = (".md", ".markdown", ".txt", ".json")
+_STATE_ITEMS = 40
+_STATE_CHARS = 240
+"""Items, and characters of each, that are shown to the agent in each step."""
+
+
+def count(number: int, what: str = "reference") -> str:
+    """`1 reference`, `2 references`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+class Keeping(FolderEnvironment):
+    """Items: their short form is what the environment remembers, whole they are in the run's store.
+
+    Args:
+        reports: the workspace's folder of shared reports; None where there is none.
+    """
+
+    name = "report"
+
+    def __init__(self, reports: Path | None = None) -> None:
+        self._reports = reports
+
+    @property
+    def confined(self) -> bool:
+        """Paths are walked from the folder, and no link is followed; shared reports have a folder of their own."""
+        return True
+
+    def repeatable(self, action: str) -> bool:
+        """The folder is put back by a resume; what is shared knows the effect that added it."""
+        return True
+
+    # -- items -------------------------------------------------------------------------------------------------------
+
+    @property
+    def listed(self) -> list[dict[str, JsonValue]]:
+        """The items in short."""
+        found = self.kept.get("items")
+        return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+    async def keep(self, ctx: Any, item: Item, report: str, *, number: int = 0) -> int:
+        """Keep an item at the end, or in the place of another one.
+
+        Args:
+            ctx: of the action.
+            item: whole.
+            report: the shared report that gets it too.
+            number: whose place it takes; 0 for none.
+
+        Returns:
+            Its number.
+        """
+        listed = self.listed
+        if not number and len(listed) >= MOST_ITEMS:
+            raise ToolError(f"the report has {MOST_ITEMS:,} items already; complete it")
+        data = item.model_dump_json().encode("utf-8", "replace")
+        ref = await ctx.artifact("report", data, "application/json")
+        short: dict[str, JsonValue] = {
+            "title": item.title,
+            "summary": (item.summary or " ".join(item.content.split()))[:_STATE_CHARS],
+            "references": len(item.references),
+            "by": item.by,
+            "size": len(item.content),
+            "summarised": bool(item.summary),
+            "report": report,
+            "id": item.id,
+            "sha256": ref.sha256,
+        }
+        if number:
+            listed[number - 1] = short
+        else:
+            listed.append(short)
+        self.kept["items"] = [*listed]
+        return number or len(listed)
+
+    async def item(self, ctx: Any, number: int) -> Item:
+        """An item by its number."""
+        listed = self.listed
+        if not 1 <= number <= len(listed):
+            raise ToolError(f"there is no item {number}; the report has {count(len(listed), 'item')}")
+        return await self._whole(ctx, listed[number - 1])
+
+    async def _whole(self, ctx: Any, short: dict[str, JsonValue]) -> Item:
+        ref = ArtifactRef(name="report", sha256=str(short["sha256"]), size=0)
+        return Item.model_validate_json(await ctx.read_artifact(ref))
+
+    async def collected(self, ctx: Any, report: str, more: Sequence[Item] = ()) -> Collected:
+        """The items of the run, or those of a shared report, and these, with their references as one list."""
+        if report:
+            shared = self.shared(report)
+            await self.publish(ctx, shared)
+            items = await asyncio.to_thread(shared.items)
+        else:
+            items = [await self._whole(ctx, one) for one in self.listed]
+        return await asyncio.to_thread(collect, [*items, *more])
+
+    # -- shared ------------------------------------------------------------------------------------------------------
+
+    def shared(self, name: str) -> SharedReport:
+        """A report of the workspace."""
+        if self._reports is None:
+            raise ToolError(f"the report {name!r} cannot be shared: there is no workspace here; leave the name out")
+        return SharedReport(self._reports, name)
+
+    async def publish(self, ctx: Any, shared: SharedReport) -> str:
+        """Add to a shared report what of this run belongs there and is not there yet.
+
+        A candidate of a step adds nothing: its items are there once it is chosen.
+        """
+        if getattr(ctx, "world", MAIN) != MAIN:
+            return f"it is in the shared report {shared.name!r} as soon as this candidate is chosen"
+        mine = [await self._whole(ctx, one) for one in self.listed if one.get("report") == shared.name]
+        number = await asyncio.to_thread(shared.add, mine)
+        return f"the shared report {shared.name!r} has {count(number, 'item')}"
+
+    def refuse_candidates(self, ctx: Any, what: str) -> None:
+        """Candidates of a step change nothing outside of their world."""
+        if getattr(ctx, "world", MAIN) != MAIN:
+            raise ToolError(f"a candidate of a step cannot {what}; do it when the step is taken")
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def place(self, path: str) -> Place:
+        """Where a path leads; the task's files are seen below `files/`."""
+        try:
+            parts = parts_of(path.strip())
+        except ValueError as exc:
+            raise ToolError(str(exc)) from None
+        if parts[:1] == (FILES,) and self.files is not None:
+            return Place(self.files, parts[1:], "/".join(parts), given=True)
+        return Place(self.folder, parts, "/".join(parts))
+
+    def where(self, ctx: Any, name: str) -> str:
+        """The address of a file of the task, or of the run's folder; "" for what is none of them. Blocks."""
+        for ref in ctx.manifest.files:
+            if ref.name == name.removeprefix(f"{FILES}/"):
+                return address_of_file(ref)
+        if not name or "://" in name or name.startswith("/") or len(name) > 1_000:
+            return ""
+        try:
+            parts = parts_of(name)
+            status_of(self.folder, parts)
+        except (OSError, ValueError):
+            return ""
+        return file_address(str(self.folder.joinpath(*parts))) if parts else ""
+
+    async def said_by(self, ctx: Any, path: str) -> str | dict[str, JsonValue]:
+        """What a file says: JSON as an object, text as it is, a document as far as it is read at once."""
+        place = self.place(path)
+        try:
+            held = await asyncio.to_thread(disk.copied, place, self._stands_on.temporary)
+            try:
+                if not path.lower().endswith(_TEXTS):
+                    return "\n".join(map(unnumbered, await disk.shown(held.path, place.shown, "", ctx)))
+                data = await asyncio.to_thread(_bounded, held.path, path)
+            finally:
+                await asyncio.to_thread(disk.forget, held.path)
+            if not path.lower().endswith(".json"):
+                return data.decode("utf-8", "replace")
+            value = json.loads(data)
+            return value if isinstance(value, dict) else {"values": value}
+        except FileInputError as exc:
+            raise ToolError(str(exc).replace(str(held.path), place.shown)) from None
+        except OSError as exc:
+            raise disk.told(exc) from None
+        except (ValueError, RecursionError) as exc:
+            raise ToolError(f"{path} is no JSON: {exc}; give its text as content") from None
+
+    async def to_disk(self, path: str, data: bytes) -> Place:
+        """Write a report; a file of that name that is not from here stays, and the report has a number behind it."""
+        written = self.kept.get("written")
+        mine = dict(written) if isinstance(written, dict) else {}
+
+        def write() -> Place:
+            for place in self._names(path):
+                before = disk.content_of(place)
+                if before is None or hashlib.sha256(before).hexdigest() == mine.get(place.shown):
+                    disk.write(place, self._stands_on.temporary, data)
+                    return place
+            raise ToolError(f"{path} and many names like it are taken; name another file")
+
+        try:
+            place = await asyncio.to_thread(write)
+        except (OSError, ValueError) as exc:
+            raise disk.told(exc) from None
+        self.kept["written"] = {**mine, place.shown: hashlib.sha256(data).hexdigest()}
+        return place
+
+    def _names(self, path: str) -> Sequence[Place]:
+        place = self.place(path)
+        if place.given or not place.parts:
+            raise ToolError(f"the report cannot be written to {path!r}; name a file of the folder, such as report.md")
+        head, dot, ending = path.rpartition(".")
+        return [place, *(self.place(f"{head or path}-{n}{dot}{ending if head else ''}") for n in range(2, 50))]
+
+    # -- what agents see ---------------------------------------------------------------------------------------------
+
+    def block(self, text: str) -> TextBlock:
+        """Words of the report, which may be anybody's."""
+        return TextBlock(text=text, source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED)
+
+    async def state(self) -> tuple[Block, ...]:
+        """The items, a line each."""
+        listed = self.listed
+        lines = [count(len(listed), "item") if listed else "no items yet"]
+        for number, one in enumerate(listed[:_STATE_ITEMS], start=1):
+            title = f"{one['title']}: " if one["title"] else ""
+            references = count(int(str(one["references"])))
+            lines.append(f"{number}. {title}{one['summary']} ({references}, by {one['by']})")
+        if len(listed) > _STATE_ITEMS:
+            lines.append(f"and {len(listed) - _STATE_ITEMS} more")
+        return (self.block("\n".join(lines)),)
+
+
+def _bounded(path: Path, name: str) -> bytes:
+    size = path.stat().st_size
+    if size > 4 * MOST_CONTENT:
+        raise ToolError(f"{name} has {size:,} bytes; add at most {4 * MOST_CONTENT:,}, or a part of it as content")
+    return path.read_bytes()
+
+
+__all__ = ["MOST_CONTENT", "MOST_ITEMS", "Keeping", "count"]

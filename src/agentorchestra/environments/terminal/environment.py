@@ -1,0 +1,359 @@
+"""The environment `terminal`: a persistent shell in the run's folder, in the sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, JsonValue
+
+from agentorchestra.core.content import Block, Source, TextBlock
+from agentorchestra.core.effects import Tag
+from agentorchestra.core.errors import SandboxUnavailableError, ToolError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.environments.folder import FolderEnvironment
+from agentorchestra.environments.registry import EnvironmentParts
+from agentorchestra.sandbox import Job, Sandbox, SandboxLimits, Shell, ShellRan, ShellState
+from agentorchestra.sandbox.factory import shell_in
+from agentorchestra.tea.calling.environment import action
+
+_SHELL, _JOBS, _GONE = "shell", "jobs", "gone"
+"""What is kept: the shell's state, what runs in the background, what ran there before the shell was lost."""
+
+_SHOWN_VARIABLES = 30
+_SHOWN_CHARS = 120
+_PROGRESS_LINES, _PROGRESS_CHARS = 200, 500
+"""Lines of one command's output that whoever watches is told, and characters of a line."""
+_LOOK_S = 0.2
+_RESULT_CHARS = 16_000
+
+_EXECUTE: Sequence[Literal["execute"]] = ("execute",)
+
+Command = Annotated[str, Field(description="What bash runs: one command or a script.")]
+JobNumber = Annotated[int, Field(description="The job's number, as `start` or `jobs` gave it.")]
+Seconds = Annotated[float, Field(description="In seconds; 0 for the limit.", ge=0)]
+
+
+class Terminal(FolderEnvironment):
+    """A shell (bash) in a sandbox, with the folder as its working folder.
+
+    State: the directory, the variables, functions and options of the shell, what runs in the background, and the files
+    of the folder, which files and git work on too. The task's files are in files/, to be read only.
+    Vision: each command gives what it printed, errors among it, and its exit code when that is not 0. Of a long output
+    the beginning and the end are shown.
+    Interaction: directory and variables stay from one command to the next. Commands find their input closed: nothing
+    can be typed, so give answers as options or with a pipe. A command that takes longer than its time is interrupted;
+    start what takes long or serves others with start, and look at it with output. When the run is resumed, directory
+    and variables are back and the folder is as it was after the last action; what ran in the background is gone.
+    """
+
+    name = "terminal"
+    version = "1.0.0"
+
+    def __init__(self, *, sandbox: Sandbox | None, limits: SandboxLimits | None = None, network: bool = False) -> None:
+        self._sandbox, self._limits, self._network = sandbox, limits or SandboxLimits(), network
+        self._shell: Shell | None = None
+
+    @classmethod
+    def packaged(cls, parts: EnvironmentParts) -> Terminal:
+        """As a workspace has it."""
+        return cls(sandbox=parts.sandbox, limits=parts.limits, network=parts.network)
+
+    @property
+    def _reaches_out(self) -> bool:
+        """Whether a command can touch more than the folder: then it must not be repeated silently."""
+        return self._network or (self._sandbox is not None and not self._sandbox.safe)
+
+    def tags(self, action: str) -> frozenset[Tag]:
+        """What an action touches; with a network, or without a sandbox, commands can carry data out."""
+        declared = super().tags(action)
+        return declared | {Tag.NETWORK} if self._reaches_out and Tag.EXECUTE in declared else declared
+
+    @property
+    def confined(self) -> bool:
+        """In the sandbox no command writes outside of the folder, wherever its text points."""
+        return not self._reaches_out
+
+    def repeatable(self, action: str) -> bool:
+        """A command that reaches nothing but the folder can be run again on the folder as it was before."""
+        return not self._reaches_out
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    async def _open_shell(self) -> Shell:
+        if self._shell is None:
+            if self._sandbox is None:
+                raise ToolError(
+                    'the terminal works in a sandbox, and the settings want none (sandbox.backend = "none"); set it to '
+                    '"auto" and install bubblewrap or Docker'
+                )
+            try:
+                state = ShellState.from_json(self.kept[_SHELL]) if _SHELL in self.kept else None
+            except ValueError as exc:
+                raise ToolError(f"the terminal's kept state cannot be used: {exc}") from None
+            try:
+                self._shell = await shell_in(
+                    self._sandbox, self.folder, self._limits, inputs=self.files, network=self._network, state=state
+                )
+            except SandboxUnavailableError as exc:
+                raise ToolError(str(exc)) from None
+        return self._shell
+
+    async def open(self, ctx: Any) -> None:
+        """What ran in the background when the state was kept ended with the process that had the shell."""
+        self._note_gone()
+
+    async def leave(self) -> None:
+        """End what works in the folder: it is put back to a snapshot."""
+        shell, self._shell = self._shell, None
+        if shell is not None:
+            await shell.close()
+
+    async def restored(self) -> None:
+        """Directory and variables are as then; what ran in the background does not come back."""
+        await self.leave()
+        self._note_gone()
+
+    async def close(self) -> None:
+        """Leave nothing behind."""
+        await self.leave()
+        await super().close()
+
+    def _note_gone(self) -> None:
+        running = self.kept.pop(_JOBS, None)
+        if isinstance(running, dict) and running:
+            gone = self.kept.get(_GONE)
+            self.kept[_GONE] = {**(gone if isinstance(gone, dict) else {}), **running}
+
+    async def state(self) -> tuple[Block, ...]:
+        """Directory, changed variables, what runs in the background."""
+        try:
+            shell = ShellState.from_json(self.kept.get(_SHELL, {}))
+        except ValueError as exc:
+            shell = ShellState()
+            lines = [f"the kept state cannot be used: {exc}"]
+        else:
+            lines = [f"directory: {shell.directory}"]
+        for text in list(shell.variables.values())[:_SHOWN_VARIABLES]:
+            lines.append(f"variable: {_short(text.removeprefix('declare -- '))}")
+        if len(shell.variables) > _SHOWN_VARIABLES:
+            lines.append(f"and {len(shell.variables) - _SHOWN_VARIABLES} more variables")
+        if shell.functions:
+            lines.append(f"functions: {_short(', '.join(shell.functions))}")
+        for what, name in (("in the background", _JOBS), ("gone, it ran in the background", _GONE)):
+            jobs = self.kept.get(name)
+            lines += [f"{what}: job {number}: {_short(str(text))}" for number, text in _listed(jobs)]
+        if self._sandbox is not None and not self._sandbox.safe:
+            lines.append("there is no sandbox: commands may do what the user may")
+        return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),)
+
+    async def _keep(self, shell: Shell) -> None:
+        """Note what has to be there after a resume."""
+        self.kept[_SHELL] = shell.state.to_json()
+        try:
+            running = {str(one.job): one.command for one in await shell.jobs() if one.state == "running"}
+        except (ToolError, SandboxUnavailableError):  # the sandbox is gone, and with it what ran there
+            running = {}
+        if running:
+            self.kept[_JOBS] = {number: text[:1000] for number, text in running.items()}
+        else:
+            self.kept.pop(_JOBS, None)
+
+    def _seconds(self, asked: float) -> float:
+        most = self._limits.seconds
+        if asked > most:
+            raise ToolError(f"a command may take {most:g} s here; start what takes longer with start")
+        return asked or most
+
+    # -- actions -----------------------------------------------------------------------------------------------------
+
+    @action(tags=_EXECUTE)
+    async def run(self, ctx: RunContext[Any], command: Command, timeout_s: Seconds = 0) -> str:
+        """Run a command and wait for its end; gives what it printed and its exit code.
+
+        Args:
+            command: one command or a script of bash.
+            timeout_s: after which it is interrupted.
+        """
+        if not command.strip():
+            raise ToolError("the command is empty; give one, e.g. ls -la")
+        seconds = self._seconds(timeout_s)
+        shell = await self._open_shell()
+        gone = _listed(self.kept.pop(_GONE, None))
+        told = _Told(ctx)
+        try:
+            ran = await shell.run(command, timeout_s=seconds, together=True, on_output=told)
+        except SandboxUnavailableError as exc:
+            raise ToolError(str(exc)) from None
+        told.end()
+        if ran.jobs_lost:
+            self._note_gone()
+        await self._keep(shell)
+        lines = [self._shown(ran, seconds)]
+        lines += [f"[job {number} is gone with the shell it ran in: {_short(str(text))}]" for number, text in gone]
+        return "\n".join(lines)
+
+    @action(tags=_EXECUTE)
+    async def start(self, command: Command) -> str:
+        """Start a command in the background, with directory and variables as they are now.
+
+        Args:
+            command: one command or a script of bash.
+        """
+        if not command.strip():
+            raise ToolError("the command is empty; give one, e.g. python3 -m http.server 8000")
+        shell = await self._open_shell()
+        try:
+            job = await shell.start(command)
+        except SandboxUnavailableError as exc:
+            raise ToolError(str(exc)) from None
+        await self._keep(shell)
+        return f"job {job.job} runs in the background; look at it with output, end it with stop"
+
+    @action(mutates=False)
+    async def jobs(self) -> str:
+        """What runs in the background, and what ran there lately."""
+        found = await self._shell.jobs() if self._shell is not None else ()
+        return "\n".join(f"job {one.job}: {_how(one)}: {_short(one.command)}" for one in found) or "no jobs"
+
+    @action
+    async def output(self, job: JobNumber, wait_s: Seconds = 0) -> str:
+        """What a job has printed so far, both outputs, its beginning and end if that is long.
+
+        Args:
+            job: its number.
+            wait_s: how long its end is waited for; 0 not at all.
+        """
+        seconds = self._seconds(wait_s) if wait_s else 0.0
+        shell = self._running_shell(job)
+        found = await shell.output(job)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while found.state == "running" and loop.time() < end:
+            await asyncio.sleep(_LOOK_S)
+            found = await shell.output(job)
+        await self._keep(shell)
+        return _job_text(found)
+
+    @action(tags=_EXECUTE)
+    async def interrupt(self, job: JobNumber) -> str:
+        """Interrupt a job as Ctrl-C would; it may go on if it wants to.
+
+        Args:
+            job: its number.
+        """
+        return await self._signal(job, 2, force=False)
+
+    @action(tags=_EXECUTE)
+    async def stop(self, job: JobNumber) -> str:
+        """End a job: it is asked to, and killed if it has not ended after a second.
+
+        Args:
+            job: its number.
+        """
+        return await self._signal(job, 15, force=True)
+
+    async def _signal(self, job: int, number: int, *, force: bool) -> str:
+        shell = self._running_shell(job)
+        found = await shell.stop(job, number, force=force)
+        await self._keep(shell)
+        return _job_text(found)
+
+    def _running_shell(self, job: int) -> Shell:
+        gone = dict(_listed(self.kept.get(_GONE))).get(str(job))
+        if gone is not None:
+            raise ToolError(f"job {job} is gone with the shell it ran in; start it again: {_short(str(gone))}")
+        if self._shell is None:
+            raise ToolError(f"there is no job {job}; the jobs: none")
+        return self._shell
+
+    def _shown(self, ran: ShellRan, seconds: float) -> str:
+        """What an agent sees of a command."""
+        lines = []
+        if self._sandbox is not None and not self._sandbox.safe:
+            lines.append("[run without a sandbox]")
+        if ran.stdout:
+            lines.append(_cut(ran.stdout.rstrip("\n")))
+        ended = {
+            "time": f"it was stopped after its time limit of {seconds:g} s; start what takes longer with start",
+            "interrupted": "it was interrupted",
+            "flood": f"it was stopped because it printed more than {self._limits.flood_bytes >> 20} MiB",
+        }
+        if ran.ending in ended:
+            lines.append(f"[{ended[ran.ending]}]")
+        elif ran.ending != "exited":
+            lines.append(f"[it was stopped: {ran.detail}]")
+        elif ran.exit_code < 0:
+            lines.append(f"[ended by signal {-ran.exit_code}]")
+        elif ran.exit_code:
+            lines.append(f"[exit code {ran.exit_code}]")
+        if ran.again:
+            lost = "; what ran in the background is gone" if ran.jobs_lost else ""
+            lines.append(f"[{ran.again}; a new shell has the directory and the variables as they were last{lost}]")
+        if ran.jobs:
+            lines.append(f"[{ran.jobs} in the background: see jobs]")
+        lines += [f"[too large to be kept over a restart: {one}]" for one in ran.notes]
+        return "\n".join(lines) or "(no output)"
+
+
+class _Told:
+    """Tells whoever watches what a command prints, line by line, up to a limit."""
+
+    def __init__(self, ctx: RunContext[Any]) -> None:
+        self._ctx, self._left, self._rest = ctx, _PROGRESS_LINES, ""
+
+    def __call__(self, text: str) -> None:
+        if self._left < 0:
+            return
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            self._line(line)
+        self._rest = self._rest[:_PROGRESS_CHARS]
+
+    def end(self) -> None:
+        """The last line, which has no end."""
+        if self._rest:
+            self._line(self._rest)
+
+    def _line(self, line: str) -> None:
+        if self._left > 0:
+            self._ctx.progress(line[:_PROGRESS_CHARS])
+        elif self._left == 0:
+            self._ctx.progress("[it prints more]")
+        self._left -= 1
+
+
+def _listed(jobs: JsonValue) -> list[tuple[str, JsonValue]]:
+    return list(jobs.items()) if isinstance(jobs, dict) else []
+
+
+def _cut(text: str) -> str:
+    """The beginning and the end; what is cut later keeps the beginning only."""
+    left = len(text) - _RESULT_CHARS
+    if left <= 0:
+        return text
+    half = _RESULT_CHARS // 2
+    note = f"[{left:,} characters left out here; write the output to a file and look at parts of it]"
+    return f"{text[:half]}\n{note}\n{text[-half:]}"
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _SHOWN_CHARS else f"{flat[:_SHOWN_CHARS]}…"
+
+
+def _how(job: Job) -> str:
+    if job.state == "flood":
+        return "stopped because it printed too much"
+    if job.state == "running" or job.exit_code is None:
+        return job.state
+    return f"ended by signal {-job.exit_code}" if job.exit_code < 0 else f"ended with exit code {job.exit_code}"
+
+
+def _job_text(job: Job) -> str:
+    printed = _cut((job.output or "").rstrip("\n"))
+    return "\n".join([*([printed] if printed else []), f"[job {job.job}: {_how(job)}]"])
+
+
+__all__ = ["Terminal"]

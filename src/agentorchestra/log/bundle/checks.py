@@ -1,0 +1,275 @@
+"""Everything that is checked of a bundle or a file of events before anything is written. Blocks; executes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from agentorchestra.core.errors import BundleError
+from agentorchestra.core.spec import FileRef, RunManifest
+from agentorchestra.log.bundle import format as form
+from agentorchestra.log.bundle.format import Header, Sum
+from agentorchestra.log.bundle.lines import from_line
+from agentorchestra.log.bundle.log_checks import (
+    NOTHING,
+    Log,
+    checked_log,
+    first_problem,
+    lines_of,
+    regular,
+    unpacking,
+)
+
+M = TypeVar("M", bound=BaseModel)
+
+_END = struct.Struct("<4s4H2LH")
+_END_64 = struct.Struct("<4sQ2H2L4Q")
+
+
+class Bundle:
+    """An open bundle in which everything fits together. Made by `opened`.
+
+    Attributes:
+        header: what it says of itself.
+        log: the run's row and events.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, header: Header, log: Log, sums: dict[str, Sum]) -> None:
+        self._archive = archive
+        self._sums = sums
+        self.header = header
+        self.log = log
+
+    @property
+    def blobs(self) -> list[tuple[str, int, str]]:
+        """Hash, size in bytes and media type of every blob."""
+        types = self.header.media_types
+        names = [name for name in sorted(self._sums) if name.startswith(form.BLOBS)]
+        hashes = [name.removeprefix(form.BLOBS) for name in names]
+        return [
+            (sha256, self._sums[name].size, types.get(sha256, "application/octet-stream"))
+            for name, sha256 in zip(names, hashes, strict=True)
+        ]
+
+    def blob(self, sha256: str) -> bytes:
+        """The bytes of a blob."""
+        return _read(self._archive, form.BLOBS + sha256, self._sums[form.BLOBS + sha256].size)
+
+    def file(self, ref: FileRef) -> AbstractContextManager[IO[bytes]]:
+        """The bytes of a file given with the task."""
+        return self._archive.open(form.FILES + ref.sha256)
+
+
+_DAMAGED = (
+    zipfile.BadZipFile,
+    NotImplementedError,  # a version or a method that nobody writes
+    RuntimeError,  # encrypted
+    EOFError,
+    OverflowError,
+    ValueError,  # names that are no text, places before the beginning
+    struct.error,
+    zlib.error,
+)
+"""What zipfile says of archives that are none."""
+
+
+@contextmanager
+def opened(path: Path, room: int) -> Iterator[Bundle]:
+    """A bundle, once everything in it was checked.
+
+    Args:
+        path: the file.
+        room: bytes that may be unpacked (what is free on the disk).
+
+    Raises:
+        BundleError: in a sentence.
+    """
+    with regular(path) as file:
+        _check_directory(file, path)
+        with ExitStack() as stack:
+            try:
+                archive = stack.enter_context(zipfile.ZipFile(file))
+                bundle = _checked(archive, path, os.fstat(file.fileno()).st_size, room)
+            except _DAMAGED as exc:
+                raise BundleError(f"{path} is damaged ({exc}); get the bundle again, {NOTHING}") from None
+            yield bundle
+
+
+# --- the archive ----------------------------------------------------------------------------------
+
+
+def _check_directory(file: IO[bytes], path: Path) -> None:
+    """Refuse a list of members that would fill the memory before a single one can be looked at."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - 66_000))
+    tail = file.read()
+    file.seek(0)
+    at = tail.rfind(b"PK\x05\x06")
+    if at < 0 or len(tail) - at < _END.size:
+        raise BundleError(f"{path} is no bundle, or its end is missing; get it again, {NOTHING}")
+    length = _END.unpack_from(tail, at)[5]
+    at = tail.rfind(b"PK\x06\x06")
+    if at >= 0 and len(tail) - at >= _END_64.size:
+        large = _END_64.unpack_from(tail, at)[8]
+        length = large if length == 0xFFFFFFFF else max(length, large)
+    if length > form.MAX_MEMBERS * 400:
+        raise BundleError(f"{path} lists more than {form.MAX_MEMBERS:,} members; it is no bundle, {NOTHING}")
+
+
+def _checked(archive: zipfile.ZipFile, path: Path, packed: int, room: int) -> Bundle:
+    members = {one.filename: one for one in archive.infolist()}
+    if len(members) != len(archive.infolist()):
+        raise BundleError(f"{path} holds a member twice; it was changed, {NOTHING}")
+    header = _header(archive, members, path)
+    _check_members(archive.infolist(), path, packed, room)
+    sums = _sums(archive, members, path)
+    for name, one in sorted(sums.items()):
+        _check_sum(archive, name, one, path)
+    manifest = _model(archive, form.MANIFEST, RunManifest, path)
+    with archive.open(form.EVENTS) as lines:
+        log = checked_log(
+            [from_line(line, f"event {number} of {path}") for number, line in lines_of(lines, path)],
+            header.run,
+            status=header.status,
+            manifest=manifest,
+            where=str(path),
+        )
+    if len(log.events) != header.events:
+        raise BundleError(f"{path} says it has {header.events} events and has {len(log.events)}, {NOTHING}")
+    _check_parts(header, manifest, sums, path)
+    return Bundle(archive, header, log, sums)
+
+
+def _header(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], path: Path) -> Header:
+    if form.HEADER not in members:
+        raise BundleError(f"{path} is a ZIP file without {form.HEADER}; it is no bundle, {NOTHING}")
+    said = _json(archive, form.HEADER, path)
+    if not isinstance(said, dict) or said.get("kind") != form.KIND:
+        raise BundleError(f"{path} is no bundle: its {form.HEADER} is not one's, {NOTHING}")
+    version = said.get("format")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise BundleError(f"{path} has the format {version!r}, which there never was; {NOTHING}")
+    if version > form.FORMAT:
+        raise BundleError(
+            f"{path} has the format {version}, made by a later version of agentorchestra "
+            f"({str(said.get('distribution'))[:40]}); this one reads up to {form.FORMAT}: upgrade, {NOTHING}"
+        )
+    header = _model(archive, form.HEADER, Header, path)
+    if not form.RUN_ID.fullmatch(header.run):
+        raise BundleError(f"{path} holds a run named {header.run[:60]!r}, which is no run's id; {NOTHING}")
+    return header
+
+
+def _check_members(members: list[zipfile.ZipInfo], path: Path, packed: int, room: int) -> None:
+    if len(members) > form.MAX_MEMBERS:
+        raise BundleError(f"{path} has more than {form.MAX_MEMBERS:,} members; it is no bundle, {NOTHING}")
+    for one in members:
+        if one.filename not in form.SINGLE and not form.MEMBER.fullmatch(one.filename):
+            raise BundleError(f"{path} holds {one.filename[:100]!r}, which no bundle has; {NOTHING}")
+        if one.flag_bits & 1 or one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise BundleError(f"{path}: {one.filename} is packed in a way no bundle is; {NOTHING}")
+        if one.file_size > form.RATIO_FROM and one.file_size > form.MAX_RATIO * max(one.compress_size, 1):
+            raise BundleError(
+                f"{path}: {one.filename} would unpack from {one.compress_size:,} to {one.file_size:,} bytes; that is a "
+                f"bomb, {NOTHING}"
+            )
+        most = form.MAX_LOG_BYTES if one.filename == form.EVENTS else form.MAX_JSON_BYTES
+        if one.filename in form.SINGLE and one.file_size > most:
+            raise BundleError(f"{path}: {one.filename} has {one.file_size:,} bytes, too many; {NOTHING}")
+    if sum(one.compress_size for one in members) > packed:
+        raise BundleError(f"{path} holds members that lie over each other; it is no bundle, {NOTHING}")
+    total = sum(one.file_size for one in members)
+    if total > form.MAX_BYTES:
+        raise BundleError(f"{path} would unpack to {total:,} bytes; at most {form.MAX_BYTES:,} are taken, {NOTHING}")
+    if total > room:
+        raise BundleError(f"{path} unpacks to {total:,} bytes and {room:,} are free; make room, {NOTHING}")
+
+
+def _sums(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], path: Path) -> dict[str, Sum]:
+    for name in form.SINGLE:
+        if name not in members:
+            raise BundleError(f"{path} lacks {name}; get the bundle again, {NOTHING}")
+    said = _json(archive, form.SUMS, path)
+    try:
+        sums = TypeAdapter(dict[str, Sum]).validate_python(said)
+    except ValidationError as exc:
+        raise BundleError(f"{path}: {form.SUMS} cannot be read ({first_problem(exc)}); {NOTHING}") from None
+    there = set(members) - {form.SUMS}
+    missing, more = sorted(set(sums) - there), sorted(there - set(sums))
+    if missing:
+        raise BundleError(f"{path} lacks {missing[0]}, which its sums name; get the bundle again, {NOTHING}")
+    if more:
+        raise BundleError(f"{path} holds {more[0]}, which its sums do not name; it was changed, {NOTHING}")
+    return sums
+
+
+def _check_sum(archive: zipfile.ZipFile, name: str, said: Sum, path: Path) -> None:
+    digest, size = hashlib.sha256(), 0
+    with unpacking(name, path), archive.open(name) as member:
+        while chunk := member.read(form.CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+    found = digest.hexdigest()
+    if (found, size) != (said.sha256, said.size):
+        raise BundleError(f"{path}: {name} is not what its sum says; it was damaged or changed, {NOTHING}")
+    own = name.rpartition("/")[2] if form.MEMBER.fullmatch(name) else found
+    if own != found:
+        raise BundleError(f"{path}: {name} holds bytes with another hash ({found[:12]}); it was changed, {NOTHING}")
+
+
+def _check_parts(header: Header, manifest: RunManifest, sums: dict[str, Sum], path: Path) -> None:
+    """What the manifest names must be there, and nothing that it does not name."""
+    pins = {**manifest.tools, **manifest.agents, **manifest.prompts}
+    for name, pin in pins.items():
+        if pin.source and form.BLOBS + pin.source not in sums:
+            raise BundleError(f"{path} lacks the text of {name!r} (blob {pin.source[:12]}); export it again, {NOTHING}")
+    if manifest.schemas and form.BLOBS + manifest.schemas not in sums:
+        raise BundleError(f"{path} lacks the schemas of its tools ({manifest.schemas[:12]}); get it again, {NOTHING}")
+    for sha256 in header.media_types:
+        if form.BLOBS + sha256 not in sums:
+            raise BundleError(f"{path} lacks the blob {sha256[:12]}, which it lists; get it again, {NOTHING}")
+    form.check_names(manifest.files)
+    refs = {ref.sha256: ref for ref in manifest.files}
+    held = {name.removeprefix(form.FILES) for name in sums if name.startswith(form.FILES)}
+    for sha256, ref in refs.items():
+        if header.files and (sha256 not in held or sums[form.FILES + sha256].size != ref.size):
+            raise BundleError(f"{path} lacks the file {ref.name[:100]!r} of the task; get it again, {NOTHING}")
+    for sha256 in sorted(held - set(refs)):
+        raise BundleError(f"{path} holds a file {sha256[:12]} that its task was not given; it was changed, {NOTHING}")
+
+
+def _read(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
+    with archive.open(name) as member:
+        return member.read(most)
+
+
+def _json(archive: zipfile.ZipFile, name: str, path: Path) -> Any:
+    info = archive.getinfo(name)
+    if info.file_size > form.MAX_JSON_BYTES:
+        raise BundleError(f"{path}: {name} has {info.file_size:,} bytes, too many; {NOTHING}")
+    with unpacking(name, path):
+        data = _read(archive, name, form.MAX_JSON_BYTES)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        raise BundleError(f"{path}: {name} is not JSON ({first_problem(exc)}); {NOTHING}") from None
+
+
+def _model(archive: zipfile.ZipFile, name: str, model: type[M], path: Path) -> M:
+    try:
+        return model.model_validate(_json(archive, name, path))
+    except (ValidationError, RecursionError) as exc:
+        raise BundleError(f"{path}: {name} does not fit ({first_problem(exc)}); {NOTHING}") from None
+
+
+__all__ = ["Bundle", "opened"]

@@ -1,0 +1,252 @@
+"""A run into a bundle: streamed, checked for secrets on the way, there whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from agentorchestra.core.errors import BundleError
+from agentorchestra.core.protocols import RunRecord, Store
+from agentorchestra.log.bundle import format as form
+from agentorchestra.log.bundle.format import Exported, Git, Header, KeptFiles, Sum
+from agentorchestra.log.bundle.lines import to_line
+from agentorchestra.log.bundle.secrets import Watch
+from agentorchestra.log.store import rows
+from agentorchestra.log.store.blobs import sync_folder
+from agentorchestra.log.store.references import BATCH, PRIVATE, is_json, names_in
+
+_PAGE = 500
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first time a ZIP file can hold
+
+
+async def export_run(
+    store: Store,
+    record: RunRecord,
+    out: Path,
+    *,
+    kept: KeptFiles | None,
+    secrets: Mapping[str, str],
+    settings: Mapping[str, Any],
+    packages: Mapping[str, str],
+    distribution: str,
+    git: Git | None,
+) -> Exported:
+    """Write one bundle.
+
+    Args:
+        store: of the run.
+        record: the run's row; of a run that is being driven, the events up to this row's are taken.
+        out: the file to be made.
+        kept: the files of the workspace; None leaves out those given with the task.
+        secrets: name -> value; a bundle that would hold one is not written.
+        settings, packages, distribution, git: what is said of this machine.
+
+    Raises:
+        BundleError: if the file is there already or cannot be written, or something secret would be in it.
+        StoreError: if a blob is missing or was changed.
+    """
+    if os.path.lexists(out):
+        raise BundleError(f"{out} is there already; name another file with --out, or remove it")
+    folder = out.absolute().parent
+    try:
+        handle, name = tempfile.mkstemp(prefix=".export-", suffix=".part", dir=folder)  # its mode is 0600
+    except OSError as exc:
+        raise BundleError(f"{folder} cannot be written: {exc.strerror}; name a file elsewhere with --out") from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w+b") as file, tempfile.TemporaryFile(dir=folder) as log:
+            writer = _Writer(store, record, file, Watch(secrets))
+            try:
+                done = await writer.write(log, kept, settings, packages, distribution, git)
+            finally:
+                writer.close()
+            digest = await asyncio.to_thread(_digest, file)
+            size = file.tell()
+        await asyncio.to_thread(_place, temporary, out)
+    except OSError as exc:
+        raise BundleError(f"{out} cannot be written: {exc.strerror or exc}; nothing was left there") from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+    return Exported(out, digest, size, record.id, *done)
+
+
+def _digest(file: IO[bytes]) -> str:
+    file.flush()
+    os.fsync(file.fileno())
+    file.seek(0)
+    digest = hashlib.sha256()
+    while chunk := file.read(form.CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _place(temporary: Path, out: Path) -> None:
+    try:
+        os.link(temporary, out)  # unlike a rename, this never replaces what came there meanwhile
+    except FileExistsError:
+        raise BundleError(f"{out} is there already; name another file with --out, or remove it") from None
+    except OSError:
+        temporary.replace(out)  # a file system without links
+    sync_folder(out.absolute().parent)
+
+
+class _Writer:
+    def __init__(self, store: Store, record: RunRecord, file: IO[bytes], watch: Watch) -> None:
+        self._store = store
+        self._record = record
+        self._watch = watch
+        self._archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, allowZip64=True, compresslevel=6)
+        self._sums: dict[str, Sum] = {}
+
+    async def write(
+        self,
+        log: IO[bytes],
+        kept: KeptFiles | None,
+        settings: Mapping[str, Any],
+        packages: Mapping[str, str],
+        distribution: str,
+        git: Git | None,
+    ) -> tuple[int, int, int]:
+        """Everything, in the order of the names; how many events, blobs and files."""
+        record = self._record
+        manifest = rows.manifest_json(record.manifest).encode()
+        names = await self._write_log(log) | names_in(manifest)
+        media_types = await self._closure(names)
+        files = {ref.sha256: ref for ref in record.manifest.files} if kept is not None else {}
+        header = Header(
+            run=record.id,
+            status=record.status,
+            events=record.next_seq - 1,
+            media_types=dict(sorted(media_types.items())),
+            files=kept is not None,
+            distribution=distribution,
+            python=platform.python_version(),
+            git=git,
+        )
+        texts = {pin.source: f"the text of the prompt {name!r}" for name, pin in record.manifest.prompts.items()}
+        for name, pin in {**record.manifest.tools, **record.manifest.agents}.items():
+            texts.setdefault(pin.source, f"the text of the module of {name!r}")
+        for name in sorted(media_types):
+            what = texts.get(name, f"the blob {name} ({media_types[name]})")
+            await self._add(form.BLOBS + name, await self._store.get_blob(name), what)
+        await self._add(form.HEADER, _json(header.model_dump(mode="json")))
+        size = log.seek(0, os.SEEK_END)
+        await asyncio.to_thread(self._stream, form.EVENTS, partial(_rewound, log), size, "its log")
+        for sha256, ref in sorted(files.items()):
+            assert kept is not None
+            what = f"the file {ref.name!r} of the task"
+            source = partial(kept.reader, record.id, ref)
+            await asyncio.to_thread(self._stream, form.FILES + sha256, source, ref.size, what)
+            if self._sums[form.FILES + sha256] != Sum(sha256=sha256, size=ref.size):
+                raise BundleError(
+                    f"{what} is not what it was when the run was made; restore it, or export with --no-files"
+                )
+        await self._add(form.MANIFEST, manifest)
+        await self._add(form.PACKAGES, _json(dict(packages)))
+        await self._add(form.SETTINGS, _json(dict(settings)))
+        await self._add(form.SUMS, _json({name: one.model_dump() for name, one in sorted(self._sums.items())}))
+        await asyncio.to_thread(self._archive.close)
+        return header.events, len(media_types), len(files)
+
+    def close(self) -> None:
+        """Let go of the file, whether everything was written or not."""
+        with contextlib.suppress(ValueError, OSError):
+            self._archive.close()
+
+    async def _write_log(self, log: IO[bytes]) -> set[str]:
+        """The log into a file of its own; the hashes that stand in it."""
+        names: set[str] = set()
+        last = self._record.next_seq - 1
+        after = 0
+        while after < last:
+            page = await self._store.load(self._record.id, after=after, upto=min(after + _PAGE, last))
+            for event in page:
+                line = to_line(event)
+                self._watch.check(line, f"event {event.seq} ({event.type})")
+                names |= names_in(line)
+                log.write(line)
+            after += _PAGE
+        return names
+
+    async def _closure(self, names: set[str]) -> dict[str, str]:
+        """Media types of the blobs with these names, and of those that JSON among them names; no private ones."""
+        found: dict[str, str] = {}
+        asked: set[str] = set()
+        open_ = sorted(names)
+        while open_:
+            part, open_ = open_[:BATCH], open_[BATCH:]
+            asked.update(part)
+            for name, info in (await self._store.find_blobs(part)).items():
+                if info.media_type == PRIVATE:
+                    continue
+                found[name] = info.media_type
+                if is_json(info.media_type):
+                    more = names_in(await self._store.get_blob(name)) - asked - set(open_)
+                    open_ += sorted(more)
+        return found
+
+    async def _add(self, name: str, data: bytes, what: str = "") -> None:
+        self._watch.check(data, what or f"its {name}")
+
+        def write() -> None:
+            self._archive.writestr(_info(name, len(data)), data)
+
+        await asyncio.to_thread(write)
+        if name != form.SUMS:
+            self._sums[name] = Sum(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
+
+    def _stream(self, name: str, source: Callable[[], IO[bytes]], size: int, what: str) -> None:
+        digest, total, tail = hashlib.sha256(), 0, b""
+        with source() as read, self._archive.open(_info(name, size), "w") as member:
+            while chunk := read.read(form.CHUNK):
+                self._watch.check(tail + chunk, what)
+                tail = (tail + chunk)[-self._watch.overlap :] if self._watch.overlap else b""
+                digest.update(chunk)
+                total += len(chunk)
+                member.write(chunk)
+        self._sums[name] = Sum(sha256=digest.hexdigest(), size=total)
+
+
+class _Kept:
+    """A file that its reader does not close."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def __enter__(self) -> IO[bytes]:
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def _rewound(file: IO[bytes]) -> Any:
+    file.seek(0)
+    return _Kept(file)
+
+
+def _info(name: str, size: int) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, _EPOCH)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.create_system = 3
+    info.external_attr = 0o600 << 16
+    info.file_size = size
+    return info
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()
+
+
+__all__ = ["export_run"]

@@ -1,0 +1,127 @@
+"""A bundle, or a file of events, into a store: everything is checked first, and the run's row is written last."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from contextlib import AbstractContextManager, ExitStack
+from datetime import datetime
+from pathlib import Path
+
+from agentorchestra.core.errors import BundleError
+from agentorchestra.core.protocols import Store
+from agentorchestra.log.bundle.checks import Bundle, opened
+from agentorchestra.log.bundle.format import Imported, KeptFiles
+from agentorchestra.log.bundle.log_checks import Log, is_bundle, logs_of_lines, regular
+
+_TOGETHER_BYTES = 8 * 1024**2
+"""Blobs that are written by one transaction."""
+
+
+async def import_file(store: Store, path: Path, *, kept: KeptFiles, folder: Path, now: datetime) -> list[Imported]:
+    """Take the run of a bundle, or the runs of a file of events (`log --jsonl`), into a store.
+
+    Args:
+        store: the workspace's.
+        path: the file.
+        kept: the files of the workspace.
+        folder: the workspace's, whose disk must have room.
+        now: when they come here.
+
+    Returns:
+        What was done with each run.
+
+    Raises:
+        BundleError: for anything that does not fit, in a sentence; then nothing was imported.
+        StoreError: if the store refused.
+    """
+    with ExitStack() as stack:
+        bundle: Bundle | None = None
+        with regular(path) as file:
+            whole = is_bundle(file)
+        if whole:
+            bundle = await asyncio.to_thread(_enter, stack, opened(path, shutil.disk_usage(folder).free))
+            logs = [bundle.log]
+        else:
+            logs = await asyncio.to_thread(logs_of_lines, path)
+        there = [await _is_there(store, log) for log in logs]
+        for place, log in enumerate(logs):
+            if not there[place]:
+                there[place] = await _take(store, log, bundle, kept, now)
+        return [
+            Imported(
+                log.record.id,
+                log.record.status,
+                len(log.events),
+                identical,
+                log.record.parent_run,
+                bundle is None or not bundle.header.files,
+            )
+            for log, identical in zip(logs, there, strict=True)
+        ]
+
+
+async def _take(store: Store, log: Log, bundle: Bundle | None, kept: KeptFiles, now: datetime) -> bool:
+    """Take one run in, its row last; whether another process did so meanwhile."""
+    record = log.record.model_copy(update={"imported": now})
+    try:
+        if bundle is not None:
+            await _take_parts(store, bundle, kept)
+        await store.import_run(record, log.events, epoch=log.epoch)
+    except BaseException:
+        if await store.get_run(record.id) is not None:  # the files are that one's now
+            return await _is_there(store, log)
+        with contextlib.suppress(OSError):
+            kept.remove(record.id)
+        raise
+    return False
+
+
+def _enter(stack: ExitStack, manager: AbstractContextManager[Bundle]) -> Bundle:
+    return stack.enter_context(manager)
+
+
+async def _is_there(store: Store, log: Log) -> bool:
+    """Whether the run is there already, event for event.
+
+    Raises:
+        BundleError: if another run of that name is.
+    """
+    record = await store.get_run(log.record.id)
+    if record is None:
+        return False
+    mine = await store.load(record.id)
+    if mine == log.events and record.manifest == log.record.manifest:
+        return True
+    same = next((i for i, (a, b) in enumerate(zip(mine, log.events, strict=False)) if a != b), None)
+    alike = min(len(mine), len(log.events)) if same is None else same
+    raise BundleError(
+        f"the workspace holds {record.id} already, with {len(mine)} events, of which the first {alike} are those "
+        f"of the {len(log.events)} to be imported; import it into another --workspace, nothing was imported"
+    )
+
+
+async def _take_parts(store: Store, bundle: Bundle, kept: KeptFiles) -> None:
+    together: list[tuple[str, bytes, str]] = []
+    held = 0
+    for sha256, size, media_type in bundle.blobs:
+        if together and held + size > _TOGETHER_BYTES:
+            await _put(store, together)
+            together, held = [], 0
+        together.append((sha256, await asyncio.to_thread(bundle.blob, sha256), media_type))
+        held += size
+    await _put(store, together)
+    if bundle.header.files:
+        record = bundle.log.record
+        await asyncio.to_thread(kept.put, record.id, record.manifest.files, bundle.file)
+
+
+async def _put(store: Store, blobs: list[tuple[str, bytes, str]]) -> None:
+    found = await asyncio.gather(*(store.put_blob(data, media_type) for _, data, media_type in blobs))
+    for name, (sha256, _, _) in zip(found, blobs, strict=True):
+        if name != sha256:
+            raise BundleError(f"the bundle was changed while it was read (blob {sha256[:12]}); import it again")
+
+
+__all__ = ["import_file"]

@@ -1,0 +1,250 @@
+"""What is checked of a log before it is taken in, and files of events. Blocks; executes nothing."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+from typing import IO
+
+from pydantic import ValidationError
+
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.effects import Effect, EffectKind, Outcome
+from agentorchestra.core.errors import AgentOrchestraError, BundleError
+from agentorchestra.core.events import Event
+from agentorchestra.core.ids import canonical_json
+from agentorchestra.core.messages import ModelResponse
+from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.spec import FINAL, AgentResult, RunManifest, RunStatus
+from agentorchestra.log.bundle import format as form
+from agentorchestra.log.bundle.lines import from_line
+from agentorchestra.log.ledger import Ledger
+
+NOTHING = "nothing was imported"
+
+_MISFITS = (AgentOrchestraError, LookupError, TypeError, ValueError, AttributeError, RecursionError, AssertionError)
+"""What reading a log with parts of the wrong shape raises (pydantic's errors are ValueErrors)."""
+
+
+@dataclass
+class Log:
+    """A whole log, checked.
+
+    Attributes:
+        epoch: the last one it was driven under.
+    """
+
+    record: RunRecord
+    events: list[Event]
+    epoch: int
+
+
+def checked_log(
+    events: list[Event],
+    run: str,
+    *,
+    where: str,
+    status: RunStatus | None = None,
+    manifest: RunManifest | None = None,
+) -> Log:
+    """A log that a store takes and a replay can read.
+
+    Args:
+        events: in the order of the file.
+        run: whose it is.
+        where: for messages.
+        status: what is said of the run; None to find it in the log.
+        manifest: what is said beside the log; None: the log's own.
+
+    Raises:
+        BundleError: in a sentence.
+    """
+    keys: set[tuple[str, int, int, str]] = set()
+    for seq, event in enumerate(events, 1):
+        if event.run != run:
+            raise BundleError(f"{where}: event {seq} is of the run {event.run[:60]!r}, not {run}; {NOTHING}")
+        if event.seq != seq:
+            raise BundleError(f"{where}: event {event.seq} stands where event {seq} belongs; {NOTHING}")
+        assert event.n is not None
+        key = (event.branch, event.n, event.attempt, event.type)
+        if key in keys:
+            raise BundleError(f"{where}: event {seq} records {event.type} of {event.branch}#{event.n} again; {NOTHING}")
+        keys.add(key)
+    if not events or events[0].type != "run_created":
+        raise BundleError(f"{where}: the log of {run} does not begin with run_created; {NOTHING}")
+    own: RunManifest = events[0].data.manifest  # type: ignore[attr-defined]
+    if manifest is not None and own != manifest:
+        raise BundleError(f"{where}: the manifest is not the one that the log of {run} begins with; {NOTHING}")
+    if own.created.utcoffset() is None:
+        raise BundleError(f"{where}: the manifest's time {own.created} has no zone; {NOTHING}")
+    try:
+        found = _status(events)
+        shapes = _Shapes()
+        for event in events:
+            shapes.check(event)
+        Ledger.of(events)
+    except _MISFITS as exc:
+        raise BundleError(
+            f"{where}: the log of {run} does not fit together ({first_problem(exc)}); {NOTHING}"
+        ) from None
+    if status is None:
+        status = found
+    elif status != found and FINAL & {status, found}:
+        raise BundleError(f"{where}: {run} is said to be {status.value} and is {found.value} in its log; {NOTHING}")
+    record = RunRecord(
+        id=run,
+        status=status,
+        manifest=own,
+        next_seq=len(events) + 1,
+        created=own.created.astimezone(UTC),
+        parent_run=own.parent_run,
+        fork_seq=own.fork_seq,
+    )
+    epochs = (event.data.epoch for event in events if event.type == "driving_started")  # type: ignore[attr-defined]
+    return Log(record, events, max(epochs, default=0))
+
+
+class _Shapes:
+    """Looks at what rows say of effects: whoever reads a log counts on it (messages are read by the ledger)."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, int | None], EffectKind] = {}
+
+    def check(self, event: Event) -> None:
+        """Look at the next row.
+
+        Raises:
+            ValueError, LookupError: if it has another shape than its effect's.
+        """
+        body, key = event.body, (event.branch, event.n)
+        effect = body.get("effect")
+        if effect is not None:
+            plain = {name: value for name, value in effect.items() if name != "request"}
+            canonical_json(effect)  # it has a fingerprint: NaN and infinities have none
+            self._kinds[key] = kind = Effect.model_validate(plain).kind
+            if (kind is EffectKind.REQUEST_MODEL) != isinstance(effect.get("request"), dict):
+                raise ValueError(f"event {event.seq} has a request that does not belong to it, or none")
+        if event.type == "completed":
+            if key not in self._kinds:
+                raise LookupError(f"event {event.seq} completes an effect that nothing says")
+            outcome = Outcome.model_validate(body["outcome"])
+            value = outcome.value
+            if (outcome.ok or value is not None) and self._kinds[key] is EffectKind.REQUEST_MODEL:
+                ModelResponse.model_validate(value)
+            elif value is not None and self._kinds[key] is EffectKind.INVOKE_AGENT:
+                AgentResult.model_validate(value)
+        elif event.type == "run_ended" and body.get("result"):
+            AgentResult.model_validate(body["result"])
+        elif event.type == "budget_raised":
+            Budget.model_validate(body["budget"])
+
+
+def _status(events: Iterable[Event]) -> RunStatus:
+    status = RunStatus.CREATED
+    for event in events:
+        if event.type == "driving_started":
+            status = RunStatus.RUNNING
+        elif event.type == "run_ended":
+            status = RunStatus(event.data.status)  # type: ignore[attr-defined]
+        elif event.type == "forked":
+            status = RunStatus.CREATED
+    return status
+
+
+def logs_of_lines(path: Path) -> list[Log]:
+    """The logs in a file of events, each whole and in order; those of several runs may stand in any order.
+
+    Raises:
+        BundleError: naming the line.
+    """
+    logs: dict[str, list[Event]] = {}
+    with regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > form.MAX_LOG_BYTES:
+            raise BundleError(f"{path} has {size:,} bytes; at most {form.MAX_LOG_BYTES:,} are read, {NOTHING}")
+        for number, line in lines_of(file, path):
+            where = f"line {number} of {path}"
+            event = from_line(line, where)
+            if not form.RUN_ID.fullmatch(event.run):
+                raise BundleError(f"{where} is of a run named {event.run[:60]!r}, which is no run's id; {NOTHING}")
+            log = logs.setdefault(event.run, [])
+            if event.seq != len(log) + 1:
+                raise BundleError(
+                    f"{where} is event {event.seq} of {event.run} where event {len(log) + 1} belongs: only whole logs "
+                    f"are imported; {NOTHING}"
+                )
+            log.append(event)
+    if not logs:
+        raise BundleError(f"{path} holds no events; {NOTHING}")
+    return [checked_log(events, run, where=str(path)) for run, events in logs.items()]
+
+
+@contextmanager
+def regular(path: Path) -> Iterator[IO[bytes]]:
+    """A file for reading; no pipe, device or folder.
+
+    Raises:
+        BundleError: if it cannot be read.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as exc:
+        raise BundleError(f"{path} cannot be read: {exc.strerror}; name a bundle or a file of events") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise BundleError(f"{path} is no file; name a bundle or a file of events")
+    with os.fdopen(handle, "rb") as file:
+        yield file
+
+
+def is_bundle(file: IO[bytes]) -> bool:
+    """Whether it begins like a bundle; else it is taken for a file of events."""
+    head = file.read(4)
+    file.seek(0)
+    return head[:2] == b"PK"
+
+
+def lines_of(file: IO[bytes], path: Path) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    with unpacking(form.EVENTS, path):
+        while line := file.readline(form.MAX_JSON_BYTES + 1):
+            number += 1
+            if len(line) > form.MAX_JSON_BYTES:
+                raise BundleError(f"line {number} of {path} is longer than {form.MAX_JSON_BYTES:,} bytes; {NOTHING}")
+            if line.strip():
+                yield number, line
+
+
+@contextmanager
+def unpacking(name: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError) as exc:
+        raise BundleError(f"{path}: {name} cannot be unpacked ({exc}); get it again, {NOTHING}") from None
+
+
+def first_problem(exc: BaseException) -> str:
+    if isinstance(exc, ValidationError):
+        first = exc.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return (str(exc).splitlines() or [""])[0][:200] or type(exc).__name__
+
+
+__all__ = [
+    "NOTHING",
+    "Log",
+    "checked_log",
+    "first_problem",
+    "is_bundle",
+    "lines_of",
+    "logs_of_lines",
+    "regular",
+    "unpacking",
+]

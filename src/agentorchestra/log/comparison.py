@@ -1,0 +1,285 @@
+"""Compare two runs: where they first differ, and how each goes on from there.
+
+Effects are matched by key, not by their place in the log: agents at work at the same time write in any order.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.content import text_of
+from agentorchestra.core.effects import Effect, EffectKind, Mode
+from agentorchestra.core.events import Event, RunCreated, RunEnded
+from agentorchestra.core.ids import EffectKey, canonical_json
+from agentorchestra.core.messages import ModelRequest
+from agentorchestra.core.spec import RunManifest, RunStatus
+from agentorchestra.log.ledger import Ledger, Record
+
+_SHORT = 200
+_DIFF_LINES = 24
+
+
+class Step(BaseModel):
+    """An effect of one of the runs, in short.
+
+    Attributes:
+        key: where it stands.
+        what: its kind and name.
+        asked: arguments, or the reply's calls for a model request.
+        status: of its outcome, `open` where there is none.
+        result: what came back.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    what: str
+    asked: str = ""
+    status: str = "open"
+    result: str = ""
+
+
+class Difference(BaseModel):
+    """Where two runs first differ.
+
+    Attributes:
+        key: of the effect.
+        kind: `asked` otherwise, `answered` otherwise, or in only one of the runs (`missing`).
+        what: a sentence.
+        lines: the difference of the texts, as a unified diff.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    kind: Literal["asked", "answered", "missing"]
+    what: str
+    lines: tuple[str, ...] = ()
+
+
+class Side(BaseModel):
+    """One of the runs.
+
+    Attributes:
+        usage: what it paid itself; a fork has paid nothing for what it shares with its parent.
+        continuation: its effects from the first difference on, in the order in which they ended.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    run_id: str
+    status: RunStatus
+    model: str
+    system: str
+    answer: str = ""
+    usage: Usage = Usage()
+    continuation: tuple[Step, ...] = ()
+
+
+class Comparison(BaseModel):
+    """What two runs have in common and where they part.
+
+    Attributes:
+        relation: how they are related, "" for runs of their own.
+        common: effects that are equal before the first difference.
+        difference: None for runs that are equal effect by effect.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    first: Side
+    second: Side
+    relation: str = ""
+    common: int = 0
+    difference: Difference | None = None
+
+
+def compare_runs(first: Sequence[Event], second: Sequence[Event]) -> Comparison:
+    """Compare two runs by their logs."""
+    ours, theirs = Ledger.of(first), Ledger.of(second)
+    common, key = _first_difference(ours, theirs)
+    left = _Log(first, ours)
+    right = _Log(second, theirs)
+    return Comparison(
+        first=left.side(key, common),
+        second=right.side(key, common),
+        relation=_relation(left, right),
+        common=len(common),
+        difference=None if key is None else _difference(key, left, right),
+    )
+
+
+class _Log:
+    def __init__(self, events: Sequence[Event], ledger: Ledger) -> None:
+        created = events[0].data
+        assert isinstance(created, RunCreated)
+        self.run_id = events[0].run
+        self.manifest: RunManifest = created.manifest
+        self.ledger = ledger
+        self.ended = None
+        for event in events:
+            if event.type in ("forked", "driving_started"):
+                self.ended = None
+            elif event.type == "run_ended":
+                self.ended = event.data
+        self.driven = any(e.type == "driving_started" and e.seq > ledger.forked_at for e in events)
+
+    def side(self, key: EffectKey | None, common: frozenset[EffectKey]) -> Side:
+        ended = self.ended if isinstance(self.ended, RunEnded) else None
+        usage = Usage()
+        for _, one in self.ledger.spent:
+            usage = usage + one
+        status = RunStatus.RUNNING if self.driven else RunStatus.CREATED
+        return Side(
+            run_id=self.run_id,
+            status=RunStatus(ended.status) if ended is not None else status,
+            model=self.manifest.model,
+            system=self.manifest.system,
+            answer=str(ended.result.get("answer") or "") if ended is not None else "",
+            usage=usage,
+            continuation=() if key is None else tuple(self._beyond(common)),
+        )
+
+    def _beyond(self, common: frozenset[EffectKey]) -> Iterator[Step]:
+        """What it did beyond what both did before they parted. What only encloses it and has not ended says nothing."""
+        for key in _ordered(self.ledger):
+            record = self.ledger.records[key]
+            if key not in common and (record.outcome is not None or record.mode is not Mode.COMPOSITE):
+                yield self.step(key)
+
+    def step(self, key: EffectKey) -> Step:
+        record = self.ledger.records[key]
+        effect = record.effect
+        name = str(effect.get("component", "")).rpartition("@")[0]
+        outcome = record.outcome
+        asked = effect.get("arguments", {})
+        result = "" if outcome is None else outcome.error or text_of(outcome.blocks())
+        if effect.get("kind") == EffectKind.REQUEST_MODEL:
+            asked = {}
+            if outcome is not None and outcome.ok:
+                reply = outcome.response
+                calls = ", ".join(f"{c.name}({_short(c.arguments)})" for c in reply.tool_calls)
+                result = " ".join(part for part in (reply.text, calls) if part)
+        return Step(
+            key=str(key),
+            what=f"{effect.get('kind')} {name}",
+            asked=_short(asked) if asked else "",
+            status="open" if outcome is None else outcome.status,
+            result=_short(result),
+        )
+
+    def effect(self, key: EffectKey) -> Effect:
+        return self.ledger.codec.decode(self.ledger.records[key].effect)
+
+
+def _ordered(ledger: Ledger) -> list[EffectKey]:
+    return sorted(ledger.records, key=lambda key: (ledger.records[key].seq, key))
+
+
+def _first_difference(ours: Ledger, theirs: Ledger) -> tuple[frozenset[EffectKey], EffectKey | None]:
+    """What is equal before it, and the key of the first effect that is not."""
+    common: set[EffectKey] = set()
+    for key in _ordered(ours):
+        other = theirs.records.get(key)
+        if other is None or not _equal(ours.records[key], other):
+            return frozenset(common), key
+        common.add(key)
+    return frozenset(common), next((key for key in _ordered(theirs) if key not in ours.records), None)
+
+
+def _equal(one: Record, other: Record) -> bool:
+    return one.fingerprint == other.fingerprint and _said(one) == _said(other)
+
+
+def _said(record: Record) -> JsonValue:
+    """What came back, without what it cost and when."""
+    outcome = record.outcome
+    if outcome is None:
+        return None
+    value = outcome.value
+    if record.effect.get("kind") == EffectKind.REQUEST_MODEL and isinstance(value, dict):
+        value = {name: field for name, field in value.items() if name != "usage"}
+    return [outcome.status, value, outcome.error]
+
+
+def _difference(key: EffectKey, left: _Log, right: _Log) -> Difference:
+    one, other = left.ledger.records.get(key), right.ledger.records.get(key)
+    if one is None or other is None:
+        has, lacks = (left, right) if one is not None else (right, left)
+        step = has.step(key)
+        what = f"only {has.run_id} has {key} ({step.what}); {lacks.run_id} has no such effect"
+        return Difference(key=str(key), kind="missing", what=what)
+    if one.fingerprint != other.fingerprint:
+        before, after = left.effect(key), right.effect(key)
+        if (before.kind, before.name) != (after.kind, after.name):
+            what = f"{before.kind.value} {before.name} in the one, {after.kind.value} {after.name} in the other"
+        elif before.kind is EffectKind.REQUEST_MODEL:
+            what = f"the request to {before.name} differs: {left.ledger.request_change(one.effect, after)}"
+        else:
+            what = f"{before.kind.value} {before.name} with other arguments"
+        return Difference(key=str(key), kind="asked", what=what, lines=_diff(_text(before), _text(after)))
+    a, b = left.step(key), right.step(key)
+    what = f"{a.what} was asked the same and gave {a.status} in the one, {b.status} in the other"
+    if a.status == b.status:
+        what = f"{a.what} was asked the same and gave something else"
+    return Difference(key=str(key), kind="answered", what=what, lines=_diff(_outcome(one), _outcome(other)))
+
+
+def _text(effect: Effect) -> list[str]:
+    request = effect.request
+    if request is None:
+        return canonical_lines(effect.arguments)
+    return [line for message in _messages(request) for line in message]
+
+
+def _messages(request: ModelRequest) -> Iterator[list[str]]:
+    yield [f"model: {request.model}", "tools: " + ", ".join(tool.name for tool in request.tools)]
+    for message in request.messages:
+        calls = [f"calls {call.name}({_short(call.arguments, 2_000)})" for call in message.tool_calls]
+        yield [f"{message.role}:", *text_of(message.content).splitlines(), *calls]
+
+
+def _outcome(record: Record) -> list[str]:
+    said = _said(record)
+    if isinstance(said, list) and isinstance(said[1], str):
+        return said[1].splitlines()
+    return canonical_lines(said)
+
+
+def canonical_lines(value: Any) -> list[str]:
+    """JSON with a line for each field, in an order that does not depend on how it was written."""
+    import json
+
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, indent=1, default=str).splitlines()
+
+
+def _diff(before: list[str], after: list[str]) -> tuple[str, ...]:
+    lines = list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]
+    shown = [_short(line) for line in lines[:_DIFF_LINES]]
+    if len(lines) > _DIFF_LINES:
+        shown.append(f"... {len(lines) - _DIFF_LINES} more lines")
+    return tuple(shown)
+
+
+def _short(value: Any, most: int = _SHORT) -> str:
+    text = " ".join((value if isinstance(value, str) else canonical_json(value)).split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _relation(left: _Log, right: _Log) -> str:
+    for child, parent in ((left, right), (right, left)):
+        if child.manifest.parent_run == parent.run_id:
+            changed = ", ".join(child.manifest.overrides) or "nothing"
+            where = f"at event {child.manifest.fork_seq} (changed: {changed})"
+            return f"{child.run_id} was forked from {parent.run_id} {where}"
+    if left.manifest.parent_run is not None and left.manifest.parent_run == right.manifest.parent_run:
+        return f"both were forked from {left.manifest.parent_run}"
+    return ""
+
+
+__all__ = ["Comparison", "Difference", "Side", "Step", "compare_runs"]

@@ -1,0 +1,41 @@
+"""The folders of a run's worlds: where its environments keep what they have on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from pathlib import Path
+
+MAIN = "main"
+"""The world that is the run's: the user finds its folder after the run."""
+
+WORLDS = "environments"
+"""Where environments keep what they have on disk, below a run's folder; a folder for each world."""
+
+_OF_A_PROCESS = ("temporary", "display")
+"""What lies in a world's folder only while a process works in it."""
+
+
+def world_folder(run_folder: Path, world: str) -> Path:
+    """Where the environments of a run's world keep what they have on disk."""
+    if world == MAIN:
+        return run_folder / WORLDS / MAIN
+    mark = hashlib.sha256(world.encode()).hexdigest()[:12]
+    return run_folder / WORLDS / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', world)[:60]}-{mark}"
+
+
+def left_behind(run_folder: Path) -> list[Path]:
+    """What processes that were killed left of a run that nobody drives: rival worlds, files half made. Blocks."""
+    try:
+        worlds = [*(run_folder / WORLDS).iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    half = [world_folder(run_folder, MAIN) / name for name in _OF_A_PROCESS]
+    return [*(one for one in worlds if one.name != MAIN), *(one for one in half if one.exists())]
+
+
+def clear_up(run_folder: Path) -> None:
+    """Remove what was left behind. Blocks."""
+    for one in left_behind(run_folder):
+        shutil.rmtree(one, ignore_errors=True)

@@ -1,0 +1,207 @@
+"""Fork: a new run with the log of another one up to an event, and what differs from there on (docs/fork.md).
+
+The events are copied as they are, sequences included: mail and cursors speak of them. A `forked` event ends the copy;
+from there the log is the fork's own, and so is what it pays.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.effects import EffectKind, Mode
+from agentorchestra.core.errors import ForkError
+from agentorchestra.core.events import RUN_BRANCH, Event, Forked, NewEvent, RunCreated, new_event
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.protocols import Environment
+from agentorchestra.core.spec import RunManifest
+from agentorchestra.log.ledger import Ledger
+
+
+def fork_point(run_id: str, events: Sequence[Event], at: int | str | None) -> int:
+    """The sequence of the last event to copy.
+
+    Args:
+        run_id: for messages.
+        events: the run's log.
+        at: a sequence, the key of an effect (`/1.react#3`: up to its outcome), None for the end.
+
+    Raises:
+        ForkError: for what the log does not have.
+    """
+    last = events[-1].seq
+    if at is None:
+        return last
+    text = str(at).strip()
+    if text.isdigit() or isinstance(at, int):
+        seq = int(text)
+        if not 1 <= seq <= last:
+            raise ForkError(f"run {run_id} has the events 1 to {last}, no event {seq}; choose one of them")
+        return seq
+    try:
+        key = EffectKey.parse(text)
+    except ValueError:
+        key = None
+    found = [e.seq for e in events if key is not None and (e.branch, e.n, e.type) == (key.branch, key.n, "completed")]
+    if not found:
+        raise ForkError(
+            f"run {run_id} has no recorded effect {text!r}; give an event's number (1 to {last}) or the key of an "
+            f"effect that ended: `agentorchestra show {run_id}` lists them"
+        )
+    return found[-1]
+
+
+def forked_events(
+    run_id: str,
+    events: Sequence[Event],
+    seq: int,
+    manifest: RunManifest,
+    *,
+    outcomes: Mapping[str, JsonValue],
+    now: datetime,
+) -> list[NewEvent]:
+    """The log a fork begins with.
+
+    Args:
+        run_id: the parent.
+        events: its log.
+        seq: the last event to copy.
+        manifest: the fork's.
+        outcomes: values in place of recorded ones, by key.
+        now: when it is forked.
+
+    Raises:
+        ForkError: for the outcome of an effect that the copied part does not have.
+    """
+    wanted = dict(outcomes)
+    copied: list[NewEvent] = []
+    for event in events:
+        if event.seq > seq:
+            break
+        body = event.body
+        if event.type == "run_created":
+            body = RunCreated(manifest=manifest).stored()
+        elif event.type == "completed" and wanted:
+            key = str(EffectKey(event.branch, event.n or 0))
+            if key in wanted:
+                body = {**body, "outcome": _replaced(body["outcome"], outcomes[key])}
+                wanted.pop(key)
+        copied.append(
+            NewEvent.model_construct(
+                branch=event.branch,
+                n=event.n,
+                attempt=event.attempt,
+                type=event.type,
+                v=event.v,
+                ts=event.ts,
+                span=event.span,
+                parent_span=event.parent_span,
+                actor=event.actor,
+                body=body,
+            )
+        )
+    if wanted:
+        raise ForkError(
+            f"up to event {seq} run {run_id} has no outcome of {next(iter(wanted))!r} that could be replaced; "
+            "choose a later --at, or a key that `agentorchestra show` lists before it"
+        )
+    copied.append(new_event(Forked(run=run_id, seq=seq), ts=now, branch=RUN_BRANCH))
+    return copied
+
+
+def _replaced(outcome: dict[str, Any], value: JsonValue) -> dict[str, Any]:
+    kept = {name: field for name, field in outcome.items() if name in ("usage", "trust", "ended_at", "writes")}
+    return {**kept, "value": value}
+
+
+def replaceable(ledger: Ledger, key: str, value: JsonValue) -> None:
+    """Refuse a value that the recorded effect could not have had, or from whose outcome something followed already.
+
+    Args:
+        ledger: of the copied events.
+        key: of the effect.
+        value: in place of the recorded one.
+
+    Raises:
+        ForkError: for a composite, whose outcome is what its own effects made it, a reply that is not one, and an
+            effect that is not the last of its branch.
+    """
+    try:
+        record = ledger.records.get(EffectKey.parse(key))
+    except ValueError:
+        record = None
+    if record is None or record.outcome is None:
+        raise ForkError(f"there is no outcome of {key!r} to replace; `agentorchestra show` lists the recorded effects")
+    if record.mode is Mode.COMPOSITE:
+        raise ForkError(
+            f"{key} consists of effects of its own ({record.kind.value}): replace the outcome of one of those instead"
+        )
+    later = ledger.followed(EffectKey.parse(key))
+    if later is not None:
+        raise ForkError(f"{later} followed from the outcome of {key}; to replace it, fork at it: --at '{key}'")
+    if record.kind is EffectKind.REQUEST_MODEL:
+        from pydantic import ValidationError
+
+        from agentorchestra.core.messages import ModelResponse
+
+        try:
+            ModelResponse.model_validate(value)
+        except ValidationError as exc:
+            first = exc.errors()[0]
+            raise ForkError(
+                f"the value for {key} is no model's reply: {first['msg']} at {first['loc']}; "
+                'write e.g. {"text": "...", "tool_calls": []}'
+            ) from None
+
+
+def refuse_lost_environments(run_id: str, ledger: Ledger, factories: Mapping[str, Callable[[], Environment]]) -> None:
+    """Refuse a fork of a run whose environments were changed in ways that no snapshot holds.
+
+    Args:
+        run_id: for messages.
+        ledger: of the copied events.
+        factories: the environments by name.
+
+    Raises:
+        ForkError: naming the environment and the action.
+    """
+    for key, record in ledger.records.items():
+        if record.effect.get("kind") != EffectKind.INVOKE_ACTION:
+            continue
+        name = str(record.effect.get("component", "")).rpartition("@")[0]
+        action = str(record.effect.get("arguments", {}).get("action", ""))
+        factory = factories.get(name)
+        if factory is None:
+            raise ForkError(
+                f"run {run_id} acted on the environment {name!r}, which this process does not have; "
+                "name it in the workspace's app"
+            )
+        environment = factory()
+        known = {schema.name for schema in environment.actions()}  # a look at the state is none of them
+        if environment.branching == "none" and action in known and environment.mutates(action):
+            raise ForkError(
+                f"run {run_id} cannot be forked here: at {key} it changed the environment {name!r} ({action}), which "
+                "keeps no snapshots (branching = none); fork before that effect"
+            )
+
+
+def link_files(source: Path, target: Path) -> None:
+    """The files given with the parent, for the fork: the same bytes under the same names. Blocks."""
+    if source.is_dir():
+        shutil.copytree(source, target, copy_function=_link)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or as many links as it allows
+        shutil.copy2(source, target)
+
+
+__all__ = ["fork_point", "forked_events", "link_files", "refuse_lost_environments", "replaceable"]

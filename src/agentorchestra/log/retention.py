@@ -1,0 +1,195 @@
+"""What a workspace no longer needs: runs by age and status, their folders, files and blobs that no run refers to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from agentorchestra.core.protocols import RunState, Store
+from agentorchestra.core.spec import FINAL, RunStatus
+from agentorchestra.log.folders import left_behind
+from agentorchestra.log.store.rows import NEEDED
+
+ENDED = FINAL | {RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.TIMED_OUT, RunStatus.BUDGET_EXHAUSTED}
+"""What is deleted when no status is named: runs that came to an end, whatever it was."""
+
+GRACE_S = 86_400.0
+"""Blobs, files and folders this young stay: a run that is about to refer to them may not yet be in the log."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What was deleted, or would be.
+
+    Attributes:
+        runs: their ids, newest first.
+        kept: runs that were old enough and are needed: driven, waiting, or what a run that stays was forked from.
+        folders: folders of runs, and what killed processes left in those of others.
+        files: contents of files that no run has any more.
+        blobs: artifacts, large results and the like.
+        bytes: of the files and blobs.
+    """
+
+    runs: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    folders: int = 0
+    files: int = 0
+    blobs: int = 0
+    bytes: int = 0
+    dry_run: bool = field(default=False)
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Which runs go. Without an age and a number none does.
+
+    Attributes:
+        older_than: whose last event is older.
+        keep: the newest so many stay, whatever their age.
+        statuses: only these.
+    """
+
+    older_than: timedelta | None = None
+    keep: int | None = None
+    statuses: frozenset[RunStatus] = ENDED
+
+    def chosen(self, states: Sequence[RunState], now: datetime) -> list[str]:
+        """The runs that go, were nobody to need them; newest first, as given."""
+        if self.older_than is None and self.keep is None:
+            return []
+        rest = states[self.keep or 0 :]
+        limit = None if self.older_than is None else now - self.older_than
+        return [one.id for one in rest if one.status in self.statuses and (limit is None or one.ended < limit)]
+
+
+def needed(states: Sequence[RunState], chosen: Sequence[str]) -> set[str]:
+    """Those of the chosen that have to stay."""
+    going = set(chosen)
+    kept = {one.id for one in states if one.id in going and (one.driven or one.status in NEEDED)}
+    while True:
+        staying = [one for one in states if one.id not in going or one.id in kept]
+        parents = {one.parent_run for one in staying if one.parent_run is not None}
+        if not (parents & going) - kept:
+            return kept
+        kept |= parents & going
+
+
+async def collect(
+    store: Store,
+    base: Path,
+    retention: Retention,
+    *,
+    now: datetime,
+    grace_s: float = GRACE_S,
+    dry_run: bool = False,
+) -> Collected:
+    """Delete what is not needed.
+
+    Args:
+        store: the log.
+        base: the workspace's folder, with `runs/` and `files/`.
+        retention: which runs go.
+        now: the time.
+        grace_s: what is younger stays, in seconds.
+        dry_run: only say what would go. What only the deleted runs refer to is not counted then.
+    """
+    states = await store.run_states()
+    chosen = retention.chosen(states, now)
+    kept = needed(states, chosen)
+    going = [run for run in chosen if run not in kept]
+    # Before the folders go: a file that loses its last link counts as changed at that moment.
+    old_files = await asyncio.to_thread(lambda: dict(_old_contents(base / "files", grace_s)))
+    deleted = going if dry_run else await store.delete_runs(going)
+    folders = await asyncio.to_thread(_folders, base / "runs", {one.id for one in states}, set(deleted), grace_s)
+    undriven = [one.id for one in states if not one.driven and one.id not in going]
+    folders += await asyncio.to_thread(lambda: [left for run in undriven for left in left_behind(base / "runs" / run)])
+    # Runs created since are in this list too.
+    used = {
+        file.sha256
+        for one in await store.list_runs()
+        if not dry_run or one.id not in going
+        for file in one.manifest.files
+    }
+    if not dry_run:
+        folders = await asyncio.to_thread(_removed, folders)
+    unused = {path: size for path, size in old_files.items() if path.name not in used}
+    gone = await asyncio.to_thread(_unlinked, unused, {one.name for one in folders} if dry_run else None, base / "runs")
+    swept = await store.sweep_blobs(grace_s=grace_s, dry_run=dry_run)
+    return Collected(
+        runs=tuple(deleted),
+        kept=tuple(run for run in chosen if run not in set(deleted)),
+        folders=len(folders),
+        files=len(gone),
+        blobs=swept.blobs,
+        bytes=swept.size + sum(gone.values()),
+        dry_run=dry_run,
+    )
+
+
+def _old_contents(folder: Path, grace_s: float) -> Iterator[tuple[Path, int]]:
+    """Kept files that nobody linked or unlinked for a while, with their sizes in bytes."""
+    limit = time.time() - grace_s
+    for place in folder.iterdir() if folder.is_dir() else ():
+        if len(place.name) != 2 or not place.is_dir():
+            continue
+        for path in place.iterdir():
+            found = path.lstat()
+            if found.st_ctime <= limit:
+                yield path, found.st_size
+
+
+def _folders(folder: Path, known: set[str], deleted: set[str], grace_s: float) -> list[Path]:
+    """The folders of deleted runs, and old ones of runs that are not in the log at all."""
+    limit = time.time() - grace_s
+    found = []
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.is_symlink() or not path.is_dir() or not path.name.startswith("run_"):
+            continue
+        if path.name in deleted or (path.name not in known and path.stat().st_ctime <= limit):
+            found.append(path)
+    return found
+
+
+def _removed(folders: Sequence[Path]) -> list[Path]:
+    """Remove folders; those that are gone. One that cannot be removed is tried again next time."""
+    for path in folders:
+        shutil.rmtree(path, ignore_errors=True)
+    return [path for path in folders if not path.exists()]
+
+
+def _unlinked(contents: dict[Path, int], going: set[str] | None, runs: Path) -> dict[Path, int]:
+    """Remove the contents that no folder of a run links to any more; with `going` only say which ones.
+
+    Args:
+        contents: unused ones.
+        going: names of folders that would be gone.
+        runs: the folder of the runs' folders.
+    """
+    left: dict[int, int] = {}
+    if going:
+        for name in going:
+            for place, _, names in os.walk(runs / name):
+                for one in names:
+                    inode = os.lstat(Path(place) / one).st_ino
+                    left[inode] = left.get(inode, 0) + 1
+    gone = {}
+    for path, size in contents.items():
+        try:
+            found = path.lstat()
+            if found.st_nlink - left.get(found.st_ino, 0) > 1:
+                continue
+            if going is None:
+                path.unlink()
+        except FileNotFoundError:  # another collection
+            continue
+        gone[path] = size
+    return gone
+
+
+__all__ = ["ENDED", "GRACE_S", "Collected", "Retention", "collect"]

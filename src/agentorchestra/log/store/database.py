@@ -1,0 +1,285 @@
+"""What writing and reading have in common: connections, opening and closing, and what differs between databases."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Engine, Table, select
+
+from agentorchestra.core.errors import AgentOrchestraError, StoreError
+from agentorchestra.core.protocols import Job, Owner
+from agentorchestra.log.store.backoff import Patience
+from agentorchestra.log.store.blobs import no_blob, verified
+from agentorchestra.log.store.operations import Draw, Errors, Operation
+from agentorchestra.log.store.schema import blobs, jobs
+
+READERS = 4
+"""Threads (and connections) for reading, whatever the number of runs."""
+
+AT_ONCE = 500
+"""Blobs read by one query."""
+
+
+class Database(ABC):
+    """A database that is open: the writer's connection, the readers', and what each kind of database does its own way.
+
+    Attributes:
+        place: the store in words, for messages.
+        retry_s: how long writes and reads wait for a database that is away; 0: not at all.
+        secrets: what must not reach the log, by name.
+    """
+
+    retry_s = 0.0
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.secrets: dict[str, str] = {}
+        self._errors: Errors | None = None
+        self._away = False
+        self._lock = threading.Lock()
+        self._opening = threading.Lock()
+        self._state = "new"
+        self._queue: queue.SimpleQueue[Operation[Any] | None] = queue.SimpleQueue()
+        self._writer: threading.Thread | None = None
+        self._readers: ThreadPoolExecutor | None = None
+        self._write_engine: Engine | None = None
+        self._read_engine: Engine | None = None
+        self._connection: Connection | None = None
+        self._external = False
+
+    # --- opening and closing ---------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Create the workspace's database or bring it up to date; idempotent.
+
+        Raises:
+            WorkspaceNotWritableError, WorkspaceNewerError, WorkspaceCorruptError, StoreFullError, StoreError.
+        """
+        with self._lock:
+            if self._state == "open":
+                return
+            if self._state == "closed":
+                raise StoreError(f"the store of {self.place} was closed; make a new one to open it again")
+        await _in_thread("store-opener", self._open)
+
+    def _open(self) -> None:
+        with self._opening:
+            if self._state == "open":
+                return
+            try:
+                self._write_engine = self._make_write_engine()
+                self._read_engine = self._make_read_engine()
+                self._errors = Errors(self._write_engine)
+                self._prepare()
+                with self._lock:
+                    if self._state == "closed":
+                        raise StoreError(f"the store of {self.place} was closed while it was being opened")
+                    self._state = "open"
+            except BaseException as exc:
+                # Whoever could not open it need not close it.
+                self._dispose()
+                if isinstance(exc, AgentOrchestraError) or not isinstance(exc, Exception):
+                    raise
+                raise self._translate(exc) from exc
+
+    async def close(self) -> None:
+        """Write what was appended, then release threads, connections and files; idempotent."""
+        with self._lock:
+            if self._state != "closed":
+                self._state = "closed"
+                self._queue.put(None)
+        await _in_thread("store-closer", self._close)
+
+    def _close(self) -> None:
+        with self._opening:
+            if self._readers is not None:
+                self._readers.shutdown(wait=True)
+            if self._writer is not None:
+                self._writer.join()
+            if self._connection is not None and not self._away:
+                with suppress(Exception):  # a row that is left is removed by others, later
+                    self._leave(self._connection)
+            self._dispose()
+
+    def _leave(self, connection: Connection) -> None:  # noqa: B027  # a file needs no farewell
+        """Called on the writer's connection before it is closed in order."""
+
+    def _dispose(self) -> None:
+        self._release()
+        for engine in (self._read_engine, self._write_engine):
+            if engine is not None:
+                engine.dispose()
+
+    def _check_open(self) -> None:
+        if self._state != "open":
+            raise StoreError(
+                f"the store of {self.place} is closed"
+                if self._state == "closed"
+                else f"the store of {self.place} is not open; call `open` first"
+            )
+
+    def _connected(self) -> Connection:
+        """The writer's connection, made anew where it was lost."""
+        if self._connection is None:
+            assert self._write_engine is not None
+            self._connection = self._write_engine.connect()
+        return self._connection
+
+    def _release(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(Exception):  # a connection that broke may not even close
+                connection.invalidate()
+                connection.close()
+
+    def _kinds(self) -> Errors:
+        assert self._errors is not None
+        return self._errors
+
+    @staticmethod
+    def _job(connection: Connection, run: str) -> Job | None:
+        found = connection.execute(select(*jobs.c).where(jobs.c.run == run)).first()
+        if found is None:
+            return None
+        return Job(
+            run=found.run,
+            owner=None if found.owner is None else Owner.model_validate_json(found.owner),
+            epoch=found.epoch,
+            lease_until=None if found.lease_until is None else datetime.fromtimestamp(found.lease_until, UTC),
+        )
+
+    # --- what differs between databases ----------------------------------------------------------
+
+    @abstractmethod
+    def _make_write_engine(self) -> Engine:
+        """For the writer's only connection; its transactions exclude each other from the beginning."""
+
+    @abstractmethod
+    def _make_read_engine(self) -> Engine:
+        """For at most READERS connections that cannot write and see what is committed."""
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Create or migrate, and begin to watch for changes."""
+
+    def _check_place(self) -> None:  # noqa: B027  # only a database that is a file can vanish
+        """Raise if the database is no longer where it was opened; before every transaction."""
+
+    keeps_large = True
+    """Whether the table `blobs` holds all bytes; else `_keep_bytes` and `_bytes_of` hold the large ones."""
+
+    def _keep_bytes(self, sha256: str, data: bytes) -> None:
+        """Keep large bytes durably, before the row that names them is written."""
+        raise NotImplementedError
+
+    def _forget_bytes(self, names: list[str], grace_s: float) -> None:
+        """Remove large bytes that nobody kept again within the grace, in seconds."""
+        raise NotImplementedError
+
+    def _bytes_of(self, sha256: str) -> bytes:
+        """Large bytes whose row has none."""
+        raise no_blob(sha256)
+
+    def _large(self, connection: Connection, named: list[str]) -> Callable[[str], bytes]:
+        """The bytes of the large bodies with these hashes."""
+        if not self.keeps_large:
+            return self._bytes_of
+        held: dict[str, bytes] = {}
+        for start in range(0, len(named), AT_ONCE):
+            part = set(named[start : start + AT_ONCE])
+            found = connection.execute(select(blobs.c.sha256, blobs.c.data).where(blobs.c.sha256.in_(part)))
+            held |= {sha256: bytes(data) for sha256, data in found}
+
+        def read(sha256: str) -> bytes:
+            if sha256 not in held:
+                raise no_blob(sha256)
+            return verified(sha256, held[sha256], "the table `blobs`")
+
+        return read
+
+    @abstractmethod
+    def _draw(self, connection: Connection, draws: list[Draw]) -> None:
+        """Draw the sequences of runs whose epoch holds until the transaction ends: sets `next_seq`."""
+
+    @abstractmethod
+    def _insert_events(self, connection: Connection, values: list[tuple[Any, ...]]) -> None:
+        """Insert rows in the order of `schema.events`' columns."""
+
+    # A database on another machine can be away, and can take back what it was told (deadlocks); a file cannot.
+
+    def _is_lost(self, exc: BaseException) -> bool:
+        """Whether an error says that the connection is lost or cannot be made: it may come back."""
+        return False
+
+    def _is_conflict(self, exc: BaseException) -> bool:
+        """Whether the database took the transaction back because of another one: the same again may work."""
+        return False
+
+    def _one_recorder(self, connection: Connection) -> None:  # noqa: B027  # a file's transactions take turns anyway
+        """Let nobody else add to histories until the transaction ends: several at once would lock each other out."""
+
+    def _begun(self) -> None:  # noqa: B027
+        """Called before each transaction."""
+
+    def _token(self, connection: Connection) -> str | None:
+        """A name by which `_was_committed` can find this transaction later, None if it wrote nothing."""
+        return None
+
+    def _was_committed(self, token: str, patience: Patience) -> bool:
+        """Whether a transaction whose COMMIT was not answered was carried out."""
+        raise NotImplementedError
+
+    def _gone(self, exc: BaseException) -> AgentOrchestraError:
+        """The error when the database stayed away for too long."""
+        return self._translate(exc)
+
+    def _say_away(self, exc: BaseException) -> None:  # noqa: B027  # only who waits has something to say
+        """Tell whoever reads the program's messages that writes are waiting."""
+
+    def _say_back(self, patience: Patience) -> None:  # noqa: B027
+        """Tell them that it goes on."""
+
+    @abstractmethod
+    def _changed(self, connection: Connection) -> bool:
+        """Whether others committed since this connection was asked last; called in the writer's thread."""
+
+    @abstractmethod
+    def _now(self) -> ColumnElement[float]:
+        """The database's clock: seconds since 1970."""
+
+    @abstractmethod
+    def _insert(self, table: Table) -> Any:
+        """The dialect's INSERT, which knows what to do with a row that is there already."""
+
+    @abstractmethod
+    def _translate(self, exc: BaseException) -> AgentOrchestraError:
+        """The package's error for any other."""
+
+
+async def _in_thread(name: str, task: Callable[[], None]) -> None:
+    """Run the task in a thread of its own, which has ended when this returns (a loop's own threads outlive it)."""
+    future: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            task()
+        except BaseException as exc:
+            future.set_exception(exc)
+        else:
+            future.set_result(None)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    try:
+        await asyncio.wrap_future(future)
+    finally:
+        if future.done():
+            thread.join()

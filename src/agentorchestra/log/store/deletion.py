@@ -1,0 +1,145 @@
+"""What is deleted: runs that nobody needs, blobs that nothing refers to. Queries for every database.
+
+A blob is garbage if no run and no component's history names it and nobody put it for a while. Runs and histories are
+looked through first, which takes as long as it takes; what is written meanwhile puts its blobs anew, and the deletion
+asks when they were put. A run that is forked meanwhile refers to what its parent does: the parent is kept, or the fork
+finds it gone. Entries of histories are never deleted, so what one refers to stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Connection, delete, or_, select, tuple_
+
+from agentorchestra.core.protocols import RunState
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.store.references import is_json, references
+from agentorchestra.log.store.rows import NEEDED
+from agentorchestra.log.store.schema import blobs, components, events, jobs, runs
+
+AT_ONCE = 20
+"""Runs that are deleted by one transaction."""
+
+_PAGE = 200
+
+
+def run_states(connection: Connection, now: ColumnElement[float]) -> list[RunState]:
+    """See `Store.run_states`."""
+    statement = (
+        select(runs.c.id, runs.c.status, runs.c.created, events.c.ts, runs.c.parent_run, _driven(now).label("driven"))
+        .select_from(
+            runs.join(jobs, jobs.c.run == runs.c.id).outerjoin(
+                events, (events.c.run == runs.c.id) & (events.c.seq == runs.c.next_seq - 1)
+            )
+        )
+        .order_by(runs.c.created.desc(), runs.c.id.desc())
+    )
+    return [
+        RunState(
+            found.id,
+            RunStatus(found.status),
+            datetime.fromisoformat(found.created),
+            datetime.fromisoformat(found.ts or found.created),
+            found.parent_run,
+            bool(found.driven),
+        )
+        for found in connection.execute(statement)
+    ]
+
+
+def _driven(now: ColumnElement[float]) -> ColumnElement[bool]:
+    return jobs.c.owner.is_not(None) & (jobs.c.lease_until > now)
+
+
+def delete_runs(connection: Connection, wanted: Sequence[str], now: ColumnElement[float]) -> list[str]:
+    """Those of the runs that may be deleted, deleted; inside a transaction."""
+    # Whoever claims one of them, appends to it or forks it waits for this transaction, and finds it gone.
+    connection.execute(select(jobs.c.run).where(jobs.c.run.in_(wanted)).order_by(jobs.c.run).with_for_update()).all()
+    connection.execute(select(runs.c.id).where(runs.c.id.in_(wanted)).order_by(runs.c.id).with_for_update()).all()
+    found = connection.execute(
+        select(runs.c.id, runs.c.status, _driven(now).label("driven"))
+        .select_from(runs.join(jobs, jobs.c.run == runs.c.id))
+        .where(runs.c.id.in_(wanted))
+    )
+    free = {row.id for row in found if not row.driven and RunStatus(row.status) not in NEEDED}
+    children = connection.execute(select(runs.c.id, runs.c.parent_run).where(runs.c.parent_run.in_(wanted))).all()
+    while True:
+        kept = {child.parent_run for child in children if child.id not in free}
+        if not kept & free:
+            break
+        free -= kept
+    for table, column in ((events, events.c.run), (jobs, jobs.c.run), (runs, runs.c.id)):
+        connection.execute(delete(table).where(column.in_(sorted(free))))
+    return [run for run in wanted if run in free]
+
+
+def garbage(connection: Connection, before: ColumnElement[float], read: Callable[[str], bytes]) -> dict[str, int]:
+    """The blobs that were put before a time and that nothing refers to, with their sizes in bytes.
+
+    Args:
+        connection: sees what is committed, statement by statement.
+        before: in the database's time.
+        read: the bytes of a blob that are not in the table.
+    """
+    statement = select(blobs.c.sha256, blobs.c.size).where(_unused_since(before))
+    candidates = {str(sha256): int(size) for sha256, size in connection.execute(statement)}
+    if not candidates:
+        return {}
+
+    def lookup(names: list[str]) -> Iterator[tuple[str, bytes | None]]:
+        found = connection.execute(
+            select(blobs.c.sha256, blobs.c.media_type, blobs.c.data).where(blobs.c.sha256.in_(names))
+        ).all()
+        for sha256, media_type, data in found:
+            if not is_json(media_type):
+                yield sha256, None
+            else:
+                yield sha256, read(sha256) if data is None else bytes(data)
+
+    used = references(_texts(connection), lookup)
+    return {sha256: size for sha256, size in candidates.items() if sha256 not in used}
+
+
+def _unused_since(before: ColumnElement[float]) -> ColumnElement[bool]:
+    return or_(blobs.c.touched.is_(None), blobs.c.touched <= before)
+
+
+def _texts(connection: Connection) -> Iterator[str]:
+    """Every manifest, every body of an event and of an entry of a component, as stored."""
+    # A run that is created after this list was read has put its blobs just now, or is a fork of one in the list.
+    for run in connection.execute(select(runs.c.id)).scalars().all():
+        yield from connection.execute(select(runs.c.manifest).where(runs.c.id == run)).scalars()
+        last = 0
+        while True:
+            page = connection.execute(
+                select(events.c.seq, events.c.body)
+                .where(events.c.run == run, events.c.seq > last)
+                .order_by(events.c.seq)
+                .limit(_PAGE)
+            ).all()
+            if not page:
+                break
+            last = page[-1].seq
+            yield from (body for _, body in page)
+    yield from _component_bodies(connection)
+
+
+def _component_bodies(connection: Connection) -> Iterator[str]:
+    place = tuple_(components.c.kind, components.c.name, components.c.seq)
+    statement = select(components).order_by(*components.primary_key).limit(_PAGE)
+    page = connection.execute(statement).all()
+    while page:
+        yield from (row.body for row in page)
+        last = page[-1]
+        page = connection.execute(statement.where(place > tuple_(last.kind, last.name, last.seq))).all()
+
+
+def delete_blobs(connection: Connection, names: Iterable[str], before: ColumnElement[float]) -> list[str]:
+    """Those that nobody put since, deleted."""
+    statement = delete(blobs).where(blobs.c.sha256.in_(list(names)), _unused_since(before))
+    return list(connection.execute(statement.returning(blobs.c.sha256)).scalars())
+
+
+__all__ = ["AT_ONCE", "delete_blobs", "delete_runs", "garbage", "run_states"]

@@ -1,0 +1,48 @@
+"""Which store the settings name: SQLite in the workspace's folder, or a schema of a PostgreSQL database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agentorchestra.core.errors import SettingsError, WorkspaceNotWritableError
+from agentorchestra.core.settings import Settings
+from agentorchestra.log.store.sql import SqlStore
+
+
+def store_for(settings: Settings, folder: Path) -> SqlStore:
+    """The store, not yet open. With a database the folder holds files only; it is made here.
+
+    Raises:
+        SettingsError, MissingExtraError, WorkspaceNotWritableError.
+    """
+    if settings.database is None:
+        from agentorchestra.log.store.sqlite import SqliteStore
+
+        return SqliteStore(folder, max_bytes=settings.max_bytes)
+    if settings.max_bytes is not None:
+        raise SettingsError(
+            f"max_bytes = {settings.max_bytes} limits the workspace's own database file; with `database` leave it out "
+            "and set a limit on the server"
+        )
+    from agentorchestra.log.store.postgres import PostgresStore
+
+    store = PostgresStore(
+        settings.database.get_secret_value(), schema=settings.database_schema, retry_s=settings.database_retry_s
+    )
+    _make(folder)
+    return store
+
+
+def _make(folder: Path) -> None:
+    try:
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, parents=True)
+            folder.chmod(0o700)
+    except OSError as exc:
+        raise WorkspaceNotWritableError(
+            f"cannot make the workspace's folder {folder} ({exc.strerror or exc}), which keeps its files; "
+            "choose another --workspace"
+        ) from exc
+
+
+__all__ = ["store_for"]

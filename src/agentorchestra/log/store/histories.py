@@ -1,0 +1,79 @@
+"""The histories of components as rows and back, and which entries may be appended: the same for every store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from agentorchestra.core.components import ComponentChange
+from agentorchestra.core.errors import ComponentConflictError, StoreError
+from agentorchestra.log.store.rows import encodable, stamp
+
+Component = tuple[str, str]
+"""Kind and name."""
+
+
+def encode(changes: Sequence[ComponentChange]) -> list[tuple[Any, ...]]:
+    """The rows in the order of `schema.components`' columns, as the entries are now.
+
+    Raises:
+        StoreError: if a body is not JSON, or a time has no zone.
+    """
+    return [(one.kind, one.name, one.seq, stamp(one.ts), one.type, _body(one)) for one in changes]
+
+
+def _body(change: ComponentChange) -> str:
+    try:
+        text = json.dumps(change.body, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise StoreError(f"entry {change.seq} of {_said(change.kind, change.name)} is not JSON: {exc}") from exc
+    # Half a pair of surrogates has no UTF-8; escaped it has.
+    return text if encodable(text) else json.dumps(change.body, separators=(",", ":"))
+
+
+def decode(row: Sequence[Any]) -> ComponentChange:
+    """The entry of a row."""
+    kind, name, seq, ts, type_, body = row
+    return ComponentChange.model_construct(
+        kind=kind, name=name, seq=seq, ts=datetime.fromisoformat(ts), type=type_, body=json.loads(body)
+    )
+
+
+def components_of(rows: Iterable[Sequence[Any]]) -> list[Component]:
+    """The components that rows belong to, sorted: who locks several does so in one order."""
+    return sorted({(row[0], row[1]) for row in rows})
+
+
+def check_places(rows: Iterable[Sequence[Any]], heads: Mapping[Component, int]) -> None:
+    """Whether every row is the next one of its history.
+
+    Args:
+        rows: entries of one component in the order of their places.
+        heads: the last place of each history; none for a component that has none yet.
+
+    Raises:
+        ComponentConflictError: for the first one that is not.
+    """
+    last: dict[Component, int] = {}
+    for kind, name, seq, *_ in rows:
+        head = last.get((kind, name), heads.get((kind, name), 0))
+        if seq <= head:
+            raise ComponentConflictError(
+                f"entry {seq} of {_said(kind, name)} was written by somebody else meanwhile (its history has {head} "
+                "entries); nothing was written. Read it again, then try again"
+            )
+        if seq > head + 1:
+            raise ComponentConflictError(
+                f"the history of {_said(kind, name)} has {head} entries, so the next one is {head + 1} and not {seq}; "
+                "nothing was written. Read it again, then try again"
+            )
+        last[kind, name] = seq
+
+
+def _said(kind: str, name: str) -> str:
+    return f"{kind} {name!r}"
+
+
+__all__ = ["Component", "check_places", "components_of", "decode", "encode"]

@@ -1,0 +1,372 @@
+"""The store over dictionaries: for tests and for runs that need not outlive the process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from agentorchestra.core.components import ComponentChange
+from agentorchestra.core.errors import StoreError
+from agentorchestra.core.events import Event, NewEvent
+from agentorchestra.core.protocols import BlobInfo, Job, Owner, RunRecord, RunState, Swept
+from agentorchestra.core.query import LogQuery
+from agentorchestra.core.spec import RunManifest, RunStatus
+from agentorchestra.log.store import histories, rows
+from agentorchestra.log.store.blobs import no_blob
+from agentorchestra.log.store.commits import Landing
+from agentorchestra.log.store.references import is_json, references
+from agentorchestra.log.store.rows import NEEDED, Row
+
+_TS = 7
+"""The place of the time in a row."""
+
+
+class _Run:
+    """A run with its job and its events."""
+
+    def __init__(self, run: str, manifest: RunManifest) -> None:
+        self.id = run
+        self.created = rows.stamp(manifest.created)
+        # As text, so that what is read is as new as what a database gives.
+        self.manifest = rows.manifest_json(manifest)
+        self.status = RunStatus.CREATED
+        # Flat rows of plain values: the garbage collector does not have to look into a log that only grows.
+        self.events: list[tuple[Any, ...]] = []
+        self.keys: set[tuple[str, int, int, str]] = set()
+        self.owner: Owner | None = None
+        self.epoch = 0
+        self.lease_until: datetime | None = None
+        self.imported: datetime | None = None
+
+    def add(self, new: Sequence[Row]) -> tuple[int, ...]:
+        first = len(self.events) + 1
+        if len(new) == 1:
+            (row,) = new
+            key = row.key(first)
+            if key in self.keys:
+                raise rows.duplicate(self.id, key)
+            self.keys.add(key)
+            self.events.append(row.values(self.id, first))
+            return (first,)
+        keys: set[tuple[str, int, int, str]] = set()
+        for seq, row in enumerate(new, first):
+            key = row.key(seq)
+            if key in self.keys or key in keys:
+                raise rows.duplicate(self.id, key)
+            keys.add(key)
+        self.keys |= keys
+        self.events.extend(row.values(self.id, seq) for seq, row in enumerate(new, first))
+        return tuple(range(first, first + len(new)))
+
+    def state(self) -> RunState:
+        manifest = RunManifest.model_validate_json(self.manifest)
+        created = datetime.fromisoformat(self.created)
+        ended = datetime.fromisoformat(self.events[-1][_TS]) if self.events else created
+        driven = self.owner is not None and self.lease_until is not None and self.lease_until > datetime.now(UTC)
+        return RunState(self.id, self.status, created, ended, manifest.parent_run, driven)
+
+    def record(self) -> RunRecord:
+        manifest = RunManifest.model_validate_json(self.manifest)
+        return RunRecord(
+            id=self.id,
+            status=self.status,
+            manifest=manifest,
+            next_seq=len(self.events) + 1,
+            created=datetime.fromisoformat(self.created),
+            parent_run=manifest.parent_run,
+            fork_seq=manifest.fork_seq,
+            imported=self.imported,
+        )
+
+
+class MemoryStore:
+    """`core.protocols.Store` in this process's memory. Usable from any thread and any event loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._state = "new"
+        self._runs: dict[str, _Run] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._media_types: dict[str, str] = {}
+        self._touched: dict[str, float] = {}
+        self._components: dict[histories.Component, list[tuple[Any, ...]]] = {}
+        self._entries = 0
+        self._external = 0
+        self._seen = 0
+
+    async def open(self) -> None:
+        """Nothing to create."""
+        with self._lock:
+            if self._state == "closed":
+                raise StoreError("this store was closed; open a new one")
+            self._state = "open"
+
+    async def close(self) -> None:
+        """What was appended is there already; the memory is released with the object."""
+        with self._lock:
+            self._state = "closed"
+
+    async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
+        """See `Store.create_run`."""
+        with self._use():
+            if run in self._runs:
+                raise rows.existing_run(run)
+            if manifest.fork_seq is not None and manifest.parent_run not in self._runs:
+                raise rows.unknown_run(str(manifest.parent_run))
+            new = _Run(run, manifest)
+            new.add(rows.encode_append(0, events, None))
+            self._runs[run] = new
+
+    async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
+        """See `Store.import_run`."""
+        with self._use():
+            if record.id in self._runs:
+                raise rows.existing_run(record.id)
+            new = _Run(record.id, record.manifest)
+            new.add(rows.encode_import(record, events))
+            new.created = rows.stamp(record.created)
+            new.status, new.epoch, new.imported = record.status, epoch, record.imported
+            self._runs[record.id] = new
+
+    def append(
+        self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
+    ) -> Future[tuple[int, ...]]:
+        """See `Store.append`."""
+        with self._lock:
+            self._check_open()
+            try:
+                new = rows.encode_append(epoch, events, status)
+                target = self._run(run)
+                if epoch is not None and epoch != target.epoch:
+                    raise rows.fenced(run, epoch, target.epoch, target.owner)
+                drawn = target.add(new)
+                if status is not None:
+                    target.status = status
+                if epoch is None:
+                    self._external += 1
+            except Exception as exc:
+                return Landing.landed(None, exc)
+        return Landing.landed(drawn, None)
+
+    async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
+        """See `Store.load`."""
+        with self._use():
+            part = self._run(run).events[max(after, 0) : None if upto is None else max(upto, 0)]
+        return [_event(row) for row in part]
+
+    async def query(
+        self, wanted: LogQuery, *, after: tuple[str, int] | None = None, limit: int = 1000, newest: bool = False
+    ) -> list[Event]:
+        """See `Store.query`."""
+        with self._use():
+            logs = [(run, list(self._runs[run].events)) for run in sorted(self._runs) if self._fits(run, wanted)]
+        found = [
+            event
+            for run, log in logs
+            for event in map(_event, log)
+            if (after is None or (run, event.seq) > after) and wanted.matches(event)
+        ]
+        return found[-limit:] if newest else found[:limit]
+
+    def _fits(self, run: str, wanted: LogQuery) -> bool:
+        if wanted.runs is not None and run not in wanted.runs:
+            return False
+        return wanted.session is None or self._runs[run].record().manifest.session == wanted.session
+
+    async def get_run(self, run: str) -> RunRecord | None:
+        """See `Store.get_run`."""
+        with self._use():
+            found = self._runs.get(run)
+            return None if found is None else found.record()
+
+    async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
+        """See `Store.list_runs`."""
+        with self._use():
+            newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
+            return [run.record() for run in newest[:limit]]
+
+    async def waiting(self) -> list[tuple[Event, bool]]:
+        """See `Store.waiting`."""
+        with self._use():
+            logs = [list(run.events) for _, run in sorted(self._runs.items()) if run.status is RunStatus.WAITING]
+        found = []
+        for log in logs:
+            ends = [seq for seq, row in enumerate(log, 1) if row[5] == "run_ended"]
+            if ends:
+                found.append((_event(log[ends[-1] - 1]), ends[-1] < len(log)))
+        return found
+
+    async def job(self, run: str) -> Job | None:
+        """See `Store.job`."""
+        with self._use():
+            found = self._runs.get(run)
+            if found is None:
+                return None
+            return Job(run=run, owner=found.owner, epoch=found.epoch, lease_until=found.lease_until)
+
+    async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
+        """See `Store.claim`.
+
+        Raises:
+            UnknownRunError: if there is no such run.
+        """
+        with self._use():
+            target = self._run(run)
+            now = datetime.now(UTC)
+            if expect_epoch is None:
+                if target.lease_until is not None and target.lease_until > now:
+                    return None
+            elif target.epoch != expect_epoch:
+                return None
+            target.epoch += 1
+            target.owner = owner
+            target.lease_until = now + timedelta(seconds=lease_s)
+            return target.epoch
+
+    async def heartbeat(self, epochs: Mapping[str, int], *, lease_s: float) -> set[str]:
+        """See `Store.heartbeat`."""
+        with self._use():
+            lost: set[str] = set()
+            for run, epoch in epochs.items():
+                target = self._runs.get(run)
+                if target is None or target.epoch != epoch:
+                    lost.add(run)
+                elif target.owner is not None:
+                    target.lease_until = datetime.now(UTC) + timedelta(seconds=lease_s)
+            return lost
+
+    async def release(self, run: str, epoch: int) -> None:
+        """See `Store.release`."""
+        with self._use():
+            target = self._runs.get(run)
+            if target is not None and target.epoch == epoch:
+                target.owner = None
+                target.lease_until = datetime.now(UTC)
+
+    async def run_states(self) -> list[RunState]:
+        """See `Store.run_states`."""
+        with self._use():
+            newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
+            return [run.state() for run in newest]
+
+    async def delete_runs(self, runs: Sequence[str]) -> list[str]:
+        """See `Store.delete_runs`."""
+        order = [one.id for one in await self.run_states() if one.id in set(runs)]
+        deleted = []
+        with self._use():
+            for run in order:
+                states = [one.state() for one in self._runs.values()]
+                forked = any(one.parent_run == run for one in states)
+                if not forked and all(not one.driven and one.status not in NEEDED for one in states if one.id == run):
+                    del self._runs[run]
+                    deleted.append(run)
+        return deleted
+
+    async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:
+        """See `Store.sweep_blobs`."""
+        with self._use():
+            texts = [run.manifest for run in self._runs.values()]
+            texts += [str(row[-1]) for run in self._runs.values() for row in run.events]
+            texts += [row[-1] for history in self._components.values() for row in history]
+
+            def lookup(names: list[str]) -> list[tuple[str, bytes | None]]:
+                kinds = self._media_types
+                known = [name for name in names if name in self._blobs]
+                return [(name, self._blobs[name] if is_json(kinds[name]) else None) for name in known]
+
+            used = references(texts, lookup)
+            before = time.monotonic() - grace_s
+            gone = [name for name in self._blobs if name not in used and self._touched[name] <= before]
+            size = sum(len(self._blobs[name]) for name in gone)
+            for name in [] if dry_run else gone:
+                del self._blobs[name], self._media_types[name], self._touched[name]
+            return Swept(len(gone), size)
+
+    async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
+        """See `Store.put_blob`."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        with self._use():
+            self._blobs.setdefault(sha256, bytes(data))
+            self._media_types.setdefault(sha256, media_type)
+            self._touched[sha256] = time.monotonic()
+        return sha256
+
+    async def get_blob(self, sha256: str) -> bytes:
+        """See `Store.get_blob`."""
+        with self._use():
+            try:
+                return self._blobs[sha256]
+            except KeyError:
+                raise no_blob(sha256) from None
+
+    async def find_blobs(self, names: Sequence[str]) -> dict[str, BlobInfo]:
+        """See `Store.find_blobs`."""
+        with self._use():
+            return {
+                name: BlobInfo(len(self._blobs[name]), self._media_types[name]) for name in names if name in self._blobs
+            }
+
+    async def record_components(self, changes: Sequence[ComponentChange]) -> None:
+        """See `Store.record_components`."""
+        new = histories.encode(changes)
+        with self._use():
+            named = histories.components_of(new)
+            histories.check_places(new, {one: len(self._components.get(one, [])) for one in named})
+            for row in new:
+                self._components.setdefault((row[0], row[1]), []).append(row)
+                self._entries += 1
+
+    async def component_changes(
+        self, components: Sequence[tuple[str, str]] | None = None, *, kind: str | None = None
+    ) -> list[ComponentChange]:
+        """See `Store.component_changes`."""
+        with self._use():
+            asked = self._components if components is None else set(components)
+            found = [self._components.get(one, []) for one in sorted(asked) if kind in (None, one[0])]
+            rows = [row for history in found for row in history]
+        return [histories.decode(row) for row in rows]
+
+    async def component_count(self) -> int:
+        """See `Store.component_count`."""
+        self._check_open()
+        return self._entries
+
+    async def component_heads(self) -> dict[tuple[str, str], int]:
+        """See `Store.component_heads`."""
+        with self._use():
+            return {one: len(history) for one, history in self._components.items()}
+
+    async def changed(self) -> bool:
+        """Whether something was appended without an epoch since the last call."""
+        with self._use():
+            changed, self._seen = self._external != self._seen, self._external
+            return changed
+
+    @contextmanager
+    def _use(self) -> Iterator[None]:
+        with self._lock:
+            self._check_open()
+            yield
+
+    def _check_open(self) -> None:
+        if self._state != "open":
+            raise StoreError(
+                "the store is closed" if self._state == "closed" else "the store is not open; call `open` first"
+            )
+
+    def _run(self, run: str) -> _Run:
+        try:
+            return self._runs[run]
+        except KeyError:
+            raise rows.unknown_run(run) from None
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    return rows.event_of(row, json.loads(row[-1]) if isinstance(row[-1], str) else rows.body_of(row[-1]))

@@ -1,0 +1,477 @@
+"""PostgreSQL: one database for many machines, a schema in it for each workspace.
+
+Transactions of several processes run at the same time here. What draws sequences locks the job's row, so that nobody
+can take the run over before the commit; who takes over waits for that row. A process that stops inside a transaction
+loses it after `stopped_s`, by the server's own clock.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Double, Engine, Table, create_engine, literal_column
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool, QueuePool
+
+from agentorchestra.core.errors import (
+    AgentOrchestraError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+    WorkspaceCorruptError,
+    WorkspaceNewerError,
+    WorkspaceNotWritableError,
+)
+from agentorchestra.log.store.address import Address, check_schema, load_driver
+from agentorchestra.log.store.backoff import Patience
+from agentorchestra.log.store.blobs import FULL_ERRNOS
+from agentorchestra.log.store.database import READERS
+from agentorchestra.log.store.operations import Draw
+from agentorchestra.log.store.schema import REVISIONS, events, metadata
+from agentorchestra.log.store.sql import SqlStore
+
+SCHEMA = "agentorchestra"
+
+RETRY_S = 120.0
+"""How long writes and reads wait for a database that is away."""
+
+_LOCKED_S = 30
+"""How long a write waits for another process's transaction (they take milliseconds)."""
+
+_OLDEST = 130000
+"""PostgreSQL 13: pg_current_xact_id_if_assigned."""
+
+_CONNECTION = {
+    # Without these a machine that vanished would be noticed after hours.
+    "connect_timeout": "10",
+    "keepalives_idle": "5",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+    "application_name": "agentorchestra",
+    "client_encoding": "UTF8",
+}
+
+# One row per run. The lock in `locked` waits for whoever changes the row and then reads what they wrote, which a plain
+# read in the same statement would not; it holds until the commit. How far this writer came is noted on the way.
+_DRAW = """
+WITH wanted AS MATERIALIZED (
+    SELECT * FROM unnest(%b::text[], %b::bigint[], %b::bigint[], %b::text[]) AS w (run, epoch, k, status)
+), marked AS (
+    UPDATE writers SET last = %s, touched = extract(epoch FROM clock_timestamp()) WHERE id = %s
+), locked AS MATERIALIZED (
+    SELECT j.run, j.epoch FROM jobs j
+    WHERE j.run IN (SELECT w.run FROM wanted w WHERE w.epoch IS NOT NULL) ORDER BY j.run FOR SHARE
+)
+UPDATE runs SET next_seq = runs.next_seq + w.k, status = coalesce(w.status, runs.status)
+FROM wanted w LEFT JOIN locked l ON l.run = w.run
+WHERE runs.id = w.run AND (w.epoch IS NULL OR w.epoch = l.epoch)
+RETURNING runs.id, runs.next_seq
+"""
+
+# Of a transaction that drew nothing; one that wrote nothing needs no mark, and stays one that writes nothing.
+_MARK = """
+UPDATE writers SET last = %s, touched = extract(epoch FROM clock_timestamp())
+WHERE id = %s AND pg_current_xact_id_if_assigned() IS NOT NULL
+"""
+
+_GONE_S = 30 * 86_400.0
+"""After how long the rows of processes that ended without closing are removed."""
+
+_COPY = f"COPY events ({', '.join(column.name for column in events.c)}) FROM STDIN"
+
+_LOST = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "53300")
+"""SQLSTATEs: the connection, a shutdown, a start, an idle session, a transaction that took too long, too many."""
+
+_log = logging.getLogger("agentorchestra.store")
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a database holds.
+
+    Attributes:
+        version: of the server.
+        revision: the workspace's format, None where there is none yet.
+        runs: how many.
+        durable: whether the server syncs what it acknowledges.
+    """
+
+    version: int
+    revision: str | None
+    runs: int
+    durable: bool
+
+
+class PostgresStore(SqlStore):
+    """The store in a schema of a PostgreSQL database; any number of processes and machines may use it at once.
+
+    Args:
+        url: `postgresql://user@host:5432/name`. A password is better in PGPASSWORD or in .pgpass than here; wherever
+            the address is shown, it is left out.
+        schema: the workspace's own; created where it is missing.
+        retry_s: how long writes and reads wait for a database that is away, in seconds.
+
+    Attributes:
+        stopped_s: after how long without a word inside a transaction the server ends it, in seconds.
+
+    Raises:
+        SettingsError, MissingExtraError.
+    """
+
+    stopped_s = 15
+
+    def __init__(self, url: str, *, schema: str = SCHEMA, retry_s: float = RETRY_S) -> None:
+        self.address = Address(url)
+        self.schema = check_schema(schema)
+        self.retry_s = retry_s
+        super().__init__(f"{self.address.shown}, schema {self.schema}")
+        self._driver = load_driver()
+        self._backend = 0
+        self._news = False
+        self._id = uuid.uuid4().hex
+        self._last = 0
+        self._marked = False
+        self._opened = False
+
+    # --- connections -----------------------------------------------------------------------------
+
+    def _connect(self) -> Any:
+        given = self._driver.conninfo.conninfo_to_dict(self.address.url)
+        added = {name: value for name, value in _CONNECTION.items() if name not in given}
+        if str(given.get("host", "")).startswith("/"):
+            del added["tcp_user_timeout"]
+        connection = self._driver.connect(self.address.url, **added)
+        try:
+            # The server ends what this process cannot: a lock that is not given, a transaction it was stopped in.
+            connection.execute(f"SET search_path TO {self.schema}")
+            connection.execute(f"SET lock_timeout TO '{_LOCKED_S}s'")
+            connection.execute(f"SET idle_in_transaction_session_timeout TO '{self.stopped_s}s'")
+            connection.commit()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect_writer(self) -> Any:
+        connection = self._connect()
+        try:
+            # What `off` acknowledges may be lost; what is stronger than `on` is the server's choice.
+            if connection.execute("SHOW synchronous_commit").fetchone()[0] == "off":
+                connection.execute("SET synchronous_commit TO on")
+            connection.execute(f"LISTEN {self._channel}")
+            connection.commit()
+        except BaseException:
+            connection.close()
+            raise
+        connection.add_notify_handler(self._hear)
+        self._backend = connection.info.backend_pid
+        self._news = self._opened  # what came while nobody listened is news
+        return connection
+
+    def _connect_reader(self) -> Any:
+        connection = self._connect()
+        try:
+            connection.execute("SET default_transaction_read_only TO on")
+            connection.commit()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _make_write_engine(self) -> Engine:
+        return create_engine(
+            "postgresql+psycopg://", creator=self._connect_writer, poolclass=NullPool, use_native_hstore=False
+        )
+
+    def _make_read_engine(self) -> Engine:
+        return create_engine(
+            "postgresql+psycopg://",
+            creator=self._connect_reader,
+            poolclass=QueuePool,
+            pool_size=READERS,
+            max_overflow=0,
+            isolation_level="AUTOCOMMIT",  # every statement sees what is committed when it begins
+            use_native_hstore=False,
+        )
+
+    # --- opening ---------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        assert self._write_engine is not None
+        connection = self._connection = self._write_engine.connect()
+        raw = connection.connection.driver_connection
+        assert raw is not None
+        if raw.info.password:  # also from PGPASSWORD or .pgpass
+            self.secrets["database"] = raw.info.password
+        if raw.info.server_version < _OLDEST:
+            raise StoreError(
+                f"{self.address.shown} is PostgreSQL {raw.info.server_version // 10000}, which is too old; "
+                "use 13 or later"
+            )
+        if raw.info.encoding != "utf-8" or raw.info.parameter_status("server_encoding") != "UTF8":
+            raise StoreError(
+                f"the database {self.address.shown} has the encoding {raw.info.parameter_status('server_encoding')}; "
+                "make one with the encoding UTF8 (createdb -E UTF8)"
+            )
+        with connection.begin():
+            current = self._revision(connection) == REVISIONS[-1]
+        if not current:
+            from agentorchestra.log.store.migrations import upgrade
+
+            with connection.begin():
+                # One process at a time, in this schema.
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self._channel,))
+                connection.exec_driver_sql("SET LOCAL lock_timeout TO '300s'")
+                if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (self.schema,)).scalar() is None:
+                    connection.exec_driver_sql(f"CREATE SCHEMA {self.schema}")
+                if self._revision(connection) != REVISIONS[-1]:
+                    upgrade(connection)
+        with connection.begin():
+            now = "extract(epoch FROM clock_timestamp())"
+            connection.exec_driver_sql(f"DELETE FROM writers WHERE touched < {now} - %s", (_GONE_S,))
+            connection.exec_driver_sql(f"INSERT INTO writers VALUES (%s, 0, {now})", (self._id,))
+        self._opened = True
+
+    def _leave(self, connection: Connection) -> None:
+        with connection.begin():
+            connection.exec_driver_sql("DELETE FROM writers WHERE id = %s", (self._id,))
+
+    def _revision(self, connection: Connection) -> str | None:
+        """The revision of the schema, None for an empty one or none at all."""
+        named = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
+        tables = set(connection.exec_driver_sql(named, (self.schema,)).scalars())
+        if not tables:
+            return None
+        if "alembic_version" not in tables:
+            raise self._corrupt(f"it holds other tables: {', '.join(sorted(tables)[:3])}")
+        revision = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+        if revision is None:
+            raise self._corrupt("its format is not recorded")
+        if revision not in REVISIONS:
+            raise WorkspaceNewerError(
+                f"the workspace in {self.place} was written by a later version of agentorchestra (format {revision!r}, "
+                f"this version knows up to {REVISIONS[-1]!r}); upgrade, or choose another database_schema"
+            )
+        missing = set(metadata.tables) - tables
+        if revision == REVISIONS[-1] and missing:
+            # Another process may have migrated between the two questions; with its revision its tables are there.
+            missing -= set(connection.exec_driver_sql(named, (self.schema,)).scalars())
+        if revision == REVISIONS[-1] and missing:
+            raise self._corrupt(f"the tables {', '.join(sorted(missing))} are missing")
+        return str(revision)
+
+    def examine(self) -> Examined:
+        """What is there, without changing anything; for `doctor`.
+
+        Raises:
+            StoreError: as `open`.
+        """
+        try:
+            engine = self._make_read_engine()
+            try:
+                with engine.connect() as connection:
+                    raw = connection.connection.driver_connection
+                    assert raw is not None
+                    revision = self._revision(connection)
+                    count = connection.exec_driver_sql("SELECT count(*) FROM runs").scalar() if revision else 0
+                    fsync = connection.exec_driver_sql("SHOW fsync").scalar()
+                    return Examined(raw.info.server_version // 10000, revision, int(count or 0), fsync == "on")
+            finally:
+                engine.dispose()
+        except Exception as exc:
+            raise self._translate(exc) from exc
+
+    # --- the hot path ----------------------------------------------------------------------------
+
+    def _draw(self, connection: Connection, draws: list[Draw]) -> None:
+        raw = connection.connection.driver_connection
+        assert raw is not None
+        named = {draw.run: draw for draw in draws}
+        columns = [[draw.run for draw in draws], [draw.epoch for draw in draws], [draw.k for draw in draws]]
+        columns.append([draw.status for draw in draws])
+        self._last += 1
+        self._marked = True
+        for run, next_seq in raw.execute(_DRAW, [*columns, self._last, self._id]):
+            named[run].next_seq = next_seq
+        if any(draw.epoch is None and draw.next_seq is not None for draw in draws):
+            raw.execute(f"NOTIFY {self._channel}")
+
+    def _insert_events(self, connection: Connection, values: list[tuple[Any, ...]]) -> None:
+        raw = connection.connection.driver_connection
+        assert raw is not None
+        with raw.cursor() as cursor, cursor.copy(_COPY) as copy:
+            write = copy.write_row
+            for row in values:
+                write(row)
+
+    # --- the dialect -----------------------------------------------------------------------------
+
+    @property
+    def _channel(self) -> str:
+        return f"agentorchestra_{self.schema}"
+
+    def _hear(self, notify: Any) -> None:
+        if notify.pid != self._backend:
+            self._news = True
+
+    def _changed(self, connection: Connection) -> bool:
+        raw = connection.connection.driver_connection
+        assert raw is not None
+        raw.execute("SELECT 1")  # what was sent meanwhile comes with the answer
+        news, self._news = self._news, False
+        return news
+
+    def _now(self) -> ColumnElement[float]:
+        return literal_column("extract(epoch FROM clock_timestamp())", Double)
+
+    def _insert(self, table: Table) -> postgresql.Insert:
+        return postgresql.insert(table)
+
+    # --- a database that is away -----------------------------------------------------------------
+
+    def _one_recorder(self, connection: Connection) -> None:
+        name = f"{self._channel} components"
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,))
+
+    def _begun(self) -> None:
+        self._marked = False
+
+    def _token(self, connection: Connection) -> str | None:
+        marked, self._marked = self._marked, False
+        if not marked:
+            self._last += 1
+            if connection.exec_driver_sql(_MARK, (self._last, self._id)).rowcount == 0:
+                return None
+        return str(self._last)
+
+    def _was_committed(self, token: str, patience: Patience) -> bool:
+        connection = self._connected()
+        with connection.begin():
+            # The old connection's transaction may still be under way: whoever wrote the row holds it until it ends.
+            query = "SELECT last FROM writers WHERE id = %s FOR UPDATE"
+            last = connection.exec_driver_sql(query, (self._id,)).scalar()
+        return last is not None and last >= int(token)
+
+    def _is_lost(self, exc: BaseException) -> bool:
+        cause = exc.orig if isinstance(exc, DBAPIError) else exc
+        if not isinstance(cause, self._driver.OperationalError | self._driver.InterfaceError):
+            return False
+        # Without a code the connection broke, or could not be made.
+        return cause.sqlstate is None or cause.sqlstate.startswith(_LOST)
+
+    def _is_conflict(self, exc: BaseException) -> bool:
+        cause = exc.orig if isinstance(exc, DBAPIError) else exc
+        return getattr(cause, "sqlstate", None) in ("40P01", "40001")
+
+    def _gone(self, exc: BaseException) -> AgentOrchestraError:
+        return StoreUnavailableError(
+            f"the database {self.address.shown} has been away for {self.retry_s:g} s ({_reason(exc)}); "
+            "what was recorded before is safe. When it is back, resume the run"
+        )
+
+    def _say_away(self, exc: BaseException) -> None:
+        _log.warning(
+            "the database %s does not answer (%s); trying again for %g s",
+            self.address.shown,
+            _reason(exc),
+            self.retry_s,
+        )
+
+    def _say_back(self, patience: Patience) -> None:
+        waited = "" if patience.began is None else f" after {time.monotonic() - patience.began:.1f} s"
+        _log.warning("the database %s answers again%s", self.address.shown, waited)
+
+    # --- errors ----------------------------------------------------------------------------------
+
+    def _translate(self, exc: BaseException) -> AgentOrchestraError:
+        error = self._meaning(exc)
+        if error is not exc and error.__cause__ is None:
+            error.__cause__ = exc
+        return error
+
+    def _meaning(self, exc: BaseException) -> AgentOrchestraError:
+        if isinstance(exc, AgentOrchestraError):
+            return exc
+        cause: BaseException | None = exc.orig if isinstance(exc, DBAPIError) else exc
+        reason = _reason(exc)
+        code = getattr(cause, "sqlstate", None) or ""
+        # PostgreSQL has a code for a full disk, not for a quota or the limit of a file's size.
+        said = {os.strerror(number) for number in FULL_ERRNOS}
+        if code.startswith(("58", "XX")) and any(reason.endswith(words) for words in said):
+            return self._full(reason)
+        if isinstance(cause, self._driver.OperationalError) and not code:
+            return self._not_connected(reason)
+        match code:
+            case "53100":
+                return self._full(reason)
+            case "42501" | "25006":
+                return WorkspaceNotWritableError(
+                    f"the user of {self.address.shown} may not write in the schema {self.schema} ({reason}); "
+                    "grant it the rights to create and use that schema"
+                )
+            case "42P01" | "42703":
+                return self._corrupt(reason)
+            case "55P03":
+                return StoreError(
+                    f"another process has kept rows of {self.place} locked for {_LOCKED_S} s; nothing was recorded. "
+                    "Stop that process and resume the run"
+                )
+            case "XX001" | "XX002":
+                return self._corrupt(reason)
+        if code.startswith("53"):
+            return self._unavailable(reason)
+        return StoreError(f"the database {self.place} refused a write or a read: {type(cause).__name__}: {reason}")
+
+    def _not_connected(self, reason: str) -> StoreUnavailableError:
+        shown = self.address.shown
+        if "password" in reason or "authentication" in reason or "no pg_hba.conf entry" in reason:
+            return StoreUnavailableError(
+                f"the database {shown} does not let this user in ({reason}); correct user and password in `database`, "
+                "PGPASSWORD or .pgpass"
+            )
+        if f'database "{self.address.name}" does not exist' in reason:
+            return StoreUnavailableError(
+                f"there is no database {self.address.name!r} at {shown}; "
+                f"make it (createdb -E UTF8 {self.address.name}), or correct `database`"
+            )
+        return self._unavailable(reason)
+
+    def _unavailable(self, reason: str) -> StoreUnavailableError:
+        return StoreUnavailableError(
+            f"cannot connect to the database {self.address.shown} ({reason}); "
+            "check that it runs and that `database` is right"
+        )
+
+    def _full(self, reason: str) -> StoreFullError:
+        return StoreFullError(
+            f"no space left for the log in the database {self.address.shown} ({reason}); nothing of this step was "
+            "recorded. Free space there, then resume the run"
+        )
+
+    def _corrupt(self, reason: str) -> WorkspaceCorruptError:
+        return WorkspaceCorruptError(
+            f"{self.place} cannot be read as a workspace's database ({reason}); "
+            "restore it from a backup, or choose another database_schema"
+        )
+
+
+def _reason(exc: BaseException) -> str:
+    """What the server or the driver said, in one line."""
+    cause = exc.orig if isinstance(exc, DBAPIError) and exc.orig is not None else exc
+    diag = getattr(cause, "diag", None)
+    said = getattr(diag, "message_primary", None) or str(cause)
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    # Several addresses of one host fail with a line each, and advice below; the last one is as good as any.
+    failed = [line for line in lines if "failed:" in line]
+    text = failed[-1] if failed else lines[0] if lines else type(cause).__name__
+    return text.removeprefix("- ").removeprefix("connection failed: ")[:300]
+
+
+__all__ = ["RETRY_S", "SCHEMA", "PostgresStore"]

@@ -1,0 +1,436 @@
+"""SQLite in the workspace folder: `<folder>/workspace.db` in WAL mode with full sync."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    Engine,
+    Executable,
+    Table,
+    bindparam,
+    create_engine,
+    event,
+    exists,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool, QueuePool
+
+from agentorchestra.core.errors import (
+    AgentOrchestraError,
+    StoreError,
+    StoreFullError,
+    WorkspaceCorruptError,
+    WorkspaceNewerError,
+    WorkspaceNotWritableError,
+)
+from agentorchestra.core.protocols import Swept
+from agentorchestra.log.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
+from agentorchestra.log.store.database import READERS
+from agentorchestra.log.store.operations import Call, Draw
+from agentorchestra.log.store.schema import REVISIONS, blobs, events, jobs, metadata, runs
+from agentorchestra.log.store.sql import SqlStore
+
+DATABASE = "workspace.db"
+
+BUSY_S = 30.0
+"""How long a write waits for another process's transaction (they take milliseconds)."""
+
+_OLDEST = (3, 35)  # RETURNING
+_JSON = (3, 38)  # ->>
+
+# SQLite says SQLITE_FULL for ENOSPC and for max_page_count, but "disk I/O error" for the limit of a file's size and for
+# quotas; the extended code tells that it happened while it wrote.
+_FULL_CODES = frozenset(
+    {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
+)
+
+
+_TOGETHER = 3
+"""Draws that one statement makes for less than a statement each."""
+
+_DRAW_ALL = """
+UPDATE runs SET next_seq = runs.next_seq + w.k, status = coalesce(w.status, runs.status)
+FROM (
+    SELECT value ->> 0 AS run, value ->> 1 AS epoch, value ->> 2 AS k, value ->> 3 AS status FROM json_each(?)
+) AS w
+LEFT JOIN jobs ON jobs.run = w.run
+WHERE runs.id = w.run AND (w.epoch IS NULL OR w.epoch = jobs.epoch)
+RETURNING runs.id, runs.next_seq
+"""
+
+_NAMED = select(blobs.c.sha256).where(blobs.c.sha256 == bindparam("name"))
+
+
+class Prepared:
+    """A statement compiled once: SQL and the order of its positional parameters."""
+
+    def __init__(self, statement: Executable, engine: Engine) -> None:
+        compiled = statement.compile(dialect=engine.dialect)  # type: ignore[attr-defined]
+        self.sql = str(compiled)
+        self.order: list[str] = list(compiled.positiontup)
+
+    def __call__(self, **values: Any) -> tuple[Any, ...]:
+        """The parameters in order."""
+        return tuple([values[name] for name in self.order])
+
+
+class Hot:
+    """The writer's hot path, executed on the driver's cursor: SQLAlchemy's own would double the cost of an event.
+
+    The epoch is read in the same statement that draws the sequence: SQLite's transactions exclude each other.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        draw = (
+            update(runs)
+            .where(runs.c.id == bindparam("run"))
+            .values(
+                next_seq=runs.c.next_seq + bindparam("k"),
+                status=func.coalesce(bindparam("status"), runs.c.status),
+            )
+            .returning(runs.c.next_seq)
+        )
+        holds = exists().where(jobs.c.run == bindparam("run"), jobs.c.epoch == bindparam("epoch"))
+        self.draw = Prepared(draw.where(holds), engine)
+        self.draw_external = Prepared(draw, engine)
+        columns: dict[str, Any] = {column.name: bindparam(column.name) for column in events.c}
+        self.insert_events = Prepared(insert(events).values(columns), engine)
+        # Row.values gives tuples in this order, without a dictionary in between.
+        assert self.insert_events.order == [c.name for c in events.c]
+
+
+class SqliteStore(SqlStore):
+    """The store in a folder; several processes may use one folder at once.
+
+    Args:
+        folder: the workspace; created with mode 0700 where it is missing.
+        max_bytes: the most the database may take (files of large blobs not counted); appends that do not fit fail
+            with StoreFullError.
+    """
+
+    keeps_large = False
+
+    def __init__(self, folder: Path, *, max_bytes: int | None = None) -> None:
+        self.folder = Path(folder).absolute()
+        super().__init__(str(self.folder))
+        self.max_bytes = max_bytes
+        self._files = BlobFiles(self.folder / "blobs")
+        self._hot: Hot | None = None
+        self._has_json = sqlite3.sqlite_version_info >= _JSON
+        self.database = self.folder / DATABASE
+        self._version = 0
+        self._inode = 0
+
+    # --- connections -----------------------------------------------------------------------------
+
+    def _connect(self) -> sqlite3.Connection:
+        # mode=rw: a database that vanished is an error and not an empty new one. isolation_level None: sqlite3 begins
+        # no transactions of its own, SQLAlchemy's `begin` event does.
+        connection = sqlite3.connect(
+            f"{self.database.as_uri()}?mode=rw", uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect_writer(self) -> sqlite3.Connection:
+        connection = self._connect()
+        try:
+            if self.max_bytes is not None:
+                (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+                connection.execute(f"PRAGMA max_page_count = {max(self.max_bytes // page_size, 1)}").fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect_reader(self) -> sqlite3.Connection:
+        # Not mode=ro: after a crash the first connection must be able to recover the WAL.
+        connection = self._connect()
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    def _make_write_engine(self) -> Engine:
+        engine = create_engine("sqlite+pysqlite://", creator=self._connect_writer, poolclass=NullPool)
+
+        @event.listens_for(engine, "begin")
+        def begin_immediate(connection: Connection) -> None:
+            # The write lock from the beginning: a read that has to become a write could fail in the middle.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+        return engine
+
+    def _make_read_engine(self) -> Engine:
+        return create_engine(
+            "sqlite+pysqlite://",
+            creator=self._connect_reader,
+            poolclass=QueuePool,
+            pool_size=READERS + 1,  # and the watcher
+            max_overflow=0,
+        )
+
+    # --- opening ---------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        if sqlite3.sqlite_version_info < _OLDEST:
+            raise StoreError(
+                f"this Python has SQLite {sqlite3.sqlite_version}, which is too old; "
+                f"use a Python with SQLite {'.'.join(map(str, _OLDEST))} or later"
+            )
+        self._prepare_folder()
+        assert self._write_engine is not None
+        assert self._read_engine is not None
+        self._use_wal()
+        # Read by hand, because Alembic takes longer to import than everything else here, and by a reader, so that a
+        # workspace can be opened while another process writes.
+        with self._read_engine.connect() as connection:
+            current = self._revision(connection) == REVISIONS[-1]
+        if not current:
+            from agentorchestra.log.store.migrations import upgrade
+
+            with self._write_engine.begin() as connection:
+                # Another process may have been first.
+                revision = self._revision(connection)
+                if revision is not None and revision != REVISIONS[-1]:
+                    self._back_up(revision)
+                if revision != REVISIONS[-1]:
+                    upgrade(connection)
+        # The writer's connection, from now on: what others commit after this line is news to it.
+        self._connection = self._write_engine.connect()
+        self._changed(self._connection)
+        self._hot = Hot(self._write_engine)
+        self._inode = self.database.stat().st_ino
+
+    def _prepare_folder(self) -> None:
+        try:
+            if not self.folder.is_dir():
+                new = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
+                self.folder.mkdir(mode=0o700, parents=True)
+                self.folder.chmod(0o700)
+                for path in new:
+                    sync_folder(path.parent)
+        except FileExistsError:
+            # Another process may have made it in between; a file is in the way otherwise.
+            if not self.folder.is_dir():
+                raise self._not_writable("it is a file, not a folder") from None
+        except OSError as exc:
+            raise self._translate(exc) from exc
+        for path, mode in ((self.folder, os.R_OK | os.W_OK | os.X_OK), (self.database, os.R_OK | os.W_OK)):
+            if path.exists() and not os.access(path, mode):
+                raise self._not_writable(f"{path.name} cannot be written")
+        if self.database.is_dir():
+            raise self._not_writable(f"{DATABASE} is a folder")
+        try:
+            # By hand, so that nobody else can read what the agents read, whatever the umask.
+            descriptor = os.open(self.database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                os.fchmod(descriptor, 0o600)
+            finally:
+                os.close(descriptor)
+        except FileExistsError:
+            pass
+        except OSError as exc:
+            raise self._translate(exc) from exc
+        self._files.prepare()
+
+    def _use_wal(self) -> None:
+        # Only the first process changes the mode, but for that it must be alone, and SQLite does not wait for it.
+        assert self._write_engine is not None
+        deadline = time.monotonic() + BUSY_S
+        while True:
+            try:
+                with self._write_engine.connect() as connection:
+                    raw = connection.connection.driver_connection
+                    assert isinstance(raw, sqlite3.Connection)
+                    raw.execute("PRAGMA journal_mode = WAL").fetchone()
+                return
+            except sqlite3.OperationalError as exc:
+                if exc.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+
+    def _back_up(self, revision: str) -> None:
+        """Keep the database as it is beside itself, before it is changed; the write lock is held."""
+        path = self.database.with_name(f"{DATABASE}.{revision}.bak")
+        temporary = path.with_suffix(".tmp")
+        temporary.unlink(missing_ok=True)
+        os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        try:
+            temporary.chmod(0o600)
+            with closing(self._connect_reader()) as source, closing(sqlite3.connect(temporary)) as target:
+                source.backup(target)
+                target.execute("PRAGMA journal_mode = DELETE").fetchone()  # one file, whole by itself
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(self.folder)
+
+    def _revision(self, connection: Connection) -> str | None:
+        """The revision of the database, None for an empty one."""
+        tables = set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
+        if not tables:
+            return None
+        if "alembic_version" not in tables:
+            raise self._corrupt(f"it holds other tables: {', '.join(sorted(tables)[:3])}")
+        revision = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+        if revision is None:
+            raise self._corrupt("its format is not recorded")
+        if revision not in REVISIONS:
+            raise WorkspaceNewerError(
+                f"the workspace {self.folder} was written by a later version of agentorchestra (format {revision!r}, "
+                f"this version knows up to {REVISIONS[-1]!r}); upgrade, or choose another --workspace"
+            )
+        missing = set(metadata.tables) - tables
+        if revision == REVISIONS[-1] and missing:
+            raise self._corrupt(f"the tables {', '.join(sorted(missing))} are missing")
+        return str(revision)
+
+    # --- the dialect -----------------------------------------------------------------------------
+
+    def _check_place(self) -> None:
+        # SQLite goes on writing to a file that was deleted or replaced, and all of it would be lost.
+        try:
+            found = self.database.stat().st_ino
+        except OSError:
+            found = -1
+        if found != self._inode:
+            raise self._not_writable(f"{self.database.name} was removed or replaced while it was open")
+
+    def _keep_bytes(self, sha256: str, data: bytes) -> None:
+        self._files.write(sha256, data)
+
+    def _bytes_of(self, sha256: str) -> bytes:
+        return self._files.read(sha256)
+
+    def _forget_bytes(self, names: list[str], grace_s: float) -> None:
+        self._files.remove(names, before=time.time() - grace_s)
+
+    async def _sweep_bytes(self, grace_s: float, *, dry_run: bool) -> Swept:
+        before = time.time() - grace_s
+        old = await self._in_pool(lambda: {name: size for name, at, size in self._files.names() if at <= before})
+        known = await self.find_blobs(list(old))
+        names = [name for name in old if name not in known]
+        if not dry_run:
+
+            def remove(connection: Connection, _operation: Call[list[str]]) -> list[str]:
+                rowless = [name for name in names if connection.execute(_NAMED, {"name": name}).first() is None]
+                return self._files.remove(rowless, before=before)
+
+            names = await self._do(Call(None, remove))
+        return Swept(len(names), sum(old[name] for name in names))
+
+    def _draw(self, connection: Connection, draws: list[Draw]) -> None:
+        hot = self._hot
+        assert hot is not None
+        with closing(connection.connection.cursor()) as cursor:
+            if len(draws) >= _TOGETHER and self._has_json:
+                wanted = json.dumps([(draw.run, draw.epoch, draw.k, draw.status) for draw in draws])
+                found = dict(cursor.execute(_DRAW_ALL, (wanted,)).fetchall())
+                for draw in draws:
+                    draw.next_seq = found.get(draw.run)
+                return
+            for draw in draws:
+                if draw.epoch is None:
+                    values = hot.draw_external(run=draw.run, k=draw.k, status=draw.status)
+                    cursor.execute(hot.draw_external.sql, values)
+                else:
+                    cursor.execute(hot.draw.sql, hot.draw(run=draw.run, k=draw.k, status=draw.status, epoch=draw.epoch))
+                drawn = cursor.fetchone()
+                draw.next_seq = None if drawn is None else drawn[0]
+
+    def _insert_events(self, connection: Connection, values: list[tuple[Any, ...]]) -> None:
+        assert self._hot is not None
+        with closing(connection.connection.cursor()) as cursor:
+            cursor.executemany(self._hot.insert_events.sql, values)
+
+    def _changed(self, connection: Connection) -> bool:
+        # Past SQLAlchemy, which would begin a transaction, and so wait for a writer in another process.
+        raw = connection.connection.driver_connection
+        assert isinstance(raw, sqlite3.Connection)
+        version = int(raw.execute("PRAGMA data_version").fetchone()[0])
+        # A new connection (after a failed commit) may count differently: that looks like news, and is only looked at.
+        changed, self._version = version != self._version, version
+        return changed
+
+    def _now(self) -> ColumnElement[float]:
+        # unixepoch('subsec') needs SQLite 3.42. Milliseconds, which a day number in a double still holds.
+        return literal_column("((julianday('now') - 2440587.5) * 86400.0)", Double)
+
+    def _insert(self, table: Table) -> sqlite.Insert:
+        return sqlite.insert(table)
+
+    # --- errors ----------------------------------------------------------------------------------
+
+    def _translate(self, exc: BaseException) -> AgentOrchestraError:
+        error = self._meaning(exc)
+        if error is not exc and error.__cause__ is None:
+            error.__cause__ = exc
+        return error
+
+    def _meaning(self, exc: BaseException) -> AgentOrchestraError:
+        if isinstance(exc, AgentOrchestraError):
+            return exc
+        cause: BaseException | None = exc.orig if isinstance(exc, DBAPIError) else exc
+        if isinstance(cause, OSError):
+            reason = cause.strerror or str(cause)
+            if cause.errno in FULL_ERRNOS:
+                return self._full(reason)
+            if cause.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENOENT):
+                return self._not_writable(reason)
+        elif isinstance(cause, sqlite3.Error):
+            code = getattr(cause, "sqlite_errorcode", None) or 0
+            if code in _FULL_CODES:
+                return self._full(str(cause))
+            match code & 0xFF:
+                case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+                    return self._corrupt(str(cause))
+                case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+                    return self._not_writable(str(cause))
+                case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                    return StoreError(
+                        f"another process has kept {self.database} locked for {BUSY_S:.0f} s; nothing was recorded. "
+                        "Stop that process and resume the run"
+                    )
+        return StoreError(f"the workspace {self.folder} refused a write or a read: {type(cause).__name__}: {cause}")
+
+    def _full(self, reason: str) -> StoreFullError:
+        limit = "" if self.max_bytes is None else f", or raise its limit of {self.max_bytes} bytes"
+        return StoreFullError(
+            f"no space left for the log in the workspace {self.folder} ({reason}); nothing of this step was recorded. "
+            f"Free space there{limit}, then resume the run"
+        )
+
+    def _corrupt(self, reason: str) -> WorkspaceCorruptError:
+        return WorkspaceCorruptError(
+            f"{self.database} cannot be read as a workspace's database ({reason}); "
+            "restore it from a backup, or choose another --workspace"
+        )
+
+    def _not_writable(self, reason: str) -> WorkspaceNotWritableError:
+        return WorkspaceNotWritableError(
+            f"cannot write to the workspace {self.folder} ({reason}); make it writable, or choose another --workspace"
+        )

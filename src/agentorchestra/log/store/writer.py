@@ -1,0 +1,375 @@
+"""One writer thread with group commit: everything that waits, in one transaction.
+
+append ─┐                          stage files ─ BEGIN ─ UPDATE next_seq per run ─ INSERT all rows
+claim  ─┼─> queue ─> writer thread ─┘                     │ (an error: again, op by op, under savepoints)
+put_blob┘   (FIFO)                                        before_commit ─ COMMIT ─ after_commit ─ futures
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, or_, select
+
+from agentorchestra.core.errors import AgentOrchestraError, StoreError, StoreFullError
+from agentorchestra.core.events import NewEvent
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.store import rows
+from agentorchestra.log.store.backoff import Patience
+from agentorchestra.log.store.commits import Landing, land
+from agentorchestra.log.store.database import Database
+from agentorchestra.log.store.operations import Append, Call, Draw, Operation, UnansweredError
+from agentorchestra.log.store.rows import Row
+from agentorchestra.log.store.schema import blobs, events, runs
+
+T = TypeVar("T")
+
+TOUCHED_S = 600.0
+"""How exactly it is known when a blob was last put; far less than any grace."""
+
+
+class Writing(Database):
+    """Appends and other writes, in the order in which they came.
+
+    For tests of crashes, subclasses override `before_commit` and `after_commit`.
+    """
+
+    def before_commit(self, runs: list[str]) -> None:  # a hook, not a duty
+        """Called in the writer thread inside the transaction, just before COMMIT. For tests of crashes.
+
+        An exception rolls the transaction back and fails its futures with StoreError.
+
+        Args:
+            runs: the runs that this transaction writes to.
+        """
+
+    def after_commit(self, runs: list[str]) -> None:  # a hook, not a duty
+        """Called in the writer thread after COMMIT, before any future resolves. For tests of crashes.
+
+        An exception fails the futures with StoreError although everything was written.
+
+        Args:
+            runs: the runs that this transaction wrote to.
+        """
+
+    def append(
+        self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
+    ) -> Future[tuple[int, ...]]:
+        """See `Store.append`. The bodies are read before this returns.
+
+        Raises:
+            StoreError: at once, if the store is not open.
+        """
+        try:
+            new = rows.encode_append(epoch, events, status)
+        except StoreError as exc:
+            self._check_open()
+            failed: Future[tuple[int, ...]] = Future()
+            failed.set_exception(exc)
+            return failed
+        if epoch is None:
+            self._external = True
+        return self._put(Append(run, epoch, new, status))
+
+    def _put(self, operation: Operation[T]) -> Landing[T]:
+        with self._lock:
+            self._check_open()
+            if self._writer is None:
+                # A daemon: a process that ends without closing loses what was not acknowledged, and does not hang.
+                self._writer = threading.Thread(target=self._write, name="store-writer", daemon=True)
+                self._writer.start()
+            self._queue.put(operation)
+        return operation.future
+
+    def _write(self) -> None:
+        """The writer thread: everything that waits, in one transaction; again until closed."""
+        while True:
+            batch: list[Operation[Any]] = []
+            operation = self._queue.get()
+            while operation is not None:
+                batch.append(operation)
+                try:
+                    operation = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+            if batch:
+                try:
+                    self._write_batch(batch)
+                except BaseException as exc:  # the thread must outlive whatever a subclass raises
+                    self._fail(batch, self._translate(exc))
+            if operation is None:
+                return
+
+    def _write_batch(self, batch: list[Operation[Any]]) -> None:
+        staged: list[Operation[Any]] = []
+        for operation in batch:
+            try:
+                self._stage(operation)
+            except Exception as exc:
+                self._fail([operation], self._translate(exc))
+            else:
+                staged.append(operation)
+        if staged:
+            self._commit(staged)
+
+    def _stage(self, operation: Operation[Any]) -> None:
+        """Put references in the place of large bodies, and their bytes where they are kept, before the transaction."""
+        operation.large = tuple([row for row in operation.new if row.large is not None])
+        for row in operation.large:
+            data = row.to_blob()
+            if not self.keeps_large:
+                self._keep_bytes(row.sha256, data)
+
+    def _commit(self, batch: list[Operation[Any]]) -> None:
+        touched = list(dict.fromkeys(op.run for op in batch if op.run is not None))
+        try:
+            results = self._written(batch, touched)
+        except Exception as exc:
+            error = self._translate(exc)
+            if isinstance(error, StoreFullError) and len(batch) > 1:
+                # One of them may be what does not fit.
+                for operation in batch:
+                    self._commit([operation])
+            else:
+                self._fail(batch, error)
+            return
+        try:
+            self.after_commit(touched)
+        except Exception as exc:
+            self._fail(batch, self._translate(exc))
+            return
+        land(
+            (operation.future, None, result) if isinstance(result, Exception) else (operation.future, result, None)
+            for operation, result in zip(batch, results, strict=True)
+        )
+
+    def _written(self, batch: list[Operation[Any]], touched: list[str]) -> list[Any]:
+        """What the operations gave, once the transaction is durable; waits for a database that is away.
+
+        What waits stays what it is: an epoch that another process took over meanwhile fences it.
+        """
+        patience = Patience(0.0 if self._away else self.retry_s)
+        unanswered: UnansweredError | None = None
+        while True:
+            try:
+                if unanswered is not None and self._was_committed(unanswered.token, patience):
+                    results = unanswered.results
+                else:
+                    unanswered = None
+                    results = self._attempt(batch, touched)
+                if self._away or patience.began is not None:
+                    self._away = False
+                    self._say_back(patience)
+                return results
+            except Exception as exc:
+                if isinstance(exc, UnansweredError):
+                    unanswered = exc
+                elif not self._is_lost(exc):
+                    if self._is_conflict(exc) and patience.again():
+                        continue
+                    raise
+                cause = exc.__cause__ if isinstance(exc, UnansweredError) and exc.__cause__ is not None else exc
+                self._release()
+                if not patience.wait(lambda cause=cause: self._say_away(cause)):  # type: ignore[misc]
+                    self._away = self.retry_s > 0
+                    raise self._gone(cause) from cause
+
+    def _attempt(self, batch: list[Operation[Any]], touched: list[str]) -> list[Any]:
+        try:
+            return self._transaction(batch, touched, self._apply_all)
+        except UnansweredError:
+            raise
+        except self._kinds().operational:
+            raise
+        except Exception:
+            # Something in the batch does not fit: a key that is there already, a value the database refuses. Find
+            # out whose it is, without touching the others.
+            return self._transaction(batch, touched, self._apply_each)
+
+    @staticmethod
+    def _fail(batch: Sequence[Operation[Any]], error: AgentOrchestraError) -> None:
+        failed: list[tuple[Landing[Any], None, AgentOrchestraError]] = []
+        for operation in batch:
+            if not operation.future.done():
+                own = type(error)(*error.args)
+                own.__cause__ = error.__cause__
+                failed.append((operation.future, None, own))
+        land(failed)
+
+    def _transaction(
+        self,
+        batch: list[Operation[Any]],
+        touched: list[str],
+        apply: Callable[[Connection, list[Operation[Any]]], list[Any]],
+    ) -> list[Any]:
+        self._check_place()
+        connection = self._connected()
+        self._begun()
+        transaction = connection.begin()
+        token: str | None = None
+        results: list[Any] = []
+        try:
+            results = apply(connection, batch)
+            self.before_commit(touched)
+            token = self._token(connection)
+            transaction.commit()
+        except BaseException as exc:
+            try:
+                transaction.rollback()
+                # After a COMMIT that failed SQLAlchemy holds the transaction for ended; the driver may not.
+                connection.connection.rollback()
+            except Exception:
+                self._release()  # the next transaction gets a new connection
+            if token is not None and self._is_lost(exc):
+                raise UnansweredError(token, results) from exc
+            raise
+        return results
+
+    async def _do(self, operation: Operation[T]) -> T:
+        return await self._put(operation).waiter()
+
+    # --- in the transaction ----------------------------------------------------------------------
+
+    def _apply_all(self, connection: Connection, batch: list[Operation[Any]]) -> list[Any]:
+        """The whole batch in order, appends that follow each other together; an exception undoes everything."""
+        results: list[Any] = []
+        appends: list[Append] = []
+        for operation in batch:
+            if isinstance(operation, Append):
+                appends.append(operation)
+                continue
+            if appends:
+                results += self._apply_appends(connection, appends)
+                appends = []
+            results.append(self._apply_call(connection, operation))
+        if appends:
+            results += self._apply_appends(connection, appends)
+        return results
+
+    def _apply_each(self, connection: Connection, batch: list[Operation[Any]]) -> list[Any]:
+        """The batch one by one: what fails fails alone."""
+        results: list[Any] = []
+        for operation in batch:
+            savepoint = connection.begin_nested()
+            try:
+                result = self._apply_all(connection, [operation])[0]
+            except self._kinds().operational:
+                raise
+            except Exception as exc:
+                savepoint.rollback()
+                result = self._refused(connection, operation, exc)
+            else:
+                savepoint.commit()
+            results.append(result)
+        return results
+
+    @staticmethod
+    def _apply_call(connection: Connection, operation: Operation[Any]) -> Any:
+        assert isinstance(operation, Call)
+        try:
+            return operation.call(connection, operation)
+        except AgentOrchestraError as exc:
+            return exc
+
+    def _apply_appends(self, connection: Connection, appends: list[Append]) -> list[Any]:
+        draws: list[Draw] = []
+        last: dict[str, Draw] = {}
+        for i, append in enumerate(appends):
+            draw = last.get(append.id)
+            if draw is None or draw.epoch != append.epoch:
+                last[append.id] = draw = Draw(append.id, append.epoch, [])
+                draws.append(draw)
+            draw.members.append(i)
+            draw.k += len(append.new)
+            if append.status is not None:
+                draw.status = append.status.value
+        left = draws
+        while left:
+            # One statement changes a row once: further draws of the same run wait for their turn.
+            turn = {draw.run: draw for draw in reversed(left)}
+            if len(turn) < len(left):
+                later = [draw for draw in left if turn[draw.run] is not draw]
+                now = [draw for draw in left if turn[draw.run] is draw]
+            else:
+                now, later = left, []
+            self._draw(connection, now)
+            left = later
+        results: list[Any] = [None] * len(appends)
+        values: list[tuple[Any, ...]] = []
+        large: list[Row] = []
+        for draw in draws:
+            if draw.next_seq is None:
+                for i in draw.members:
+                    results[i] = self._not_drawn(connection, draw.run, draw.epoch)
+                continue
+            seq = draw.next_seq - draw.k
+            for i in draw.members:
+                append = appends[i]
+                first = seq
+                for row in append.new:
+                    values.append(row.values(draw.run, seq))
+                    seq += 1
+                results[i] = tuple(range(first, seq))
+                large += append.large
+        self._insert_large(connection, large)
+        if values:
+            self._insert_events(connection, values)
+        return results
+
+    def _insert_large(self, connection: Connection, large: Sequence[Row]) -> None:
+        if not large:
+            return
+        self._insert_blobs(
+            connection,
+            [
+                {
+                    "sha256": row.sha256,
+                    "size": len(row.large or b""),
+                    "media_type": rows.BODY_MEDIA_TYPE,
+                    "data": row.large if self.keeps_large else None,
+                }
+                for row in large
+            ],
+        )
+
+    def _insert_blobs(self, connection: Connection, values: list[dict[str, Any]]) -> None:
+        """Blobs that are there already count as put now: a collection of garbage leaves them where they are."""
+        statement = self._insert(blobs).values(touched=self._now())
+        stale = or_(blobs.c.touched.is_(None), blobs.c.touched < self._now() - TOUCHED_S)
+        statement = statement.on_conflict_do_update(
+            index_elements=[blobs.c.sha256], set_={"touched": self._now()}, where=stale
+        )
+        connection.execute(statement, values)
+
+    def _not_drawn(self, connection: Connection, run: str, epoch: int | None) -> AgentOrchestraError:
+        job = self._job(connection, run)
+        if job is None or epoch is None:
+            return rows.unknown_run(run)
+        return rows.fenced(run, epoch, job.epoch, job.owner)
+
+    def _refused(self, connection: Connection, operation: Operation[Any], exc: Exception) -> Exception:
+        """Why the database refused a single operation."""
+        if isinstance(exc, self._kinds().integrity) and operation.run is not None:
+            first = connection.execute(select(runs.c.next_seq).where(runs.c.id == operation.run)).scalar() or 1
+            seen: set[tuple[str, int, int, str]] = set()
+            for seq, row in enumerate(operation.new, first):
+                key = row.key(seq)
+                there = select(events.c.seq).where(
+                    events.c.run == operation.run,
+                    events.c.branch == key[0],
+                    events.c.n == key[1],
+                    events.c.attempt == key[2],
+                    events.c.type == key[3],
+                )
+                if key in seen or connection.execute(there).first() is not None:
+                    error = rows.duplicate(operation.run, key)
+                    error.__cause__ = exc
+                    return error
+                seen.add(key)
+        translated = self._translate(exc)
+        translated.__cause__ = exc
+        return translated

@@ -1,0 +1,136 @@
+"""A model on this machine that writes down what is said: `local:FOLDER`, of faster-whisper (extra `audio`).
+
+The folder is what models of Whisper are published as in CTranslate2's form: `model.bin` beside `config.json` and
+`tokenizer.json`. Nothing is downloaded, and nothing leaves the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import io
+import threading
+from pathlib import Path
+from typing import Any
+
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.errors import MissingExtraError, ModelRequestError, SettingsError
+from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.settings import ModelProfile
+from agentorchestra.models.client import Media, OnDelta
+from agentorchestra.models.manager import LOCAL
+
+WEIGHTS = "model.bin"
+"""By this file a folder is one of a model that hears, and not one that embeds (models/local_embedding.py)."""
+
+_NEEDED = (WEIGHTS, "config.json", "tokenizer.json")
+
+
+class LocalTranscriber:
+    """A `ModelClient` that only transcribes.
+
+    Args:
+        profile: its model is `local:FOLDER`.
+
+    Raises:
+        SettingsError: if the folder has no model.
+        MissingExtraError: if the extra is not installed.
+    """
+
+    native_tools = False
+
+    def __init__(self, profile: ModelProfile) -> None:
+        self.name = profile.model
+        self.profile = profile
+        self._folder = speech_folder(profile.model)
+        self._loaded: Any = None
+        self._busy = asyncio.Lock()
+
+    async def request(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None = None) -> ModelResponse:
+        """Refuse: it answers nothing.
+
+        Raises:
+            ModelRequestError: always.
+        """
+        raise ModelRequestError(
+            f"{self.name} only writes down what is said; name another model for requests (model = ...)"
+        )
+
+    async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage]:
+        """Return what is said in a recording; it costs nothing.
+
+        Raises:
+            ModelRequestError: if the model or the recording cannot be read.
+        """
+        stop = threading.Event()
+        async with self._busy:
+            try:
+                text = await asyncio.to_thread(self._heard, data, name, stop)
+            finally:
+                stop.set()  # nobody awaits a cancelled call's thread: it stops after a sentence
+        return text, Usage(requests=1, cost_usd=0.0)
+
+    def price(self, usage: Usage) -> float:
+        """Return nothing: it runs here."""
+        return 0.0
+
+    def sound_price(self, usage: Usage, seconds: float) -> float:
+        """Return nothing: it runs here."""
+        return 0.0
+
+    async def aclose(self) -> None:
+        """Forget the model; it is read again when it is needed."""
+        self._loaded = None
+
+    def _load(self) -> Any:
+        if self._loaded is None:
+            from faster_whisper import WhisperModel  # type: ignore[import-untyped]
+
+            try:
+                self._loaded = WhisperModel(str(self._folder), local_files_only=True)
+            except Exception as exc:  # each of its libraries has errors of its own, down to bare Exception
+                raise ModelRequestError(f"{self.name} cannot be read: {str(exc)[:200]}") from exc
+        return self._loaded
+
+    def _heard(self, data: bytes, name: str, stop: threading.Event) -> str:
+        model = self._load()
+        said: list[str] = []
+        try:
+            sentences, _ = model.transcribe(io.BytesIO(data))
+            for sentence in sentences:
+                if stop.is_set():
+                    break
+                said.append(sentence.text.strip())
+        except Exception as exc:  # see above; broken recordings come as errors of the decoder
+            raise ModelRequestError(f"{self.name} cannot write down {name}: {str(exc)[:200]}") from exc
+        return " ".join(said)
+
+
+def hears(name: str) -> bool:
+    """Return whether the folder of `local:FOLDER` holds a model that writes down what is said."""
+    return (Path(name.removeprefix(LOCAL)).expanduser() / WEIGHTS).is_file()
+
+
+def speech_folder(name: str) -> Path:
+    """Return the folder of `local:FOLDER`.
+
+    Raises:
+        SettingsError: with what is missing in it.
+        MissingExtraError: if the extra is not installed.
+    """
+    folder = Path(name.removeprefix(LOCAL)).expanduser()
+    missing = [one for one in _NEEDED if not (folder / one).is_file()]
+    if missing:
+        raise SettingsError(
+            f"model {name!r}: {folder} holds no {' and no '.join(missing)}; give the folder of a Whisper model in the "
+            "form of CTranslate2, as faster-whisper reads it"
+        )
+    if importlib.util.find_spec("faster_whisper") is None:
+        raise MissingExtraError(
+            f"model {name!r} needs the package faster-whisper, which is not installed; "
+            'run: pip install "agentorchestra[audio]"'
+        )
+    return folder
+
+
+__all__ = ["LocalTranscriber", "hears", "speech_folder"]

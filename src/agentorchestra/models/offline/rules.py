@@ -1,0 +1,714 @@
+"""The rules of the offline model: what a question asks for, which passage answers it, what an expression is worth.
+
+A passage answers a question only if it holds every discriminating word of it: names and numbers as they are, other
+words up to their endings. That is strict on purpose: among near-duplicates the one that differs in a single word is
+wrong, and what is not there is said not to be there.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import operator
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import pairwise, takewhile
+from typing import Literal
+
+from agentorchestra.models.offline.vocabulary import (
+    ASKING,
+    CATEGORIES,
+    ENGLISH,
+    FUNCTION,
+    GERMAN,
+    IRREGULAR,
+    MONTHS,
+    NUMBER_WORDS,
+    SYNONYMS,
+)
+from agentorchestra.models.render import RenderedContent
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+_TOKEN = re.compile(r"\w+(?:(?:[-'’.&/](?=\w)|(?<=\d)[,:](?=\d))\w+)*")
+_PART = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])|_")
+_THOUSANDS = re.compile(r"^\d{1,3}(?:,\d{3})+(?:\.\d+)?$")
+_NUMBER = re.compile(r"^\d+(?:[.,]\d+)*$")
+_HYPHENATED = re.compile(r"(\w)[-\u00ad]\n\s*(?=[a-zà-ÿ])")
+
+
+@lru_cache(maxsize=65_536)
+def key(word: str) -> str:
+    """A word's form for comparison: no case, no accents, no possessive, no separators, thousands closed up."""
+    if _THOUSANDS.match(word):
+        word = word.replace(",", "")
+    if _NUMBER.match(word):
+        return word
+    plain = unicodedata.normalize("NFKD", word).casefold()
+    plain = "".join(char for char in plain if not unicodedata.combining(char))
+    plain = re.sub(r"['’]s?$", "", plain)
+    plain = re.sub(r"[^\w]|_", "", plain)
+    return NUMBER_WORDS.get(plain, plain)
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text as they stand."""
+    return _TOKEN.findall(_HYPHENATED.sub(r"\1", text))
+
+
+def keys_of(text: str) -> list[str]:
+    """The keys of a text's words in order, compound words followed by their parts."""
+    found = []
+    for token in tokens(text):
+        whole = key(token)
+        found.append(whole)
+        parts = [key(part) for piece in _PART.findall(token) for part in _CAMEL.split(piece)]
+        if len(parts) > 1:
+            found.extend(part for part in parts if part != whole)
+    return found
+
+
+_INFLECTION_LIST = """
+s es ed d e ing ings y ies ied en n em te ten t et st ned ning ted ting red ring led ling ped ping ged ging
+"""
+_DERIVATION_LIST = """
+er ers or ors r rs ee ees ion ions tion tions ation ations ition ment ments al ally ly ity ance ence ive ung ungen
+"""
+_INFLECTIONS = frozenset(["", *_INFLECTION_LIST.split()])
+_DERIVATIONS = frozenset(_DERIVATION_LIST.split())
+
+
+@lru_cache(maxsize=262_144)
+def same_word(a: str, b: str) -> bool:
+    """Whether two keys are one word up to its ending (open, opened; produce, production), irregular forms included."""
+    if a == b:
+        return True
+    if a in IRREGULAR.get(b, ()) or a in SYNONYMS.get(b, ()):
+        return True
+    if not (a.isalpha() and b.isalpha()):
+        return False
+    shared = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        shared += 1
+    rest_a, rest_b = a[shared:], b[shared:]
+    if shared < 3:
+        return False
+    if rest_a in _INFLECTIONS and rest_b in _INFLECTIONS:
+        return shared >= 4 or not rest_a or not rest_b
+    derived = (rest_a in _DERIVATIONS and rest_b in _INFLECTIONS) or (rest_b in _DERIVATIONS and rest_a in _INFLECTIONS)
+    return shared >= 4 and derived
+
+
+# --- questions ------------------------------------------------------------------------------------------------------
+
+TermKind = Literal["name", "number", "word"]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word of the question that an answering passage must hold."""
+
+    text: str
+    key: str
+    kind: TermKind
+
+    def matches(self, other: str) -> bool:
+        """Whether a passage's key is this term."""
+        if self.key == other:
+            return True
+        return self.kind == "word" and same_word(self.key, other)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is looked for.
+
+    Attributes:
+        terms: what an answering passage must hold.
+        wants: the sort of answer: a number, a date, a name, or anything.
+        files: the files it speaks of, empty for any.
+        place: the place it speaks of, "" for any.
+    """
+
+    text: str
+    terms: tuple[Term, ...]
+    wants: Literal["number", "date", "name", ""] = ""
+    files: tuple[str, ...] = ()
+    place: str = ""
+
+    def queries(self) -> list[str]:
+        """What to search for, in this order: all terms, then the hard ones, then the others."""
+        everything = " ".join(term.text for term in self.terms)
+        hard = " ".join(term.text for term in self.terms if term.kind != "word")
+        soft = " ".join(term.text for term in self.terms if term.kind == "word")
+        return [query for query in dict.fromkeys((everything, hard, soft)) if query]
+
+
+_PLACE = re.compile(
+    r"\b(?:(?:on|in|at|from|of|auf)\s+)?(?:the\s+)?"
+    r"(?:(?P<unit>page|pages|line|lines|row|rows|zeile|seite)\s+(?P<first>\d+)(?:\s*(?:-|–|to|bis)\s*(?P<last>\d+))?"
+    r"|(?:cell|cells|zelle)\s+(?P<cell>[A-Z]{1,3}\d+(?::[A-Z]{1,3}\d+)?))\b",
+    re.IGNORECASE,
+)
+# "according to the report": names the file without its name.
+_SOURCE_PHRASE = re.compile(
+    r"\b(?:according to|as stated in|as described in|laut) (?:the|this|that|our|dem|der) [a-zß-ÿ]+(?: in| of)?"
+    r"\s*(?=[,?.]|$)",
+    re.IGNORECASE,
+)
+_QUESTION_MARK = re.compile(r"[^.!?\n]*(?:[.!](?!\s)[^.!?\n]*)*\?")
+
+
+def parse_question(task: str, files: Sequence[str]) -> Question:
+    """The question in a task: its sentence with a question mark where there is one, else all of it."""
+    asked = [match[0].strip() for match in _QUESTION_MARK.finditer(task)]
+    text = max(asked, key=len) if asked else task
+    # A file of a folder may be named with its folders or without.
+    said = {name: [name, name.rpartition("/")[2]] for name in files}
+    named = [name for name in files if any(one.lower() in task.lower() for one in said[name])]
+    for one in sorted({one for name in named for one in said[name]}, key=len, reverse=True):
+        text = re.sub(re.escape(one), " ", text, flags=re.IGNORECASE)
+    text = _SOURCE_PHRASE.sub(" ", text)
+    place = ""
+    if match := _PLACE.search(text):
+        if match["cell"]:
+            place = match["cell"].upper()
+        else:
+            unit = {"s": "p.", "z": "line"}.get(match["unit"][0].lower(), match["unit"].lower().rstrip("s"))
+            unit = "p." if unit == "page" else unit
+            place = f"{unit} {match['first']}" + (f"-{match['last']}" if match["last"] else "")
+        text = text[: match.start()] + " " + text[match.end() :]
+    return Question(text.strip(), _terms(text), _wants(text), tuple(named), place)
+
+
+def _terms(text: str) -> tuple[Term, ...]:
+    words = tokens(text)
+    lowered = [word.lower() for word in words]
+    german = sum(word in GERMAN for word in lowered) > sum(word in ENGLISH for word in lowered)
+    capitals = sum(word[:1].isupper() for word in words)
+    shouting = capitals > 0.7 * len(words) and len(words) > 4  # Title Case: capitals say nothing
+    found: dict[str, Term] = {}
+    for index, (word, low) in enumerate(zip(words, lowered, strict=True)):
+        bare = re.sub(r"['’]s?$", "", low)
+        if bare in FUNCTION or bare in ASKING:
+            is_month = index > 0 and word[:1].isupper() and bare in MONTHS  # May
+            if not is_month:
+                continue
+        if not any(char.isalnum() for char in word):
+            continue
+        before = lowered[index - 1] if index else ""
+        if before == "how" and bare in ("large", "big", "great"):
+            continue  # asks for a size without saying of what kind
+        if before in ("which", "what") and bare in CATEGORIES:
+            continue  # says what the answer is; the document need not
+        kind: TermKind = "word"
+        if any(char.isdigit() for char in word):
+            kind = "number"
+        elif (
+            word[:1].isupper() and not shouting and (not german or (len(word) > 1 and word.isupper())) and index > 0
+        ) or (any(char.isupper() for char in word[1:]) and not shouting):
+            kind = "name"
+        # A hyphenated word without digits counts as its parts: "state-owned", "Rhine-Main".
+        pieces = [word] if kind == "number" else [piece for piece in re.split(r"[-/&]", word) if piece]
+        for piece in pieces:
+            term = Term(re.sub(r"['’]s?$", "", piece), key(piece), kind)
+            if term.key and (piece == word or piece.lower() not in FUNCTION):
+                found.setdefault(term.key, term)
+    return tuple(found.values())
+
+
+def _wants(text: str) -> Literal["number", "date", "name", ""]:
+    low = f" {text.lower()} "
+    if re.search(
+        r"\b(?:when|which year|what year|in which year|which date|what date|on which day|wann|welche[mn]? jahr)\b", low
+    ):
+        return "date"
+    if re.search(r"\b(?:how many|how much|what number|what percentage|what share|wie ?viele?)\b", low):
+        return "number"
+    if re.search(r"\b(?:who|whom|whose|wer|wen|wem)\b", low):
+        return "name"
+    return ""
+
+
+# --- passages -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a row as a tool wrote it out."""
+
+    address: str
+    header: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """An answer with where it stands.
+
+    Attributes:
+        answer: a sentence.
+        value: the bare value, where there is one.
+        score: for choosing among several.
+    """
+
+    answer: str
+    value: str
+    source: str
+    place: str
+    quote: str
+    score: tuple[float, ...] = field(default=(), compare=False)
+
+
+_CELL_START = re.compile(r"(?:^|(?<=; ))([A-Z]{1,3}\d+) ")
+_PLACE_ROW = re.compile(r"^(?:row \d+|[A-Z]{1,3}\d+(?::[A-Z]{1,3}\d+)?)$")
+
+
+def parse_row(content: RenderedContent) -> list[Cell]:
+    """The cells of a row as the file tools write it; empty for anything else."""
+    if not _PLACE_ROW.match(content.place):
+        return []
+    starts = list(_CELL_START.finditer(content.text))
+    if not starts or starts[0].start() != 0:
+        return []
+    cells = []
+    for match, following in zip(starts, [*starts[1:], None], strict=True):
+        piece = content.text[match.end() : following.start() - 2 if following else len(content.text)]
+        header, separator, value = piece.partition(": ")
+        if separator:
+            cells.append(Cell(match[1], header, value))
+    return cells
+
+
+_TABLE_PLACE = re.compile(r"^(.*!)?(?:rows? \d+(?:-\d+)?|[A-Z]{1,3}\d+(?::[A-Z]{1,3}\d+)?)$")
+_TABLE_HEAD = re.compile(r"row(?:,[A-Z]{1,3})+\n")
+
+
+def table_rows(content: RenderedContent) -> list[RenderedContent]:
+    """The rows of a table that was read, each as a search writes it out; anything else as it is.
+
+    A row is a piece of its own, as a passage is: its first line that is no row ends the table.
+    """
+    place = _TABLE_PLACE.match(content.place)
+    if place is None or not _TABLE_HEAD.match(content.text):
+        return [content]
+    letters, *records = csv.reader(io.StringIO(content.text, newline=""))
+    rows = [*takewhile(lambda record: record and record[0].isdigit(), records)]
+    names = dict(zip(letters[1:], rows[0][1:], strict=False)) if rows and _names_columns(rows[0]) else {}
+    prefix, cells = place[1] or "", not content.place.removeprefix(place[1] or "").startswith("row")
+    found = []
+    for row, *values in rows[1:] if names else rows:
+        pairs = [(letter, value.strip()) for letter, value in zip(letters[1:], values, strict=False) if value.strip()]
+        text = "; ".join(f"{letter}{row} {names.get(letter, '').strip() or letter}: {value}" for letter, value in pairs)
+        where = f"{letters[1]}{row}:{letters[-1]}{row}" if cells else f"row {row}"
+        found.append(content.model_copy(update={"place": f"{prefix}{where}", "text": text}))
+    return found
+
+
+def _names_columns(record: Sequence[str]) -> bool:
+    """Whether a table's first row says what its columns are, by the rule by which files are read."""
+    numbers = [cell for cell in record[1:] if re.match(r"^[+-]?[\d.,\s]*\d%?$", cell.strip())]
+    return (
+        record[0] == "1"
+        and len(numbers) < len(record) - 1
+        and all(re.match(r"^[12]\d{3}$", cell.strip()) for cell in numbers)
+    )
+
+
+def best(question: Question, contents: Iterable[RenderedContent]) -> Found | None:
+    """The passage or cell that answers a question, None when none holds all its terms."""
+    if not question.terms:
+        return None
+    found: list[Found] = []
+    for order, content in enumerate(row for one in contents for row in table_rows(one)):
+        if question.files and content.ref not in question.files:
+            continue
+        if question.place and not _within(content.place, question.place):
+            continue
+        cells = parse_row(content)
+        if cells:
+            candidates = [_in_row(question, content, cells)]
+        else:
+            candidates = [_in_text(question, piece) for piece in _pieces(content)]
+        found.extend(replace(one, score=(*one.score, -order)) for one in candidates if one is not None)
+    return max(found, key=lambda one: one.score, default=None)
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-ZÀ-Þ0-9•])|\n\s*\n")
+
+
+def _pieces(content: RenderedContent) -> list[RenderedContent]:
+    """A long piece of reading as its sentences, each verbatim; what is short already as it is."""
+    if len(content.text) <= 600:
+        return [content]
+    bounds = [0, *(match.end() for match in _SENTENCE_END.finditer(content.text)), len(content.text)]
+    texts = (content.text[start:end].strip() for start, end in pairwise(bounds))
+    return [content.model_copy(update={"text": text}) for text in texts if text]
+
+
+def missing(question: Question, contents: Iterable[RenderedContent]) -> list[str]:
+    """The question's terms that no passage seen holds, or all of them when each stands somewhere else."""
+    seen = {word for content in contents for word in keys_of(content.text)}
+    return [term.text for term in question.terms if not any(term.matches(word) for word in seen)]
+
+
+def _within(place: str, wanted: str) -> bool:
+    numbers, limits = [int(n) for n in re.findall(r"\d+", place)], [int(n) for n in re.findall(r"\d+", wanted)]
+    if not numbers or not limits or place[:1].lower() != wanted[:1].lower():
+        return place == wanted
+    return numbers[0] <= limits[-1] and numbers[-1] >= limits[0]
+
+
+def _names_file(term: Term, ref: str) -> bool:
+    """Whether a term is in the name of the file: what a file is about need not stand in each of its sentences."""
+    stem = ref.rpartition("/")[2].rpartition(".")[0]
+    return term.kind != "number" and any(term.matches(word) for word in keys_of(stem.replace("_", " ")))
+
+
+def _in_text(question: Question, content: RenderedContent) -> Found | None:
+    if content.text.rstrip().endswith("?"):
+        return None  # a question, such as a heading of an FAQ, is no answer
+    words = keys_of(content.text)
+    positions: list[int] = []
+    exact = 0
+    for term in question.terms:
+        index = next((i for i, word in enumerate(words) if word == term.key), -1)
+        exact += index >= 0
+        if index < 0:
+            index = next((i for i, word in enumerate(words) if term.matches(word)), -1)
+        if index >= 0:
+            positions.append(index)
+        elif not _names_file(term, content.ref):
+            return None
+    if not positions:
+        return None
+    asked = {term.key for term in question.terms}
+    new = [word for word in words if word not in asked]
+    numbers = [word for word in new if word[:1].isdigit()]
+    if question.wants == "date" and not (numbers or any(word in MONTHS for word in new)):
+        return None
+    if question.wants == "number" and not numbers:
+        return None
+    # Terms that follow one another in the question do so in the right passage: who did what to whom.
+    ordered = sum(1 for a, b in pairwise(positions) if 0 < b - a <= 3)
+    quote = content.text.strip()
+    shown = " ".join(quote.split())
+    answer = f"According to {content.ref} ({content.place}): “{shown}”"
+    value = numbers[0] if len(numbers) == 1 else ""
+    return Found(answer, value, content.ref, content.place, quote, (exact, ordered, -len(new)))
+
+
+def _header_words(header: str) -> list[str]:
+    return [word for word in keys_of(_CAMEL.sub(" ", header)) if word not in FUNCTION]
+
+
+def _names_column(term: Term, header: str, question: Question) -> bool:
+    """Whether a term is a word of a column's name; columns are often cut short: pop, lifeExp, gdpPercap."""
+    for word in _header_words(header):
+        if word == term.key or same_word(word, term.key):
+            return True
+        if len(word) >= 3 and term.kind != "number" and not word.isdigit() and term.key.startswith(word):
+            return True
+    whole = "".join(_header_words(header))
+    if len(whole) < 3 or term.kind == "number":
+        return False
+    # Also over several words of the question: "GDP per capita" for gdpPercap.
+    asked = [key(word) for word in tokens(question.text)]
+    for start in range(len(asked)):
+        for stop in range(start + 2, min(start + 5, len(asked)) + 1):
+            joined = "".join(asked[start:stop])
+            needed = len(joined) - len(asked[stop - 1]) < len(whole)  # the last word takes part
+            fits = joined == whole or (joined.startswith(whole) and len(whole) >= 5)
+            if term.key in asked[start:stop] and needed and fits:
+                return True
+    return False
+
+
+def _in_row(question: Question, content: RenderedContent, cells: list[Cell]) -> Found | None:
+    values = [keys_of(cell.value) for cell in cells]
+    keyed: dict[int, set[str]] = {}
+    naming: dict[str, list[int]] = {}
+    exact = 0
+    for term in question.terms:
+        at = [i for i, words in enumerate(values) if any(term.matches(word) for word in words)]
+        columns = [i for i, cell in enumerate(cells) if _names_column(term, cell.header, question)]
+        if not at and not columns:
+            if _names_file(term, content.ref):
+                continue
+            return None
+        exact += any(term.key in values[i] for i in at)
+        # A word that names a column is read as its name, unless only a value holds it.
+        if columns:
+            naming[term.key] = columns
+        for i in at if not columns or term.kind != "word" else []:
+            keyed.setdefault(i, set()).add(term.key)
+    if not keyed:
+        return None
+    # A name that a column's title happens to hold is the key of the row; a title such as "1990" is a column.
+    naming = {term: columns for term, columns in naming.items() if not any(term in terms for terms in keyed.values())}
+    target = _target(question, cells, keyed, naming)
+    if target is None:
+        return None
+    covered = sum(len(terms) / max(1, len(set(values[i]))) for i, terms in keyed.items())
+    if target < 0:
+        return Found(
+            f"{content.text} ({content.place} of {content.ref})",
+            "",
+            content.ref,
+            content.place,
+            content.text,
+            (exact, covered, 0),
+        )
+    cell = cells[target]
+    about = ", ".join(f"{cells[i].header} {cells[i].value}" for i in sorted(keyed) if i != target)
+    answer = f"{cell.value} ({cell.header} for {about}; {content.ref}, cell {cell.address})"
+    return Found(answer, cell.value, content.ref, cell.address, cell.value, (exact, covered, 1))
+
+
+def _target(
+    question: Question, cells: list[Cell], keyed: dict[int, set[str]], naming: dict[str, list[int]]
+) -> int | None:
+    """The column asked for: -1 for the whole row, None when the row does not answer."""
+    asked = {key(word) for word in tokens(question.text)} - FUNCTION
+    free = [i for i in range(len(cells)) if i not in keyed]
+    # "In what year did it invest 40.29?" names the column of its own key: that asks for nothing.
+    naming = {term: columns for term, columns in naming.items() if not all(i in keyed for i in columns)}
+    named: dict[int, int] = {}
+    for columns in naming.values():
+        for i in columns:
+            named[i] = named.get(i, 0) + 1
+    if not naming:  # words such as "value" and "year" ask for something in most questions, and for a column in some
+        named = {i: 1 for i in free if set(_header_words(cells[i].header)) & asked}
+    candidates = [i for i in free if i in named]
+    if candidates:
+
+        def fit(i: int) -> tuple[float, float]:
+            words = _header_words(cells[i].header)
+            held = sum(any(same_word(word, one) for one in asked) for word in words)
+            return named[i], held / max(1, len(words))
+
+        target = max(candidates, key=fit)
+        # Every word that names a column must name this one or one that picks the row: "gold output" is not in
+        # "gold reserves" and "copper output".
+        if any(target not in columns and not any(i in keyed for i in columns) for columns in naming.values()):
+            return None
+        return target
+    if naming:
+        return None
+    wanted = {"date": ("year", "date", "day", "jahr", "datum"), "name": ("name", "person", "by")}.get(
+        question.wants, ()
+    )
+    for i in free:
+        if any(word in wanted for word in _header_words(cells[i].header)):
+            return i
+    return free[0] if len(free) == 1 else -1
+
+
+# --- two values and an operation ------------------------------------------------------------------------------------
+
+Operation = Literal["difference", "sum", "ratio", "average", "both"]
+
+_OPERATIONS: tuple[tuple[Operation, str], ...] = (
+    (
+        "difference",
+        r"\b(?:difference|differenz|unterschied) (?:between|zwischen)\b|\bhow (?:much|many) (?:more|less|fewer|higher"
+        r"|lower|larger|smaller|greater|longer|shorter|taller|older|further|bigger)\b",
+    ),
+    ("sum", r"\b(?:sum|total) of\b|\bcombined\b|\bin total\b|\btogether\b|\bsumme\b"),
+    ("ratio", r"\bratio (?:of|between)\b|\bhow many times\b"),
+    ("average", r"\b(?:average|mean) of\b|\bdurchschnitt\b"),
+)
+_OPERATION_LIST = """
+difference sum total combined together ratio times average mean more less fewer higher lower larger smaller greater
+longer shorter taller older further bigger than summe differenz unterschied zwischen durchschnitt
+"""
+_OPERATION_WORDS = frozenset(_OPERATION_LIST.split())
+_JOINT = re.compile(r"\b(?:and|than|versus|vs\.?|to|und|als)\b", re.IGNORECASE)
+
+
+def split_question(question: Question) -> tuple[Operation, Question, Question] | None:
+    """A question about two values, as an operation and a question for each; None for any other.
+
+    Without an operation only numbers are taken apart ("in 1950 and 1951"): two names may well be meant together.
+    """
+    low = question.text.lower()
+    operation = next((name for name, pattern in _OPERATIONS if re.search(pattern, low)), None)
+    terms = [term for term in question.terms if term.key not in _OPERATION_WORDS]
+    for joint in _JOINT.finditer(question.text):
+        before = [key(word) for word in tokens(question.text[: joint.start()])]
+        after = [key(word) for word in tokens(question.text[joint.end() :])]
+        left, right = _alternatives(before, after, terms)
+        if left and right and (operation or left[0].kind == "number"):
+            return (
+                operation or "both",
+                replace(question, terms=tuple(t for t in terms if t not in right), wants=""),
+                replace(question, terms=tuple(t for t in terms if t not in left), wants=""),
+            )
+    return None
+
+
+def _alternatives(before: list[str], after: list[str], terms: list[Term]) -> tuple[list[Term], list[Term]]:
+    """The numbers, or else the names, directly on both sides of a joining word."""
+    by_key = {term.key: term for term in terms}
+
+    def run(words: list[str]) -> list[Term]:
+        found: list[Term] = []
+        skipped = 0
+        for word in words:
+            term = by_key.get(word)
+            if term is not None and term.kind != "word" and (not found or term.kind == found[0].kind):
+                found.append(term)
+                if term.kind == "number":
+                    break
+            elif found or skipped >= 2 or term is not None:
+                break
+            else:
+                skipped += 1
+        return found
+
+    left, right = run(before[::-1]), run(after)
+    if not left or not right or left[0].kind != right[0].kind or set(left) & set(right):
+        return [], []
+    return left, right
+
+
+def operate(operation: Operation, a: str, b: str) -> str | None:
+    """The expression for two values, None when one is not a number."""
+    left, right = plain_number(a), plain_number(b)
+    if operation == "both" or left is None or right is None:
+        return None
+    whole = all(re.fullmatch(r"[+-]?\d+", number) for number in (left, right))
+    body = {
+        "difference": f"abs({left} - {right})",
+        "sum": f"{left} + {right}",
+        "ratio": f"{left} / {right}",
+        "average": f"({left} + {right}) / 2",
+    }[operation]
+    return body if whole and operation in ("difference", "sum") else f"round({body}, 10)"
+
+
+def plain_number(text: str) -> str | None:
+    """The number a cell or sentence's value holds, as Python writes it; None when it is not one."""
+    match = re.fullmatch(r"[^\d+-]{0,3}([+-]?\d[\d,]*(?:\.\d+)?)\s*[^\d]{0,12}", text.strip())
+    if not match:
+        return None
+    digits = match[1]
+    return digits.replace(",", "") if _THOUSANDS.match(digits.lstrip("+-")) or "," not in digits else None
+
+
+# --- arithmetic -----------------------------------------------------------------------------------------------------
+
+_NUM = r"[+-]?\d+(?:\.\d+)?"
+_LIST = rf"{_NUM}(?:\s*(?:,|and|und|,\s*and)\s*{_NUM})+"
+_WORD_OPERATORS = (
+    (r"\bmultiplied by\b|\btimes\b|×|·|\bmal\b", "*"),
+    (r"\bdivided by\b|÷|\bgeteilt durch\b", "/"),
+    (r"\bplus\b", "+"),
+    (r"\bminus\b|−|–", "-"),
+    (r"\bto the power of\b|\braised to\b|\^|\bhoch\b", "**"),
+    (r"\bsquared\b", "**2"),
+    (r"\bcubed\b", "**3"),
+    (r"\bmodulo\b|\bmod\b", "%"),
+    (r"(?<=\d)\s*[xX]\s*(?=\d)", "*"),
+)
+_ARITHMETIC_LIST = """
+what is are the a an of and by with how much please can could you me give tell calculate compute evaluate find work out
+value result number answer exact calculation expression equal equals add subtract do does it be i need
+was ist sind wie viel bitte berechne rechne ergibt das die der von und mit
+"""
+_ARITHMETIC_WORDS = frozenset(_ARITHMETIC_LIST.split())
+
+
+def arithmetic(task: str) -> str | None:
+    """The Python expression of a task that is nothing but arithmetic, None for any other."""
+    text = re.sub(r"(?<=\d),(?=\d{3}(?:\D|$))", "", task)
+    text = re.sub(r"(?<=\w)['’]s\b", " ", text).strip().rstrip("?!.= \n")
+    for pattern, sign in _WORD_OPERATORS:
+        text = re.sub(pattern, f" {sign} ", text, flags=re.IGNORECASE)
+    share = rf"({_NUM})\s*(?:%|percent|per cent|prozent)\s*(?:of|von)\s*({_NUM})"
+    text = re.sub(share, r"(\2 * \1 / 100)", text, flags=re.IGNORECASE)
+    text = re.sub(rf"\b(?:square root|quadratwurzel) (?:of|von) ({_NUM})", r"(\1 ** 0.5)", text, flags=re.IGNORECASE)
+    for words, join, ending in (
+        (r"sum|total|summe", " + ", ""),
+        (r"product|produkt", " * ", ""),
+        (r"average|mean|durchschnitt", " + ", "/n"),
+        (r"difference|differenz", " - ", ""),
+        (r"quotient", " / ", ""),
+    ):
+        pattern = rf"\b(?:{words})\s+(?:of|between|von|zwischen|aus)\s+({_LIST})"
+        text = re.sub(pattern, lambda match, j=join, e=ending: _joined(match[1], j, e), text, flags=re.IGNORECASE)  # type: ignore[misc]
+    rest = [word.lower() for word in re.findall(r"[^\W\d_]+", text)]
+    if any(word not in _ARITHMETIC_WORDS for word in rest):
+        return None
+    runs = re.findall(r"[-+(]*[\d(][\d\s.()+*/%-]*[\d)]", text)
+    longest = max(runs, key=len, default="").strip()
+    expression = re.sub(r"\s+", " ", longest)
+    if not re.search(r"[\d)]\s*(?:\*\*|[-+*/%])\s*[-+(]*\d", expression) or evaluate(expression) is None:
+        return None
+    outside = text.replace(longest, " ", 1)
+    return None if re.search(r"\d", outside) else expression
+
+
+def _joined(numbers: str, join: str, ending: str) -> str:
+    found = re.findall(_NUM, numbers)
+    body = join.join(found)
+    return f"(({body}) / {len(found)})" if ending else f"({body})"
+
+
+_OPERATORS: dict[type, Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+
+
+def evaluate(expression: str) -> float | None:
+    """An arithmetic expression's value, None when it is not one or has none; bounded, nothing is executed."""
+    try:
+        value = _value(ast.parse(expression.strip(), mode="eval").body, 0)
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError, TypeError, MemoryError):
+        return None
+    return value
+
+
+def _value(node: ast.expr, depth: int) -> float:
+    if depth > 100:
+        raise ValueError("nested too deeply")
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        value = _value(node.operand, depth + 1)
+        return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        left, right = _value(node.left, depth + 1), _value(node.right, depth + 1)
+        if isinstance(node.op, ast.Pow) and (abs(right) > 64 or abs(left) > 1e9):
+            raise ValueError("too large")
+        result = _OPERATORS[type(node.op)](left, right)
+        if isinstance(result, complex):
+            raise ValueError("not a real number")
+        return result
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        arguments = [_value(argument, depth + 1) for argument in node.args]
+        if node.func.id == "abs" and len(arguments) == 1:
+            return abs(arguments[0])
+        if node.func.id == "round" and len(arguments) == 2:
+            return round(arguments[0], int(arguments[1]))
+    raise ValueError("not arithmetic")
+
+
+def number_text(value: float) -> str:
+    """A number as people write it: no exponent for common sizes, no trailing `.0`."""
+    if isinstance(value, int) or (abs(value) < 1e15 and value == int(value)):
+        return str(int(value))
+    return repr(round(value, 10))

@@ -1,0 +1,125 @@
+"""Runs that nobody drives: ended as paused or cancelled on request, found when what they wait for is there."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from agentorchestra.core.clock import Clock
+from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.errors import FencedError
+from agentorchestra.core.events import Event, RunEnded, new_event
+from agentorchestra.core.protocols import Store
+from agentorchestra.core.spec import FINAL, RunStatus
+from agentorchestra.log.ledger import Ledger
+from agentorchestra.runtime.engine import LocalEngine
+from agentorchestra.runtime.run import PAUSED, active_seconds, open_questions, wait_for
+
+GOES_ON = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING})
+"""Statuses of runs that go on by themselves, now or later: only those can be paused."""
+
+_AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
+_SENTENCES = {RunStatus.PAUSED: PAUSED, RunStatus.CANCELLED: "cancelled on request"}
+
+
+def last_end(events: list[Event]) -> RunEnded | None:
+    """How the last job of a run ended; None where none has, or one goes on."""
+    for event in reversed(events):
+        if event.type in ("driving_started", "forked"):
+            return None
+        data = event.data if event.type == "run_ended" else None
+        if isinstance(data, RunEnded):
+            return data
+    return None
+
+
+async def end_undriven(store: Store, engine: LocalEngine, clock: Clock, run: str, status: RunStatus) -> bool:
+    """Give a run that nobody drives the status that was asked for, at once.
+
+    Args:
+        store: the log.
+        engine: of this process, which claims the run for the moment.
+        clock: stamps the event.
+        run: the run.
+        status: `paused` or `cancelled`.
+
+    Returns:
+        Whether it has that status now; not where another process drives it, which finds the request in its log.
+    """
+    try:
+        epoch = await engine.claim(run)
+    except FencedError:
+        return False
+    try:
+        record = await store.get_run(run)
+        assert record is not None
+        if record.status in FINAL or (status is RunStatus.PAUSED and record.status not in GOES_ON):
+            return record.status is status  # it ended before this process had it
+        events = await store.load(run)
+        before = last_end(events) or RunEnded(status=status, active_s=0.0)
+        ended = before.model_copy(
+            update={
+                "status": status,
+                "active_s": round(active_seconds(events), 3),
+                "error": _SENTENCES[status],
+                "error_type": None,
+            }
+        )
+        await wait_for(store.append(run, epoch, [new_event(ended, ts=clock.now())], status=status))
+    except FencedError:
+        return False
+    finally:
+        await engine.release(run, epoch)
+    return True
+
+
+def news(events: list[Event]) -> bool:
+    """Whether an answer or mail came after the last job of a run ended; what is told to the task waits for a step."""
+    ended = max((e.seq for e in events if e.type == "run_ended"), default=0)
+    return any(e.type == "answered" or (e.type == "told" and e.body.get("to")) for e in events if e.seq > ended)
+
+
+def not_yet(events: list[Event], now: datetime) -> bool:
+    """Whether a run only waits for a time that is not there: driving it would change nothing."""
+    ended = last_end(events)
+    if ended is None or ended.until is None or ended.until <= now:
+        return False
+    return not news(events) and not open_questions(Ledger.of(events))
+
+
+async def due_runs(store: Store, now: datetime) -> list[str]:
+    """The waiting runs that can go on: their time has come, or something was said to them.
+
+    One query over all of them; the logs of those to which something happened since are looked at one by one.
+    """
+    found = []
+    for event, later in await store.waiting():
+        data = event.data
+        assert isinstance(data, RunEnded)
+        timed = data.until is not None and data.until <= now
+        if timed or (later and news(await store.load(event.run, after=event.seq - 1))):
+            found.append(event.run)
+    return found
+
+
+async def waiting_until(store: Store) -> dict[str, datetime]:
+    """When the first timer of each waiting run that has one is due; one query."""
+    ends = [(event.run, event.data) for event, _ in await store.waiting()]
+    return {run: data.until for run, data in ends if isinstance(data, RunEnded) and data.until is not None}
+
+
+def actors(events: list[Event]) -> list[str]:
+    """The names of the agents that a run has had so far, each once."""
+    effects = [record.effect for record in Ledger.of(events).records.values()]
+    found = [one["arguments"].get("name") for one in effects if one.get("kind") in _AGENTS and one.get("arguments")]
+    return list(dict.fromkeys(str(name) for name in found if name))
+
+
+async def requested(store: Store, run: str) -> RunStatus | None:
+    """What was asked of a run after its last job ended or while it ended: `cancelled`, `paused`, or nothing."""
+    ledger = Ledger.of(await store.load(run))
+    if ledger.cancel_requested:
+        return RunStatus.CANCELLED
+    return RunStatus.PAUSED if ledger.pause_requested else None
+
+
+__all__ = ["GOES_ON", "actors", "due_runs", "end_undriven", "last_end", "not_yet", "requested", "waiting_until"]

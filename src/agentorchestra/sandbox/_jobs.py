@@ -1,0 +1,215 @@
+"""What runs in the background of a shell: started as such, or left there by a command. Inside of the sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentorchestra.sandbox._keeping import restoring
+    from agentorchestra.sandbox._processes import alive, kill_group
+    from agentorchestra.sandbox._supervisor import CHUNK, encoded, limited
+else:  # inside there is nothing but the files beside this one
+    from _keeping import restoring
+    from _processes import alive, kill_group
+    from _supervisor import CHUNK, encoded, limited
+
+LOG_BYTES = 200_000
+RUNNING_JOBS = 32
+ENDED_JOBS = 32
+
+
+class Log:
+    """The beginning and the end of an output."""
+
+    def __init__(self) -> None:
+        self.head, self.tail, self.size = bytearray(), bytearray(), 0
+
+    def add(self, data: bytes) -> None:
+        self.size += len(data)
+        half = LOG_BYTES // 2
+        room = max(0, half - len(self.head))
+        self.head += data[:room]
+        self.tail += data[room:]
+        if len(self.tail) > 2 * half:
+            del self.tail[:-half]
+
+    def message(self) -> dict[str, Any]:
+        tail = bytes(self.tail[-(LOG_BYTES // 2) :])
+        return {"head": encoded(bytes(self.head)), "tail": encoded(tail), "size": self.size}
+
+
+class Job:
+    """Something in the background: started as such, or left by a command."""
+
+    def __init__(self, number: int, text: str, group: int, log: Log, child: subprocess.Popen[bytes] | None) -> None:
+        self.number, self.text, self.group, self.log, self.child = number, text, group, log, child
+        self.reader = -1
+        self.script = ""
+        self.flooded = False
+        self.code: int | None = None
+        self.over = False
+
+    def look(self) -> None:
+        if self.over:
+            return
+        if self.child is not None:
+            self.code = self.child.poll()
+            self.over = self.code is not None
+            if self.over and self.script:
+                with contextlib.suppress(OSError):
+                    os.unlink(self.script)
+        else:
+            self.over = not alive(self.group)
+
+    def message(self) -> dict[str, Any]:
+        ended = "flood" if self.flooded else "ended" if self.over else "running"
+        return {"job": self.number, "command": self.text[:1000], "pid": self.group, "is": ended, "exit_code": self.code}
+
+
+class Jobs:
+    """All of them, by number.
+
+    Args:
+        start: the host's first message.
+        work: the working folder.
+        place: a folder for their scripts.
+        watch: where their outputs are waited for.
+        reap: ends the bookkeeping of processes that have ended.
+    """
+
+    def __init__(
+        self,
+        start: dict[str, Any],
+        work: str,
+        place: str,
+        watch: selectors.BaseSelector,
+        reap: Callable[[], None],
+    ) -> None:
+        self.start, self.limits, self.work, self.place = start, start["limits"], work, place
+        self.watch, self.reap = watch, reap
+        self.jobs: dict[int, Job] = {}
+        self.last = int(start["last_job"])
+
+    def note(self, found: list[tuple[int, str]], log: Log) -> None:
+        """Jobs (process group, text) that the shell has now and had not before belong to the command of this log."""
+        known = self.groups()
+        for group, text in found:
+            if group not in known and alive(group):
+                self.add(text, group, log, None)
+
+    def groups(self) -> set[int]:
+        """The process groups of those that run."""
+        return {job.group for job in self.jobs.values() if not job.over}
+
+    def children(self) -> dict[int, subprocess.Popen[bytes]]:
+        """Those that this process started, by process id."""
+        found = [job.child for job in self.jobs.values() if job.child is not None]
+        return {child.pid: child for child in found if child.returncode is None}
+
+    def flooded(self, log: Log) -> None:
+        """End those that printed too much."""
+        for job in self.jobs.values():
+            if job.log is log:
+                job.flooded = True
+                kill_group(job.group, signal.SIGKILL)
+
+    def add(self, text: str, group: int, log: Log, child: subprocess.Popen[bytes] | None) -> Job:
+        over = [number for number, job in self.jobs.items() if job.over and job.reader < 0]
+        for number in over[: max(0, len(over) - ENDED_JOBS)]:
+            del self.jobs[number]
+        self.last += 1
+        job = self.jobs[self.last] = Job(self.last, text, group, log, child)
+        return job
+
+    def begin(self, message: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        if self.running() >= RUNNING_JOBS:
+            return {"error": f"{RUNNING_JOBS} background jobs are running already; stop one first"}
+        os.makedirs(self.place, exist_ok=True)
+        path = f"{self.place}/job-{message['id']}"
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as target:
+            target.write(restoring(state, self.work) + "\n" + message["command"] + "\n")
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        try:
+            child = subprocess.Popen(
+                ["/bin/bash", "--noprofile", "--norc", path],
+                stdin=subprocess.DEVNULL,
+                stdout=writer,
+                stderr=writer,
+                preexec_fn=limited(self.start, self.start["own_user"]),
+                cwd=self.work,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            os.close(reader)
+            return {"error": f"no process could be started: {error}"}
+        finally:
+            os.close(writer)
+        job = self.add(message["command"], child.pid, Log(), child)
+        job.reader, job.script = reader, path
+        self.watch.register(reader, selectors.EVENT_READ)
+        return job.message()
+
+    def hear(self, fd: int) -> None:
+        """Take what has arrived at a descriptor that may be a job's."""
+        for job in self.jobs.values():
+            if job.reader == fd:
+                self.hear_one(job)
+                return
+
+    def hear_one(self, job: Job) -> None:
+        try:
+            data = os.read(job.reader, CHUNK)
+        except BlockingIOError:
+            return
+        job.log.add(data)
+        if job.log.size > self.limits["flood_bytes"]:
+            job.flooded, data = True, b""
+            kill_group(job.group, signal.SIGKILL)
+        if not data:
+            self.watch.unregister(job.reader)
+            os.close(job.reader)
+            job.reader = -1
+
+    def running(self) -> int:
+        for job in self.jobs.values():
+            job.look()
+        return sum(not job.over for job in self.jobs.values())
+
+    def answer(self, message: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        """What is said to a question on jobs."""
+        kind = message["kind"]
+        if kind == "job":
+            return self.begin(message, state)
+        self.running()
+        if kind == "jobs":
+            return {"jobs": [job.message() for job in self.jobs.values()]}
+        job = self.jobs.get(message["job"])
+        if job is None:
+            known = ", ".join(str(one) for one in self.jobs) or "none"
+            return {"error": f"there is no job {message['job']}; the jobs: {known}"}
+        if kind == "stop" and not job.over:
+            kill_group(job.group, message["signal"])
+            if not self.over(job) and message["force"]:
+                kill_group(job.group, signal.SIGKILL)
+                self.over(job)
+        if job.reader >= 0:
+            self.hear_one(job)
+        return {**job.message(), **job.log.message()}
+
+    def over(self, job: Job) -> bool:
+        """Whether a job ends within a second."""
+        end = time.monotonic() + 1.0
+        while time.monotonic() < end:
+            self.reap()
+            job.look()
+            if job.over:
+                return True
+            time.sleep(0.01)
+        return False

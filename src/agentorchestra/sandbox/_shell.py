@@ -1,0 +1,448 @@
+"""The first program inside a sandbox with a shell: `python -E -s -B _shell.py WORK`.
+
+It speaks JSON lines with the host over its standard input and output and keeps one interactive bash on a terminal of
+its own (so that jobs and interrupts are the shell's own), whose commands come through a pipe and whose outputs go
+through a FIFO each. A bash that ends is started again with what it had. Standard library only. It shares user and world
+with the commands, so nothing it says is believed: every bound is kept again by the host (shelldrive.py).
+
+In:  {"kind": "start", ...}, {"kind": "run", "id", "command", "seconds", "together"}, {"kind": "interrupt"},
+     {"kind": "job", "id", "command"}, {"kind": "jobs", "id"},
+     {"kind": "output", "id", "job"}, {"kind": "stop", "id", "job", "signal"}
+Out: {"kind": "ready"}, {"kind": "out", "id", "fd", "data"}, {"kind": "reply", "id", ...}
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import selectors
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentorchestra.sandbox._commands import Command
+    from agentorchestra.sandbox._jobs import Jobs
+    from agentorchestra.sandbox._keeping import Kept, restoring
+    from agentorchestra.sandbox._processes import below, catches_interrupts
+    from agentorchestra.sandbox._supervisor import CHUNK, HERE, Lines, encoded, limited, say
+else:  # inside there is nothing but the files beside this one
+    from _commands import Command
+    from _jobs import Jobs
+    from _keeping import Kept, restoring
+    from _processes import below, catches_interrupts
+    from _supervisor import CHUNK, HERE, Lines, encoded, limited, say
+
+CONTROL = 199
+"""Where the shell says that a command is done."""
+
+AFTER = f'\\builtin . {shlex.quote(HERE)}/_after.sh "$?"'
+INTERRUPT_S = 2.0
+"""How long a command that is to end may take after the interrupt."""
+SETTLE_S = 5.0
+"""How long a new shell may take to be ready."""
+AGAIN_S = 0.2
+PRCTL_SUBREAPER, PRCTL_DUMPABLE = 36, 4
+
+
+class Keeper:
+    """Keeps the shell."""
+
+    def __init__(self, work: str, start: dict[str, Any]) -> None:
+        self.work, self.start, self.limits = work, start, start["limits"]
+        self.place = tempfile.mkdtemp(prefix=".shell-", dir=start["temporary"])
+        self.state_path = shlex.quote(f"{self.place}/state")
+        self.watch = selectors.DefaultSelector()
+        self.kept = Kept(work)
+        self.now: Command | None = None
+        self.left: list[Command] = []
+        self.jobs = Jobs(start, work, self.place, self.watch, self.reap)
+        self.bash: subprocess.Popen[bytes] | None = None
+        self.terminal = -1
+        self.control, inside = os.pipe()
+        os.set_blocking(self.control, False)
+        os.dup2(inside, CONTROL)
+        os.close(inside)
+        self.said = b""
+        self.again = ""
+        self.watch.register(self.control, selectors.EVENT_READ)
+
+    # -- bash --------------------------------------------------------------------------------------------------------
+
+    def start_bash(self, state: dict[str, Any] | None) -> str:
+        """A new shell; what could not be put back, "" if all was."""
+        self.end_bash()
+        self.terminal, inside = os.openpty()
+        modes = termios.tcgetattr(inside)
+        modes[3] = (modes[3] & ~(termios.ICANON | termios.ECHO)) | termios.ISIG
+        modes[6][termios.VMIN] = modes[6][termios.VTIME] = 0  # whoever reads the terminal finds its end
+        termios.tcsetattr(inside, termios.TCSANOW, modes)
+        act = limited(self.start, self.start["own_user"])
+
+        def before() -> None:
+            act()
+            fcntl.ioctl(2, termios.TIOCSCTTY, 0)
+
+        try:
+            self.bash = subprocess.Popen(
+                ["/bin/bash", "--noprofile", "--norc", "--noediting", "-i"],
+                stdin=subprocess.PIPE,
+                stdout=inside,
+                stderr=inside,
+                pass_fds=(CONTROL,),
+                preexec_fn=before,
+                cwd=self.work,
+                env={**os.environ, "PS1": "", "PS2": "", "TERM": "dumb"},
+            )
+        finally:
+            os.close(inside)
+        os.set_blocking(self.terminal, False)
+        self.watch.register(self.terminal, selectors.EVENT_READ)
+        # MAILCHECK would look at files, TMOUT would end the shell.
+        self.tell("\\builtin set +o history; \\builtin set +H; \\builtin unset -v HISTFILE MAILCHECK PS1 PS2")
+        self.tell(f"\\builtin trap {shlex.quote(f'{AFTER} {self.state_path} exit')} EXIT")
+        self.after()
+        if not self.settled():
+            raise OSError("bash did not come up")
+        if not self.kept.baseline:
+            self.kept.begin(f"{self.place}/state")
+        if state is None:
+            return ""
+        with open(f"{self.place}/restore", "w", encoding="utf-8", errors="surrogateescape") as target:
+            target.write(restoring(state, self.work))
+        self.tell(f"\\builtin . {shlex.quote(self.place)}/restore </dev/null >/dev/null 2>&1 {CONTROL}>&-")
+        self.after()
+        if not self.settled():
+            self.start_bash(None)
+            return "its variables could not be put back"
+        self.kept.read(f"{self.place}/state")
+        return ""
+
+    def tell(self, line: str) -> None:
+        assert self.bash is not None and self.bash.stdin is not None
+        with contextlib.suppress(OSError):  # it is gone: the next look says so
+            self.bash.stdin.write(line.encode("utf-8", "surrogateescape") + b"\n")
+            self.bash.stdin.flush()
+
+    def after(self, number: int = 0) -> None:
+        self.tell(f"{AFTER} {self.state_path} {number}")
+
+    def settled(self) -> bool:
+        """Wait until the shell says that it is done."""
+        assert self.bash is not None
+        end = time.monotonic() + SETTLE_S
+        while time.monotonic() < end and self.bash.poll() is None:
+            for key, _ in self.watch.select(0.05):
+                if key.fd == self.terminal:
+                    self.drain_terminal()
+                elif key.fd == self.control and self.heard_done() is not None:
+                    return True
+        return False
+
+    def heard_done(self, number: int = 0) -> int | None:
+        """The exit status, once the shell says that this command is done."""
+        with contextlib.suppress(BlockingIOError):
+            self.said = (self.said + os.read(self.control, 4096))[-4096:]
+        *lines, self.said = self.said.split(b"\n")
+        for line in lines:
+            with contextlib.suppress(ValueError):
+                status, which = (int(one) for one in line.split()[1:])
+                if which == number:
+                    return status
+        return None
+
+    def drain_terminal(self) -> None:
+        try:
+            while os.read(self.terminal, 1 << 16):
+                pass
+        except BlockingIOError:
+            return
+        except OSError:  # nobody has it open now; closing it would be a hangup for what has it still as its terminal
+            self.watch.unregister(self.terminal)
+
+    def end_bash(self) -> None:
+        """End the shell and all it runs in the foreground."""
+        if self.bash is not None:
+            spared = self.jobs.groups()
+            for pid in [*below(self.bash.pid), self.bash.pid]:
+                with contextlib.suppress(OSError):
+                    if os.getpgid(pid) not in spared or pid == self.bash.pid:
+                        os.kill(pid, signal.SIGKILL)
+            self.bash.wait()
+            if self.bash.stdin is not None:
+                with contextlib.suppress(OSError):
+                    self.bash.stdin.close()
+            self.bash = None
+        if self.terminal >= 0:
+            with contextlib.suppress(KeyError):
+                self.watch.unregister(self.terminal)
+            os.close(self.terminal)
+            self.terminal = -1
+        self.said = b""
+
+    def foreground(self) -> int:
+        with contextlib.suppress(OSError):
+            return os.tcgetpgrp(self.terminal)
+        return self.bash.pid if self.bash is not None else 0
+
+    # -- commands ----------------------------------------------------------------------------------------------------
+
+    def run(self, message: dict[str, Any]) -> None:
+        one = self.now = Command(message["id"], message["command"], message["seconds"], message["together"])
+        os.makedirs(self.place, exist_ok=True)
+        with contextlib.suppress(OSError):
+            os.unlink(f"{self.place}/state")
+        script = f"{self.place}/{one.number}.sh"
+        with open(script, "w", encoding="utf-8", errors="surrogateescape") as target:
+            target.write(one.text + "\n")
+        one.paths.append(script)
+        outputs = []
+        for fd in (1,) if one.together else (1, 2):
+            path = f"{self.place}/{one.number}.{fd}"
+            os.mkfifo(path, 0o600)
+            one.paths.append(path)
+            reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            one.own_writers.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+            one.readers[reader] = fd
+            self.watch.register(reader, selectors.EVENT_READ)
+            outputs.append(f"{fd}>{shlex.quote(path)}")
+        outputs += ["2>&1"] if one.together else []
+        self.tell(f"\\builtin . {shlex.quote(script)} </dev/null {' '.join(outputs)} {CONTROL}>&-")
+        self.after(one.number)
+
+    def end_command(self, ending: str) -> None:
+        """Ask the running command to end; `look` sees to it that it does."""
+        one = self.now
+        if one is not None and not one.began_to_end:
+            one.ending, one.began_to_end = ending, time.monotonic()
+            self.interrupt(one)
+
+    def interrupt(self, one: Command) -> None:
+        """Interrupt what is in the foreground.
+
+        The shell may just have been about to start it: then the signal went to the shell, or to its copy that had not
+        become the other program yet. Or it was about to say what it has: it is asked for that again.
+        """
+        group, now = self.foreground(), time.monotonic()
+        one.next_interrupt = now + AGAIN_S
+        if group not in one.interrupted or not catches_interrupts(group):
+            self.signal_foreground(signal.SIGINT)
+        elif self.bash is not None and group == self.bash.pid:
+            self.after(one.number)
+        elif now > one.began_to_end + INTERRUPT_S / 4 and not one.twice:
+            one.twice = True
+            self.signal_foreground(signal.SIGINT)
+        one.interrupted.add(group)
+        if self.bash is not None:
+            one.interrupted.add(self.bash.pid)
+
+    def signal_foreground(self, number: int) -> None:
+        with contextlib.suppress(OSError):
+            os.killpg(self.foreground(), number)
+
+    def finish(self, status: int, again: str = "", *, killed: bool = False) -> None:
+        """The command is over; of one that was killed with the shell nothing that it changed is kept."""
+        one = self.now
+        assert one is not None
+        for reader in list(one.readers):
+            self.hear_rest(one, reader)
+        self.now = None
+        for fd in one.own_writers:
+            os.close(fd)
+        for path in one.paths:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        if one.readers:
+            self.left.append(one)
+        if not killed:  # the shell may have gone on for a moment, when its command was gone and it was not yet
+            self.kept.read(f"{self.place}/state")
+        self.jobs.note(self.kept.jobs, one.log)
+        again, self.again = again or self.again, ""
+        if self.bash is None or self.bash.poll() is not None:
+            problem = self.start_bash(self.kept.state())
+            again = f"{again}; {problem}" if problem else again
+        say(
+            "reply",
+            id=one.number,
+            exit_code=status,
+            ending=one.ending or "exited",
+            again=again,
+            state=self.kept.state(),
+            notes=self.kept.notes,
+            jobs=self.jobs.running(),
+            last_job=self.jobs.last,
+        )
+
+    def hear_rest(self, one: Command, reader: int) -> None:
+        """Take what was written up to now; who goes on in the background may never stop."""
+        waiting = array.array("i", [0])
+        fcntl.ioctl(reader, termios.FIONREAD, waiting)
+        until = one.log.size + waiting[0]
+        while one.log.size < until and self.hear(one, reader):
+            pass
+
+    def hear(self, one: Command, reader: int) -> bool:
+        """Take what has arrived; whether there may be more."""
+        try:
+            data = os.read(reader, CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self.watch.unregister(reader)
+            os.close(reader)
+            del one.readers[reader]
+            return False
+        one.log.add(data)
+        if one is self.now:
+            say("out", id=one.number, fd=one.readers[reader], data=encoded(data))
+        if one.log.size <= self.limits["flood_bytes"]:
+            return True
+        for other in list(one.readers):  # whoever goes on printing finds its pipe broken
+            self.watch.unregister(other)
+            os.close(other)
+        one.readers.clear()
+        if one is self.now:
+            self.end_command("flood")
+        else:
+            self.jobs.flooded(one.log)
+        return False
+
+    # -- the loop ----------------------------------------------------------------------------------------------------
+
+    def reap(self) -> None:
+        """End the bookkeeping of processes that lost their parent: they come to this one."""
+        own = self.jobs.children()
+        if self.bash is not None:
+            own[self.bash.pid] = self.bash
+        with contextlib.suppress(ChildProcessError):
+            while found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                child = own.pop(found.si_pid, None)
+                if child is not None:
+                    child.poll()
+                elif found.si_pid != (self.bash.pid if self.bash is not None else 0):
+                    os.waitpid(found.si_pid, os.WNOHANG)
+                else:
+                    break
+
+    def look(self) -> None:
+        """What has changed without a word."""
+        self.reap()
+        one = self.now
+        if self.bash is not None and self.bash.poll() is not None:
+            code = self.bash.returncode
+            how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+            if one is not None:
+                self.finish(code, f"the shell itself ended ({how})")
+            else:
+                self.start_bash(self.kept.state())
+                self.again = f"the shell itself ended ({how}) before this command"
+            return
+        if one is None:
+            return
+        now = time.monotonic()
+        if now > one.deadline:
+            self.end_command("time")
+        if one.began_to_end and now > one.next_interrupt:
+            self.interrupt(one)
+        if one.began_to_end and now > one.began_to_end + INTERRUPT_S:
+            self.end_bash()  # all at once: a child whose parent is killed first is no longer found below the shell
+            why = "the command did not end when it was interrupted and was killed with the shell"
+            self.finish(-9, why, killed=True)
+
+    def turn(self, lines: Lines) -> None:
+        """Wait for something and act on it."""
+        busy = self.now is not None
+        for key, _ in self.watch.select(0.05 if busy else 0.5):
+            if key.fd == lines.fd:
+                for line in lines.read():
+                    self.asked(json.loads(line))
+                if not lines.open:
+                    self.close()
+            elif key.fd == self.control:
+                status = self.heard_done(self.now.number if self.now is not None else 0)
+                if status is not None and self.now is not None:
+                    self.finish(status)
+            elif key.fd == self.terminal:
+                self.drain_terminal()
+            else:
+                self.hear_one(key.fd)
+        self.look()
+
+    def hear_one(self, fd: int) -> None:
+        for one in [*self.left, *([self.now] if self.now is not None else [])]:
+            if fd in one.readers:
+                self.hear(one, fd)
+                if not one.readers and one in self.left:
+                    self.left.remove(one)
+                return
+        self.jobs.hear(fd)
+
+    def asked(self, message: dict[str, Any]) -> None:
+        kind = message["kind"]
+        if kind == "run":
+            self.run(message)
+        elif kind == "interrupt":
+            self.end_command("interrupted")
+        else:
+            say("reply", id=message["id"], **self.jobs.answer(message, self.kept.state()))
+
+    def close(self) -> None:
+        """The host is gone, or wants this to end: nothing is left."""
+        for _ in range(100):
+            found = below(os.getpid())
+            if not found:
+                break
+            for pid in found:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            time.sleep(0.01)
+        shutil.rmtree(self.place, ignore_errors=True)
+        os._exit(0)
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, lambda *_: None)  # not ignored, which what is started here would inherit
+    signal.signal(signal.SIGHUP, lambda *_: None)
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PRCTL_DUMPABLE, 0, 0, 0, 0)
+        ctypes.CDLL(None).prctl(PRCTL_SUBREAPER, 1, 0, 0, 0)
+    work = sys.argv[1]
+    os.chdir(work)
+    say("ready")
+    lines = Lines(0, 4 << 20)
+    first: list[bytes] = []
+    while not first:
+        first = lines.read()
+        if not lines.open:
+            sys.exit(3)
+    start = json.loads(first[0])
+    keeper = Keeper(work, start)
+    problem = keeper.start_bash(start["state"])
+    say("reply", id=0, problem=problem, state=keeper.kept.state())
+    keeper.watch.register(0, selectors.EVENT_READ)
+    try:
+        for line in first[1:]:
+            keeper.asked(json.loads(line))
+        while True:
+            keeper.turn(lines)
+    except BrokenPipeError:
+        keeper.close()
+
+
+if __name__ == "__main__":
+    main()

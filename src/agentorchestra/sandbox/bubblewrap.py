@@ -1,0 +1,272 @@
+"""The sandbox of Linux: bubblewrap.
+
+Inside: a root of its own with /usr (read only), this interpreter and the libraries (read only), and three temporary
+file systems; namespaces of its own for users, processes, network, mounts, IPC and names; no capabilities, no new user
+namespaces, a filter of system calls (seccomp.py), no environment of ours.
+
+As root, `--unshare-user` alone would leave the program with the user id 0 of the host behind its mapped one: exempt
+from limits of processes, owner of root's files. So root makes two stages: the first binds and unshares, then the user
+is changed to a number that nobody else has, and a second bubblewrap takes that user into its own user namespace.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentorchestra.core.errors import SandboxUnavailableError
+from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits
+from agentorchestra.sandbox.driver import Driver, Place
+from agentorchestra.sandbox.ground import FIRST_USER, mount_point, new_user, own
+from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES, library_paths
+from agentorchestra.sandbox.seccomp import filter_for
+from agentorchestra.sandbox.shell import Mount, Shell, ShellState
+from agentorchestra.sandbox.shell_driver import DrivenShell
+from agentorchestra.sandbox.shell_parts import SHELL_FILES, Inside, Launch, clean_environment
+
+HERE = Path(__file__).parent
+OURS = "/opt/agentorchestra"
+LIBRARIES = "/opt/libraries"
+WORK = "/work"
+INPUTS = "/inputs"
+NOBODY = "65534"
+INSTALL = "install bubblewrap 0.8 or newer (Debian and Ubuntu: apt-get install bubblewrap)"
+_OLDEST = (0, 8)
+_ENVIRONMENT = {
+    "HOME": "/tmp",
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+    "MPLBACKEND": "Agg",
+    "MPLCONFIGDIR": "/tmp",
+    "OPENBLAS_NUM_THREADS": "2",
+    "OMP_NUM_THREADS": "2",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONPATH": LIBRARIES,  # of interpreters that a shell starts
+}
+_ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime", "/etc/mime.types")
+_ETC_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/ca-certificates")
+
+
+class Bubblewrap:
+    """Programs in bubblewrap.
+
+    Args:
+        libraries: distributions that programs may import, of the environment of this interpreter.
+    """
+
+    name = "bubblewrap"
+    safe = True
+
+    def __init__(self, libraries: tuple[str, ...] = DEFAULT_LIBRARIES) -> None:
+        self._libraries = libraries
+        self._problem: str | None = None
+
+    async def problem(self) -> str:
+        """Why it cannot be used here, "" when it can; a program is run once to know."""
+        if self._problem is None:
+            self._problem = self._missing() or await self._tried()
+        return self._problem
+
+    def _missing(self) -> str:
+        if not sys.platform.startswith("linux"):
+            return f"bubblewrap runs on Linux only, and this is {sys.platform}"
+        found = shutil.which("bwrap")
+        if found is None:
+            return f"bubblewrap is not installed: {INSTALL}"
+        said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=10).stdout
+        version = re.search(r"(\d+)\.(\d+)", said)
+        if version is None or (int(version[1]), int(version[2])) < _OLDEST:
+            return f"{found} is {said.strip() or 'of an unknown version'}: {INSTALL}"
+        if _as_root() and shutil.which("setpriv") is None:
+            return "setpriv is not installed: install util-linux"
+        return ""
+
+    async def _tried(self) -> str:
+        ran = await self._run(Program("python", "print(6 * 7)"), SandboxLimits(seconds=20), None)
+        if ran.ending == "exited" and ran.stdout == "42\n":
+            return ""
+        why = (ran.detail or ran.stderr or ran.ending).strip().splitlines()
+        return (
+            f"bubblewrap is installed but cannot make a sandbox here ({why[-1] if why else 'no reason given'}): "
+            "user namespaces must be allowed (sysctl kernel.unprivileged_userns_clone=1, "
+            "kernel.apparmor_restrict_unprivileged_userns=0; in a container: its engine's security profile)"
+        )
+
+    async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
+        """Run a program.
+
+        Raises:
+            SandboxUnavailableError: bubblewrap cannot be used here.
+        """
+        problem = await self.problem()
+        if problem:
+            raise SandboxUnavailableError(problem)
+        return await self._run(program, limits, call)
+
+    async def _run(self, program: Program, limits: SandboxLimits, call: HostCall | None) -> Ran:
+        rules = filter_for()
+        fd = _memory_file(rules) if rules is not None else None
+        try:
+            command = self.command(program, limits, fd)
+            place = Place(inputs=INPUTS if program.folder else "", libraries=LIBRARIES)
+            driver = Driver(command, program, limits, place, call=call, pass_fds=() if fd is None else (fd,))
+            return await driver.run()
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+    async def shell(
+        self,
+        folder: Path,
+        limits: SandboxLimits | None = None,
+        *,
+        inputs: Path | None = None,
+        network: bool = False,
+        state: ShellState | None = None,
+        mounts: Sequence[Mount] = (),
+    ) -> Shell:
+        """A shell in a sandbox of its own; see `ShellSandbox`.
+
+        Raises:
+            SandboxUnavailableError: bubblewrap cannot be used here.
+        """
+        problem = await self.problem()
+        if problem:
+            raise SandboxUnavailableError(problem)
+        limits = limits or SandboxLimits()
+        folder = folder.absolute()
+        user = own(folder, chosen=_as_root())
+        if inputs is not None:
+            mount_point(folder)
+
+        def launch() -> Launch:
+            rules = filter_for()
+            fd = _memory_file(rules) if rules is not None else None
+            world = self._world(limits, work=folder, inputs=inputs, network=network, mounts=mounts)
+            command = self._command(world, fd, network=network, user=user, script="_shell.py")
+            done = (lambda: None) if fd is None else (lambda: os.close(fd))
+            return Launch(command, clean_environment(), () if fd is None else (fd,), done=done)
+
+        return DrivenShell(launch, folder, limits, Inside(root=WORK, user=user), state)
+
+    async def aclose(self) -> None:
+        """Nothing is kept between programs; a shell is closed by whoever has it."""
+
+    def command(self, program: Program, limits: SandboxLimits, seccomp: int | None) -> list[str]:
+        """The command that starts the supervisor inside.
+
+        Args:
+            program, limits: what is to run.
+            seccomp: a descriptor of the filter.
+        """
+        world = self._world(limits, inputs=program.folder, network=program.network)
+        user = new_user() if _as_root() else None
+        return self._command(world, seccomp, network=program.network, user=user, script="_supervisor.py")
+
+    def _command(
+        self, world: list[str], seccomp: int | None, *, network: bool, user: int | None, script: str
+    ) -> list[str]:
+        outer = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+        outer += [] if network else ["--unshare-net"]
+        outer += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
+        path = dict.fromkeys((str(Path(_python()).parent), "/usr/bin", "/bin"))
+        for name, value in {**_ENVIRONMENT, "PATH": ":".join(path)}.items():
+            outer += ["--setenv", name, value]
+        outer += world
+        closing = ["--disable-userns", "--uid", NOBODY, "--gid", NOBODY, "--cap-drop", "ALL"]
+        closing += ["--seccomp", str(seccomp)] if seccomp is not None else []
+        if user is not None:
+            outer += ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups", "--no-new-privs"]
+            outer += ["--inh-caps=-all", "--bounding-set=-all"]
+            outer += ["bwrap", "--unshare-user", *closing, "--dev-bind", "/", "/", "--chdir", WORK]
+        else:
+            # The supervisor is the first process: bubblewrap's own would belong to the program's user, who could read
+            # its memory and write to the pipe that it holds.
+            outer[1:1] = ["--unshare-user", "--as-pid-1", *closing]
+        # The shell's file imports its neighbours, which -I would forbid; the environment is ours.
+        isolated = ["-I"] if script == "_supervisor.py" else ["-E", "-s"]
+        return [*outer, _python(), *isolated, "-B", f"{OURS}/{script}", WORK]
+
+    def _world(
+        self,
+        limits: SandboxLimits,
+        *,
+        work: Path | None = None,
+        inputs: Path | None = None,
+        network: bool = False,
+        mounts: Sequence[Mount] = (),
+    ) -> list[str]:
+        """The file systems, in the order in which they are mounted.
+
+        Args:
+            limits: of the temporary ones.
+            work: the host's folder that is the working folder; a temporary file system by default.
+            inputs: the given files.
+            network: whether names of the network have to be found.
+            mounts: more of the host's folders.
+        """
+        world = ["--ro-bind", "/usr", "/usr"]
+        for name in ("bin", "lib", "lib64", "sbin"):
+            path = Path("/") / name
+            if path.is_symlink():
+                world += ["--symlink", str(path.readlink()), str(path)]
+            elif path.is_dir():
+                world += ["--ro-bind", str(path), str(path)]
+        world += ["--perms", "0755", "--dir", "/etc"]  # by hand: bubblewrap would close it to other users
+        for path_ in (*_ETC, *(_ETC_NETWORK if network else ())):
+            world += ["--ro-bind-try", path_, path_]
+        base = str(Path(sys.base_prefix).resolve())
+        if not base.startswith("/usr/") and base != "/usr":
+            for parent in reversed(Path(base).parents[:-1]):
+                world += ["--perms", "0755", "--dir", str(parent)]
+            world += ["--ro-bind", base, base]
+        world += ["--dev", "/dev", "--proc", "/proc"]
+        for folder in (*(() if work is not None else (WORK,)), "/tmp", "/dev/shm"):
+            world += ["--perms", "1777", "--size", str(limits.work_bytes), "--tmpfs", folder]
+        for folder in ("/opt", OURS, LIBRARIES):
+            world += ["--perms", "0755", "--dir", folder]
+        for name in ("_supervisor.py", "_program.py") if work is None else SHELL_FILES:
+            world += ["--ro-bind", str(HERE / name), f"{OURS}/{name}"]
+        for name, path in library_paths(self._libraries)[0].items():
+            world += ["--ro-bind", str(path), f"{LIBRARIES}/{name}"]
+        if work is not None:
+            world += ["--bind", str(work), WORK]
+        if inputs is not None:
+            world += ["--ro-bind", str(inputs), INPUTS if work is None else f"{WORK}/files"]
+        for one in mounts:
+            world += ["--bind" if one.writable else "--ro-bind", str(one.folder.absolute()), one.inside]
+        return [*world, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
+
+
+def _as_root() -> bool:
+    """Whether this is the host's root: then users can be chosen. In a user namespace of somebody else they cannot."""
+    if os.geteuid() != 0:
+        return False
+    try:
+        first, _, count = Path("/proc/self/uid_map").read_text().split()[:3]
+    except (OSError, ValueError):
+        return True
+    return int(first) + int(count) > FIRST_USER + (1 << 28)
+
+
+def _python() -> str:
+    """The interpreter without its virtual environment."""
+    base = getattr(sys, "_base_executable", "") or sys.executable
+    return str(Path(base).resolve())
+
+
+def _memory_file(data: bytes) -> int:
+    fd = os.memfd_create("filter")
+    os.write(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+__all__ = ["INSTALL", "Bubblewrap"]

@@ -1,0 +1,265 @@
+"""Programs in containers of a Docker engine: the same supervisor, the engine's limits.
+
+The image holds Python and the libraries; `docker_file()` is what it is built from. Nothing of the host is bound but the
+run's files, read only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+
+from agentorchestra.core.errors import SandboxUnavailableError
+from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits
+from agentorchestra.sandbox.driver import Driver, Place
+from agentorchestra.sandbox.ground import INPUTS as GIVEN
+from agentorchestra.sandbox.ground import mount_point, own
+from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES
+from agentorchestra.sandbox.shell import Mount, Shell, ShellState
+from agentorchestra.sandbox.shell_driver import DrivenShell
+from agentorchestra.sandbox.shell_parts import SHELL_FILES, Inside, Launch, clean_environment
+
+HERE = Path(__file__).parent
+DEFAULT_IMAGE = "agentorchestra-sandbox"
+OURS = "/opt/agentorchestra"
+WORK = "/work"
+USER = 65534
+INPUTS = "/inputs"
+LABEL = "agentorchestra.process"
+_LISTED = '{{.Names}} {{.Label "' + LABEL + '"}}'
+_ENGINE_S = 15.0
+
+
+def docker_file(libraries: tuple[str, ...] = DEFAULT_LIBRARIES) -> str:
+    """What the image is built from (`agentorchestra sandbox --dockerfile | docker build -t NAME -`)."""
+    return (
+        "FROM python:3.12-slim\n"
+        "RUN apt-get update && apt-get install --yes --no-install-recommends git && rm -rf /var/lib/apt/lists/*\n"
+        f"RUN pip install --no-cache-dir {' '.join(libraries)}\n"
+        "RUN mkdir -p /work /inputs /opt/agentorchestra\n"
+        "USER 65534:65534\n"
+    )
+
+
+class Docker:
+    """Programs in containers.
+
+    Args:
+        image: a local image with Python 3.11 or newer; see `docker_file`.
+        runtime: of the engine (e.g. `runsc`), "" for its default.
+    """
+
+    name = "docker"
+    safe = True
+
+    def __init__(self, image: str = DEFAULT_IMAGE, runtime: str = "") -> None:
+        self._image = image
+        self._runtime = runtime
+        self._problem: str | None = None
+
+    async def problem(self) -> str:
+        """Why it cannot be used here, "" when it can: an engine must answer and have the image."""
+        if self._problem is None:
+            self._problem = await asyncio.to_thread(self._look)
+        return self._problem
+
+    def _look(self) -> str:
+        if shutil.which("docker") is None:
+            return "docker is not installed: install Docker and start its engine"
+        try:
+            asked = ["docker", "info", "--format", "{{.ServerVersion}}"]
+            info = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=_ENGINE_S)
+            if info.returncode != 0 or not info.stdout.strip():
+                return f"no Docker engine answers ({_last(info.stderr)}): start it"
+            found = ["docker", "image", "inspect", self._image]
+            image = subprocess.run(found, capture_output=True, text=True, check=False, timeout=_ENGINE_S)
+        except subprocess.TimeoutExpired:
+            return f"the Docker engine did not answer within {_ENGINE_S:g} s: is it running?"
+        if image.returncode != 0:
+            return (
+                f"the Docker engine has no image {self._image!r}: "
+                f"agentorchestra sandbox --dockerfile | docker build -t {self._image} -"
+            )
+        return ""
+
+    async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
+        """Run a program.
+
+        Raises:
+            SandboxUnavailableError: no engine answers here.
+        """
+        problem = await self.problem()
+        if problem:
+            raise SandboxUnavailableError(problem)
+        name = f"agentorchestra-{secrets.token_hex(8)}"
+        place = Place(inputs=INPUTS if program.folder else "", libraries="/nonexistent")
+        driver = Driver(
+            self.command(program, limits, name),
+            program,
+            limits,
+            place,
+            call=call,
+            env=None,
+            watch=False,  # the engine's own limits hold
+            on_kill=lambda: _remove(name),
+        )
+        ran = await driver.run()
+        if ran.ending == "lost" and "status 137" in ran.detail:
+            return Ran(**{**ran.__dict__, "ending": "memory", "detail": "it used more memory than allowed"})
+        return ran
+
+    async def shell(
+        self,
+        folder: Path,
+        limits: SandboxLimits | None = None,
+        *,
+        inputs: Path | None = None,
+        network: bool = False,
+        state: ShellState | None = None,
+        mounts: Sequence[Mount] = (),
+    ) -> Shell:
+        """A shell in a container of its own; see `ShellSandbox`.
+
+        Raises:
+            SandboxUnavailableError: no engine answers here.
+        """
+        problem = await self.problem()
+        if problem:
+            raise SandboxUnavailableError(problem)
+        await remove_orphans()
+        limits = limits or SandboxLimits()
+        folder = folder.absolute()
+        root = os.geteuid() == 0
+        user = own(folder, chosen=root)
+        if inputs is not None:
+            mount_point(folder)
+
+        def launch() -> Launch:
+            name = f"agentorchestra-{secrets.token_hex(8)}"
+            owner = user if user is not None else os.geteuid()
+            command = self.shell_command(folder, limits, name, owner, inputs=inputs, network=network, mounts=mounts)
+            return Launch(command, clean_environment(), on_kill=lambda: _remove(name))
+
+        # The engine limits the processes; its kernel would count all of this user's.
+        inside = Inside(root=WORK, own_user=False, watched=None, user=user)
+        return DrivenShell(launch, folder, limits, inside, state)
+
+    def shell_command(
+        self,
+        folder: Path,
+        limits: SandboxLimits,
+        name: str,
+        user: int,
+        *,
+        inputs: Path | None,
+        network: bool,
+        mounts: Sequence[Mount] = (),
+    ) -> list[str]:
+        """The command that starts a shell in a container of this name."""
+        command = self._container(limits, name, network=network, user=user, temporary=("/tmp",))
+        command += ["--volume", f"{folder}:{WORK}", "--workdir", WORK]
+        if inputs is not None:
+            command += ["--volume", f"{inputs.absolute()}:{WORK}/{GIVEN}:ro"]
+        for one in mounts:
+            command += ["--volume", f"{one.folder.absolute()}:{one.inside}" + ("" if one.writable else ":ro")]
+        for file in SHELL_FILES:
+            command += ["--volume", f"{HERE / file}:{OURS}/{file}:ro"]
+        return [*command, self._image, "python3", "-E", "-s", "-B", f"{OURS}/_shell.py", WORK]
+
+    def command(self, program: Program, limits: SandboxLimits, name: str) -> list[str]:
+        """The command that starts the supervisor in a container of this name."""
+        command = self._container(limits, name, network=program.network, user=USER, temporary=(WORK, "/tmp"))
+        command += ["--volume", f"{HERE / '_supervisor.py'}:{OURS}/_supervisor.py:ro"]
+        command += ["--volume", f"{HERE / '_program.py'}:{OURS}/_program.py:ro"]
+        if program.folder is not None:
+            command += ["--volume", f"{program.folder.absolute()}:{INPUTS}:ro"]
+        return [*command, self._image, "python3", "-I", "-B", f"{OURS}/_supervisor.py", WORK]
+
+    def _container(
+        self, limits: SandboxLimits, name: str, *, network: bool, user: int, temporary: tuple[str, ...]
+    ) -> list[str]:
+        # The owner is named: the engine gives a tmpfs the mode of the image's folder, whatever mode= says.
+        options = f"rw,exec,nosuid,nodev,uid={user},gid={user},size={limits.work_bytes},nr_inodes={limits.files}"
+        command = ["docker", "run", "--rm", "--interactive", "--name", name, "--hostname", "sandbox", "--init"]
+        command += ["--label", f"{LABEL}={os.getpid()}@{socket.gethostname()}"]
+        command += ["--network", "bridge" if network else "none"]
+        command += ["--read-only", "--user", f"{user}:{user}", "--cap-drop", "ALL"]
+        command += ["--security-opt", "no-new-privileges", "--pids-limit", str(limits.processes + 3)]
+        command += ["--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes)]
+        command += ["--ulimit", "core=0", "--log-driver", "none", "--pull", "never"]
+        for folder in temporary:
+            command += ["--tmpfs", f"{folder}:{options}"]
+        if self._runtime:
+            command += ["--runtime", self._runtime]
+        for variable in ("HOME=/tmp", "LANG=C.UTF-8", "MPLBACKEND=Agg", "MPLCONFIGDIR=/tmp", "PYTHONUNBUFFERED=1"):
+            command += ["--env", variable]
+        return command
+
+    async def aclose(self) -> None:
+        """Nothing is kept between programs: a container removes itself when the supervisor's pipe is closed."""
+
+
+def _last(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1][:200] if lines else "no reason given"
+
+
+async def remove_orphans() -> int:
+    """Remove containers of processes of this machine that are gone: a supervisor that was stopped hears nothing of it.
+
+    Returns:
+        How many there were.
+    """
+    found = await _engine("ps", "--all", "--no-trunc", "--filter", f"label={LABEL}", "--format", _LISTED)
+    count = 0
+    for line in found.splitlines():
+        name, _, owner = line.partition(" ")
+        pid, _, host = owner.partition("@")
+        gone = host == socket.gethostname() and pid.isdigit() and not psutil.pid_exists(int(pid))
+        if gone and name.startswith("agentorchestra-"):
+            await _remove(name)
+            count += 1
+    return count
+
+
+async def _engine(*arguments: str) -> str:
+    with contextlib.suppress(OSError, TimeoutError):
+        process = await asyncio.create_subprocess_exec(
+            *("docker", *arguments),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            said, _ = await asyncio.wait_for(process.communicate(), _ENGINE_S)
+        except TimeoutError:
+            process.kill()
+            raise
+        return said.decode("utf-8", "replace")
+    return ""
+
+
+async def _remove(name: str) -> None:
+    """The client was killed: the engine removes the container."""
+    with contextlib.suppress(OSError, TimeoutError):
+        process = await asyncio.create_subprocess_exec(
+            *("docker", "rm", "--force", name),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        await asyncio.wait_for(process.wait(), _ENGINE_S)
+
+
+__all__ = ["DEFAULT_IMAGE", "Docker", "docker_file"]

@@ -1,0 +1,149 @@
+"""Which sandbox the settings mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from agentorchestra.core.errors import SandboxUnavailableError, SettingsError
+from agentorchestra.core.settings import SandboxSettings
+from agentorchestra.sandbox.base import MIB, HostCall, Program, Ran, Sandbox, SandboxLimits
+from agentorchestra.sandbox.bubblewrap import INSTALL, Bubblewrap
+from agentorchestra.sandbox.docker import Docker
+from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES
+from agentorchestra.sandbox.local import UnsafeLocal
+from agentorchestra.sandbox.shell import Mount, Shell, ShellSandbox, ShellState
+
+GROUP = "agentorchestra.sandboxes"
+"""The entry points of backends elsewhere: callables that take the SandboxSettings and give a Sandbox."""
+
+
+class AnySandbox:
+    """The first of several sandboxes that can be used here; fails closed when none can."""
+
+    safe = True
+
+    def __init__(self, candidates: tuple[Sandbox, ...]) -> None:
+        self._candidates = candidates
+        self._chosen: Sandbox | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the one that is used, `auto` until that is known."""
+        return self._chosen.name if self._chosen is not None else "auto"
+
+    async def problem(self) -> str:
+        """Why none can be used, "" when one can."""
+        if self._chosen is not None:
+            return ""
+        problems = []
+        for one in self._candidates:
+            problem = await one.problem()
+            if not problem:
+                self._chosen = one
+                return ""
+            problems.append(problem)
+        return "; or ".join(problems)
+
+    async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
+        """Run a program in it.
+
+        Raises:
+            SandboxUnavailableError: none can be used here.
+        """
+        problem = await self.problem()
+        if problem or self._chosen is None:
+            raise SandboxUnavailableError(f"there is no sandbox here: {problem or INSTALL}")
+        return await self._chosen.run(program, limits, call=call)
+
+    async def shell(
+        self,
+        folder: Path,
+        limits: SandboxLimits | None = None,
+        *,
+        inputs: Path | None = None,
+        network: bool = False,
+        state: ShellState | None = None,
+        mounts: Sequence[Mount] = (),
+    ) -> Shell:
+        """A shell in it.
+
+        Raises:
+            SandboxUnavailableError: none can be used here.
+        """
+        problem = await self.problem()
+        if problem or self._chosen is None:
+            raise SandboxUnavailableError(f"there is no sandbox here: {problem or INSTALL}")
+        return await shell_in(self._chosen, folder, limits, inputs=inputs, network=network, state=state, mounts=mounts)
+
+    async def aclose(self) -> None:
+        """End them all."""
+        for one in self._candidates:
+            await one.aclose()
+
+
+async def shell_in(
+    sandbox: Sandbox,
+    folder: Path,
+    limits: SandboxLimits | None = None,
+    *,
+    inputs: Path | None = None,
+    network: bool = False,
+    state: ShellState | None = None,
+    mounts: Sequence[Mount] = (),
+) -> Shell:
+    """A shell in a sandbox; see `ShellSandbox.shell`.
+
+    Raises:
+        SandboxUnavailableError: it cannot be used here, or has no shells (a backend of elsewhere).
+    """
+    if not isinstance(sandbox, ShellSandbox):
+        raise SandboxUnavailableError(
+            f"the sandbox {sandbox.name!r} has no shells; set sandbox.backend to bubblewrap or docker"
+        )
+    if mounts:
+        return await sandbox.shell(folder, limits, inputs=inputs, network=network, state=state, mounts=mounts)
+    return await sandbox.shell(folder, limits, inputs=inputs, network=network, state=state)
+
+
+def sandbox_for(settings: SandboxSettings) -> Sandbox | None:
+    """The sandbox that the settings name, None for `none`.
+
+    Raises:
+        SettingsError: for a name that no backend has.
+    """
+    libraries = (*DEFAULT_LIBRARIES, *settings.libraries)
+    if settings.backend == "none":
+        return None
+    if settings.backend == "auto":
+        return AnySandbox((Bubblewrap(libraries), Docker(settings.image, settings.runtime)))
+    if settings.backend == "bubblewrap":
+        return Bubblewrap(libraries)
+    if settings.backend == "docker":
+        return Docker(settings.image, settings.runtime)
+    if settings.backend == "unsafe-local":
+        return UnsafeLocal()
+    found = {one.name: one for one in entry_points(group=GROUP)}
+    if settings.backend not in found:
+        known = ", ".join(["auto", "bubblewrap", "docker", "unsafe-local", "none", *sorted(found)])
+        raise SettingsError(f"sandbox.backend is {settings.backend!r}; it can be one of: {known}")
+    made = found[settings.backend].load()(settings)
+    if not isinstance(made, Sandbox):
+        raise SettingsError(f"the entry point {settings.backend!r} of {GROUP} gave {made!r}, which is no Sandbox")
+    return made
+
+
+def limits_for(settings: SandboxSettings) -> SandboxLimits:
+    """The settings' limits."""
+    return SandboxLimits(
+        seconds=settings.timeout_s,
+        cpu_seconds=int(2 * settings.timeout_s) + 1,
+        memory_bytes=settings.memory_mib * MIB,
+        processes=settings.processes,
+        work_bytes=settings.files_mib * MIB,
+        kept_bytes=settings.kept_mib * MIB,
+    )
+
+
+__all__ = ["GROUP", "AnySandbox", "limits_for", "sandbox_for", "shell_in"]

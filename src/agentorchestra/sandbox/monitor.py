@@ -1,0 +1,159 @@
+"""Looks at a sandbox's processes from outside: memory of all of them together, and its temporary files.
+
+Limits of single processes (setrlimit) do not add up, and neither a tmpfs nor what waits in sockets counts for any
+process. So the tree below the sandbox's first process is summed up several times a second; what is over the limit ends
+it. Memory that has neither a process nor a file (memfd, System V) is refused by the filter of system calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+
+import psutil
+
+from agentorchestra.sandbox.base import Ending, SandboxLimits
+
+EVERY_S = 0.05
+_INSIDE = ("work", "tmp", "dev/shm")
+_UNIX_SOCKETS = 1_000
+"""At the same time: each may hold some 200 KiB for which nobody is charged."""
+
+
+class Watch:
+    """A watch over the processes below one.
+
+    Args:
+        pid: the first one.
+        limits: what they may use.
+        temporary: the folders inside that are temporary file systems.
+
+    Attributes:
+        used, peak: the memory seen at the last look, and the most, in bytes.
+        processes: how many there were at the last look.
+        detail: why it ended the program.
+    """
+
+    def __init__(self, pid: int, limits: SandboxLimits, temporary: tuple[str, ...] = _INSIDE) -> None:
+        self._pid = pid
+        self._limits = limits
+        self._inside = temporary
+        self.processes = 0
+        self.used = self.peak = 0
+        self.detail = ""
+
+    async def run(self) -> Ending:
+        """Look until something is over its limit."""
+        while True:
+            await asyncio.sleep(EVERY_S)
+            ending = self.look()
+            if ending is not None:
+                return ending
+
+    def look(self) -> Ending | None:
+        """What is over its limit now, None if nothing is."""
+        pids = list(_tree(self._pid))
+        self.processes = len(pids)
+        temporary, entries = _temporary(pids, self._inside)
+        queued, sockets = _sockets(pids)
+        elsewhere = temporary + queued
+        used = sum(_resident(pid) for pid in pids) + elsewhere
+        if used > self._limits.memory_bytes:
+            used = sum(_proportional(pid) for pid in pids) + elsewhere  # pages that processes share counted once
+        self.used = used
+        self.peak = max(self.peak, used)
+        if used > self._limits.memory_bytes:
+            self.detail = (
+                f"it used {used >> 20:,} MiB of memory; at most {self._limits.memory_bytes >> 20:,} are allowed"
+            )
+            return "memory"
+        if sockets > _UNIX_SOCKETS:
+            self.detail = f"it opened {sockets:,} sockets; at most {_UNIX_SOCKETS:,} are allowed"
+            return "memory"
+        if entries > self._limits.files:
+            self.detail = f"it made {entries:,} files and folders; at most {self._limits.files:,} are allowed"
+            return "files"
+        return None
+
+
+def _tree(pid: int) -> list[int]:
+    """A process and all below it."""
+    found, todo = [], [pid]
+    while todo:
+        one = todo.pop()
+        found.append(one)
+        try:
+            for task in Path(f"/proc/{one}/task").iterdir():
+                todo += [int(child) for child in (task / "children").read_text().split()]
+        except FileNotFoundError:
+            if Path(f"/proc/{one}").exists():  # a kernel without lists of children
+                with contextlib.suppress(psutil.Error):
+                    return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+        except OSError:
+            continue
+    return found
+
+
+def _resident(pid: int) -> int:
+    """Anonymous pages and pages of shared memory, in bytes; pages of files on a disk do not count."""
+    return _sum_of(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:"))
+
+
+def _proportional(pid: int) -> int:
+    """The same, each page divided by the number of processes that share it."""
+    return _sum_of(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")) or _resident(pid)
+
+
+def _sum_of(path: str, names: tuple[str, ...]) -> int:
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(names))
+
+
+def _sockets(pids: list[int]) -> tuple[int, int]:
+    """Bytes that wait in sockets, and the number of those whose bytes cannot be seen; none of a network of ours."""
+    own = Path("/proc/self/ns/net").readlink()
+    for pid in reversed(pids):
+        queued = 0
+        try:
+            if Path(f"/proc/{pid}/ns/net").readlink() == own:
+                continue
+            for kind in ("tcp", "tcp6", "udp", "udp6"):
+                path = Path(f"/proc/{pid}/net/{kind}")
+                for line in path.read_text().splitlines()[1:] if path.exists() else ():
+                    sending, _, receiving = line.split()[4].partition(":")
+                    queued += int(sending, 16) + int(receiving, 16)
+            return queued, Path(f"/proc/{pid}/net/unix").read_bytes().count(b"\n") - 1
+        except (OSError, ValueError, IndexError):
+            continue
+    return 0, 0
+
+
+def _temporary(pids: list[int], inside: tuple[str, ...]) -> tuple[int, int]:
+    """Bytes and entries in the temporary file systems that the last process of the tree sees; not in those of ours."""
+    for pid in reversed(pids):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(f"/proc/{pid}/root/"), os.stat("/")):  # noqa: PTH116 - another root
+                continue
+        size = entries = 0
+        seen: set[int] = set()
+        for folder in inside:
+            try:
+                found = os.statvfs(f"/proc/{pid}/root/{folder}")
+                device = os.stat(f"/proc/{pid}/root/{folder}").st_dev  # noqa: PTH116 - a path in another root
+            except OSError:
+                break
+            if device not in seen:
+                seen.add(device)
+                size += (found.f_blocks - found.f_bfree) * found.f_frsize
+                entries += found.f_files - found.f_ffree
+        else:
+            return size, entries
+    return 0, 0
+
+
+__all__ = ["Watch"]

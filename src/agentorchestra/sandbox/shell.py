@@ -1,0 +1,281 @@
+"""What a shell in a sandbox is asked and what it gives back: the same for every backend (tests/sandbox/test_shell.py).
+
+One bash in one sandbox: directory, variables, functions and options stay from command to command. The folder of the
+host is `/work` inside (elsewhere where there is no inside: `unsafe-local`), the given files are `/work/files`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol, Self, runtime_checkable
+
+from pydantic import JsonValue
+
+from agentorchestra.sandbox.base import Sandbox, SandboxLimits
+
+STATE_BYTES = 2 << 20
+"""Of a shell's state as JSON; a larger one is not taken."""
+
+OnOutput = Callable[[str], None]
+"""Told what a command prints as it prints it, both outputs in the order in which they arrive."""
+
+ShellEnding = Literal["exited", "interrupted", "time", "flood", "memory", "files", "processes", "lost"]
+
+
+@dataclass(frozen=True)
+class ShellState:
+    """What a shell had when its last command ended.
+
+    The values are what bash itself wrote (`declare -p`), and only a bash in a sandbox ever reads them.
+
+    Attributes:
+        directory: below the working folder relative to it (`.`), elsewhere absolute.
+        variables: those that a new shell does not have, or has otherwise: name to the line that makes them.
+        functions: name to text.
+        options: lines that set shell options, the umask and aliases.
+        last_job: the highest number that a job had.
+    """
+
+    directory: str = "."
+    variables: Mapping[str, str] = field(default_factory=dict)
+    functions: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    last_job: int = 0
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """As JSON, for a snapshot."""
+        return {
+            "directory": self.directory,
+            "variables": dict(self.variables),
+            "functions": dict(self.functions),
+            "options": list(self.options),
+            "last_job": self.last_job,
+        }
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """From what `to_json` gave, or what claims to be that.
+
+        Raises:
+            ValueError: in one sentence, for what is not a shell's state, or too large.
+        """
+        if not isinstance(value, dict):
+            raise ValueError("the state of a shell is an object")
+        try:
+            size = len(json.dumps(value).encode("ascii"))
+        except (TypeError, ValueError, RecursionError):
+            raise ValueError("the state of a shell is JSON") from None
+        if size > STATE_BYTES:
+            raise ValueError(f"the state of the shell has {size:,} bytes; at most {STATE_BYTES:,} are kept")
+        directory, options, last_job = value.get("directory", "."), value.get("options", []), value.get("last_job")
+        if not _is_text(directory) or "\0" in directory:
+            raise ValueError("the directory of a shell's state is a text")
+        if not isinstance(options, list):
+            raise ValueError("the options of a shell's state are a list of texts")
+        return cls(
+            directory=directory or ".",
+            variables=_texts(value.get("variables"), "variables"),
+            functions=_texts(value.get("functions"), "functions"),
+            options=tuple(one for one in options if _is_text(one)),
+            last_job=last_job if isinstance(last_job, int) and 0 <= last_job < 1_000_000 else 0,
+        )
+
+
+def _texts(value: object, what: str) -> dict[str, str]:
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"the {what} of a shell's state are an object of texts")
+    found = {name: text for name, text in (value or {}).items() if _is_text(name) and _is_text(text)}
+    # A value that is not text (bytes in no known encoding) is left out: records hold text only.
+    return {name: text for name, text in found.items() if "\0" not in text}
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+@dataclass(frozen=True)
+class ShellRan:
+    """What came of a command.
+
+    Attributes:
+        ending: `exited` by itself; stopped: `interrupted`, after its `time`, for a `flood` of output, for more
+            `memory`, `files` or `processes` than allowed; `lost`: the sandbox went away (`detail` says how).
+        exit_code: as the shell has it in `$?`; negative for the signal that ended the shell itself.
+        stdout, stderr: what was printed, as text; a note stands where some was left out.
+        printed: bytes of both, those left out included.
+        again: why the shell was started again afterwards, "" if it was not. Directory and variables were put back
+            as they were when it last said what it has: at its exit, otherwise at the end of the command before.
+        jobs_lost: whether what ran in the background is gone with it.
+        jobs: how many jobs run in the background now.
+        notes: variables that are too large to be kept.
+        detail: more about the ending.
+    """
+
+    ending: ShellEnding = "exited"
+    exit_code: int = 0
+    stdout: str = ""
+    stderr: str = ""
+    printed: int = 0
+    again: str = ""
+    jobs_lost: bool = False
+    jobs: int = 0
+    notes: tuple[str, ...] = ()
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Something in the background.
+
+    Attributes:
+        job: its number, for `output` and `stop`; not the shell's own number.
+        command: its text.
+        pid: of its process group, inside.
+        state: `running`, `ended`, or `flood` (ended because it printed too much).
+        exit_code: of one that was started as a job and has ended; negative for a signal. What a command left with
+            `&` tells only the shell (`wait`).
+        output: its beginning and end, None if it was not asked for.
+        printed: bytes.
+    """
+
+    job: int
+    command: str
+    pid: int
+    state: Literal["running", "ended", "flood"]
+    exit_code: int | None = None
+    output: str | None = None
+    printed: int = 0
+
+
+@runtime_checkable
+class Shell(Protocol):
+    """One shell. Commands run one after another; everything else may be asked while one runs."""
+
+    @property
+    def state(self) -> ShellState:
+        """As of the end of the last command."""
+        ...
+
+    @property
+    def root(self) -> str:
+        """What the working folder is called inside."""
+        ...
+
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float | None = None,
+        together: bool = False,
+        on_output: OnOutput | None = None,
+    ) -> ShellRan:
+        """Run a command (any bash program) and wait for its end; it finds its input closed.
+
+        Args:
+            command: its text.
+            timeout_s: in seconds; the limits' `seconds` by default. Then it is interrupted, and after two seconds
+                more killed with the shell, which is started again.
+            together: whether what goes to the error output is among the other output, in its order.
+            on_output: told what is printed meanwhile.
+
+        Raises:
+            SandboxUnavailableError: the sandbox cannot be started (again).
+        """
+        ...
+
+    async def interrupt(self) -> None:
+        """Interrupt (SIGINT) the command that runs; nothing if none does."""
+        ...
+
+    async def start(self, command: str) -> Job:
+        """Start a command in the background, with directory and variables as they are now.
+
+        Raises:
+            ToolError: it cannot be started; the sentence says why.
+        """
+        ...
+
+    async def jobs(self) -> tuple[Job, ...]:
+        """What runs in the background, and what ran there lately."""
+        ...
+
+    async def output(self, job: int) -> Job:
+        """A job with what it has printed.
+
+        Raises:
+            ToolError: there is no such job.
+        """
+        ...
+
+    async def stop(self, job: int, number: int = 15, *, force: bool = True) -> Job:
+        """Send a job a signal and wait a second for its end.
+
+        Args:
+            job: its number.
+            number: of the signal.
+            force: whether it is killed if it is still there then.
+
+        Raises:
+            ToolError: there is no such job.
+        """
+        ...
+
+    async def restore(self, state: ShellState) -> None:
+        """A new shell with that state; all that ran in the background is ended."""
+        ...
+
+    async def close(self) -> None:
+        """End everything; idempotent. Nothing of it is left."""
+        ...
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A folder of this machine that commands see besides the working folder.
+
+    Attributes:
+        folder: on this machine.
+        inside: where it is seen. Where there is no inside (`unsafe-local`) it is where it is.
+        writable: whether commands may change what is in it.
+    """
+
+    folder: Path
+    inside: str
+    writable: bool = False
+
+
+@runtime_checkable
+class ShellSandbox(Sandbox, Protocol):
+    """A sandbox that has shells."""
+
+    async def shell(
+        self,
+        folder: Path,
+        limits: SandboxLimits | None = None,
+        *,
+        inputs: Path | None = None,
+        network: bool = False,
+        state: ShellState | None = None,
+        mounts: Sequence[Mount] = (),
+    ) -> Shell:
+        """A shell in a sandbox of its own.
+
+        Args:
+            folder: of this machine, which commands read and write. Where root runs the sandbox, it and what is in it
+                belongs to the user of the commands from then on.
+            limits: of the shell and all it runs together; `seconds` is the time of a command.
+            inputs: a folder that is seen, read only, as `files` in it; None for none.
+            network: whether commands reach the network of the host.
+            state: what it begins with.
+            mounts: what is seen besides.
+
+        Raises:
+            SandboxUnavailableError: it cannot be used here.
+        """
+        ...
+
+
+__all__ = ["STATE_BYTES", "Job", "Mount", "OnOutput", "Shell", "ShellEnding", "ShellRan", "ShellSandbox", "ShellState"]

@@ -1,0 +1,451 @@
+"""Drives one shell: the host's end of the pipe to `_shell.py`. Shared by all backends.
+
+Nothing that comes through the pipe is believed. A sandbox that ends, whoever ended it, is started again at the next
+command with the directory and the variables that the shell had last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import contextlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agentorchestra.core.errors import SandboxUnavailableError, ToolError
+from agentorchestra.sandbox.base import SandboxLimits
+from agentorchestra.sandbox.ground import close_to_others, give
+from agentorchestra.sandbox.pipes import (
+    Broken,
+    Output,
+    decoded,
+    ended,
+    message_of,
+    printable,
+    shown,
+    started,
+)
+from agentorchestra.sandbox.shell import Job, OnOutput, ShellEnding, ShellRan, ShellState
+from agentorchestra.sandbox.shell_parts import Inside, Launch, Lost, job_of, problem_of, watched
+
+_START_S = 30.0
+_GRACE_S = 8.0
+"""How long the other end may take beyond a command's time, to interrupt, kill and start again."""
+_ANSWER_S = 10.0
+_CANCEL_S = 3.0
+_STDERR_BYTES = 4_000
+_MOST_JOBS = 1_000_000
+_UNASKED = 1_000
+_ENDINGS: dict[str, ShellEnding] = {
+    "exited": "exited",
+    "interrupted": "interrupted",
+    "time": "time",
+    "flood": "flood",
+}
+
+
+@dataclass
+class _Running:
+    """The command that runs."""
+
+    number: int
+    together: bool
+    on_output: OnOutput | None
+    outputs: dict[int, Output]
+    decoders: dict[int, Any]
+    answer: asyncio.Future[dict[str, Any]] | None = None
+
+
+class DrivenShell:
+    """A shell behind a pipe.
+
+    Args:
+        launch: makes what starts a sandbox; called for each start.
+        folder: of this machine, which the commands work in.
+        limits: see `ShellSandbox.shell`.
+        inside: see Inside.
+        state: what it begins with.
+        done: called at the end of everything.
+    """
+
+    def __init__(
+        self,
+        launch: Callable[[], Launch],
+        folder: Path,
+        limits: SandboxLimits,
+        inside: Inside,
+        state: ShellState | None = None,
+        done: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._launch = launch
+        self._folder = folder
+        self._limits = limits
+        self._inside = inside
+        self._state = state or ShellState()
+        self._done: Callable[[], None] | None = done
+        self._process: asyncio.subprocess.Process | None = None
+        self._live: Launch | None = None
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._running: _Running | None = None
+        self._last = 0
+        self._lost: Lost | None = None
+        self._news: Lost | None = None
+        self._had_jobs = False
+        self._stderr = b""
+        self._unasked = 0
+        self._problem = ""
+        self._ending: asyncio.Task[None] | None = None
+        self._one_command = asyncio.Lock()
+        self._one_start = asyncio.Lock()
+
+    @property
+    def state(self) -> ShellState:
+        """As of the end of the last command."""
+        return self._state
+
+    @property
+    def root(self) -> str:
+        """What the working folder is called inside."""
+        return self._inside.root
+
+    # -- commands ----------------------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float | None = None,
+        together: bool = False,
+        on_output: OnOutput | None = None,
+    ) -> ShellRan:
+        """Run a command and wait for its end."""
+        seconds = self._limits.seconds if timeout_s is None else timeout_s
+        problem = problem_of(command)
+        if problem:
+            raise ToolError(problem)
+        async with self._one_command:
+            await self._up()
+            await self._give()
+            self._last += 1
+            number = self._last
+            fds = (1,) if together else (1, 2)
+            decoders = {fd: codecs.getincrementaldecoder("utf-8")("replace") for fd in fds}
+            running = self._running = _Running(number, together, on_output, {1: Output(), 2: Output()}, decoders)
+            asked = {"kind": "run", "command": command, "seconds": seconds, "together": together, "id": number}
+            try:
+                running.answer = await self._asked(asked)
+                return self._ran(running, await self._answered(running.answer, seconds + _GRACE_S))
+            except Lost as lost:
+                return self._ran(running, None, lost)
+            except asyncio.CancelledError:
+                await asyncio.shield(self._give_up(running))
+                raise
+            finally:
+                self._running = None
+                with contextlib.suppress(OSError):
+                    close_to_others(self._folder)
+
+    async def _give_up(self, running: _Running) -> None:
+        """Nobody waits for the command any more: it is ended, with the sandbox if need be."""
+        if running.answer is not None:
+            with contextlib.suppress(Lost, TimeoutError):
+                await self.interrupt()
+                self._keep(await asyncio.wait_for(running.answer, _CANCEL_S))
+                return
+        await self._down(Lost("lost", "it was ended"))
+
+    def _ran(self, running: _Running, reply: dict[str, Any] | None, lost: Lost | None = None) -> ShellRan:
+        stdout, stderr = running.outputs[1], running.outputs[2]
+        ran = ShellRan(stdout=stdout.text(), stderr=stderr.text(), printed=stdout.size + stderr.size)
+        if lost is not None:
+            lost.told = True
+            again = f"the sandbox was ended: {lost.detail}"
+            had, self._had_jobs = self._had_jobs, False
+            return replace(ran, ending=lost.ending, exit_code=-9, again=again, jobs_lost=had, detail=lost.detail)
+        assert reply is not None
+        self._keep(reply)
+        jobs, notes, code = reply.get("jobs"), reply.get("notes"), reply.get("exit_code")
+        news, self._news = self._news, None
+        had = news is not None and self._had_jobs
+        self._had_jobs = isinstance(jobs, int) and jobs > 0
+        self._number(reply.get("last_job"))
+        again = printable(shown(reply.get("again", "")))[:500]
+        problem, self._problem = self._problem, ""
+        again = "; ".join(one for one in (problem, again) if one)
+        if news is not None:
+            again = f"the sandbox was ended before this command: {news.detail}" + (f"; {again}" if again else "")
+        return replace(
+            ran,
+            ending=_ENDINGS.get(shown(reply.get("ending")), "lost"),
+            exit_code=code if isinstance(code, int) else 0,
+            again=again,
+            jobs_lost=had,
+            jobs=jobs if isinstance(jobs, int) else 0,
+            notes=tuple(printable(shown(one))[:200] for one in notes[:20]) if isinstance(notes, list) else (),
+        )
+
+    def _keep(self, reply: dict[str, Any]) -> None:
+        with contextlib.suppress(ValueError):  # a state that is none: the one before stays
+            self._state = replace(ShellState.from_json(reply.get("state")), last_job=self._state.last_job)
+
+    def _number(self, job: object) -> None:
+        """Note a job's number: those after a new start go on from there."""
+        if isinstance(job, int) and self._state.last_job < job < _MOST_JOBS:
+            self._state = replace(self._state, last_job=job)
+
+    async def interrupt(self) -> None:
+        """Interrupt the command that runs."""
+        if self._running is not None and self._process is not None:
+            with contextlib.suppress(Lost):
+                await self._send({"kind": "interrupt"})
+
+    async def restore(self, state: ShellState) -> None:
+        """A new shell with that state; all that ran in the background is ended."""
+        async with self._one_command:
+            self._state = state
+            await self._down(Lost("lost", "it was put back to an earlier state"))
+            self._lost = self._news = None
+            self._had_jobs = False
+
+    # -- jobs --------------------------------------------------------------------------------------------------------
+
+    async def start(self, command: str) -> Job:
+        """Start a command in the background."""
+        problem = problem_of(command)
+        if problem:
+            raise ToolError(problem)
+        job = job_of(await self._about_jobs({"kind": "job", "command": command}))
+        self._had_jobs = True
+        self._number(job.job)
+        return job
+
+    async def jobs(self) -> tuple[Job, ...]:
+        """What runs in the background, and what ran there lately."""
+        if self._process is None:
+            return ()
+        found = (await self._about_jobs({"kind": "jobs"})).get("jobs")
+        return tuple(job_of(one) for one in found[:200]) if isinstance(found, list) else ()
+
+    async def output(self, job: int) -> Job:
+        """A job with what it has printed."""
+        return job_of(await self._about_jobs({"kind": "output", "job": job}))
+
+    async def stop(self, job: int, number: int = 15, *, force: bool = True) -> Job:
+        """Send a job a signal and wait a second for its end."""
+        if not 1 <= number <= 64:
+            raise ToolError(f"there is no signal {number}; the numbers: 1 to 64")
+        return job_of(await self._about_jobs({"kind": "stop", "job": job, "signal": number, "force": force}))
+
+    async def _about_jobs(self, message: dict[str, Any]) -> dict[str, Any]:
+        async with self._one_start:
+            await self._started()
+        if message["kind"] == "job":
+            await self._give()
+        try:
+            self._last += 1
+            reply = await self._answered(await self._asked({**message, "id": self._last}), _ANSWER_S)
+        except Lost as lost:
+            raise ToolError(f"the sandbox was ended: {lost.detail}; what ran in the background is gone") from None
+        if "error" in reply:
+            raise ToolError(printable(shown(reply["error"]))[:500])
+        return reply
+
+    async def _give(self) -> None:
+        """What was put into the folder since the last command belongs to its user."""
+        if self._inside.user is None:
+            return
+        try:
+            await asyncio.to_thread(give, self._folder, self._inside.user)
+        except OSError as exc:
+            raise SandboxUnavailableError(f"the shell's folder cannot be used: {exc}") from exc
+
+    # -- the process -------------------------------------------------------------------------------------------------
+
+    async def _up(self) -> None:
+        async with self._one_start:
+            await self._started()
+
+    async def _started(self) -> None:
+        if self._done is None:
+            raise SandboxUnavailableError("the shell is closed")
+        if self._process is not None and self._lost is None:
+            return
+        if self._process is not None and self._lost is not None:
+            await self._down(self._lost)
+        if self._lost is not None and not self._lost.told:
+            self._news = self._lost
+        self._lost, self._stderr, self._unasked = None, b"", 0
+        await self._give()
+        live = self._launch()
+        try:
+            self._process = await started(live.command, env=live.env, pass_fds=live.pass_fds, on_kill=live.on_kill)
+        except BaseException as exc:
+            live.done()
+            if isinstance(exc, OSError):
+                raise SandboxUnavailableError(f"the sandbox cannot be started: {exc}") from exc
+            raise
+        self._live = live
+        first: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting = {0: first}
+        self._tasks = [
+            asyncio.create_task(self._listen(self._process)),
+            asyncio.create_task(self._hear_errors(self._process)),
+            asyncio.create_task(self._watch(self._process.pid)),
+        ]
+        try:
+            async with asyncio.timeout(_START_S):
+                await self._send(self._beginning())
+                reply = await first
+        except (Lost, TimeoutError) as exc:
+            detail = str(exc) or f"it was not ready within {_START_S:g} s"
+            await self._down(Lost("lost", detail))
+            raise SandboxUnavailableError(f"the shell cannot be started: {detail}") from None
+        except asyncio.CancelledError:
+            await asyncio.shield(self._down(Lost("lost", "it was ended")))
+            raise
+        self._keep(reply)
+        self._problem = printable(shown(reply.get("problem", "")))[:300]
+
+    def _beginning(self) -> dict[str, Any]:
+        limits = self._limits
+        return {
+            "temporary": self._inside.temporary,
+            "own_user": self._inside.own_user,
+            "last_job": self._state.last_job,
+            "state": self._state.to_json() if self._state != ShellState() else None,
+            "limits": {
+                "cpu_seconds": limits.cpu_seconds,
+                "memory_bytes": limits.memory_bytes,
+                "processes": limits.processes,
+                "work_bytes": limits.work_bytes,
+                "flood_bytes": limits.flood_bytes,
+            },
+        }
+
+    async def _asked(self, message: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
+        """Where the answer to a message will be."""
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[message["id"]] = answer
+        await self._send(message)
+        return answer
+
+    async def _answered(self, answer: asyncio.Future[dict[str, Any]], seconds: float) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(answer)
+        except TimeoutError:
+            lost = Lost("time", "it did not answer any more and was killed")
+            await self._down(lost)
+            raise lost from None
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        if self._process is None or self._process.stdin is None:
+            raise self._lost or Lost("lost", "it is gone")
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            await self._process.stdin.drain()
+        except (BrokenPipeError, ConnectionResetError):
+            await asyncio.sleep(0)
+            raise self._lost or Lost("lost", "it ended without a word") from None
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        try:
+            while (message := await message_of(process)) is not None:
+                self._heard(message)
+                await asyncio.sleep(0)  # messages that are all there already must not hold up the others
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), 1)
+            words = (self._stderr.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
+            detail = f"it ended without a word (status {process.returncode})"
+            self._is_lost(Lost("lost", detail + (f": {printable(words)[:300]}" if words else "")))
+        except Broken as exc:
+            self._is_lost(Lost("lost", str(exc)))
+
+    def _heard(self, message: dict[str, Any]) -> None:
+        kind = message.get("kind")
+        if kind == "out":
+            self._printed(message)
+        elif kind == "reply":
+            waiting = self._waiting.pop(message["id"], None) if isinstance(message.get("id"), int) else None
+            if waiting is None:
+                self._nobody_asked()
+            elif not waiting.done():
+                waiting.set_result(message)
+        elif kind == "ready":
+            self._nobody_asked()
+        else:
+            raise Broken("it said something unknown")
+
+    def _nobody_asked(self) -> None:
+        """A few such messages there are: answers to who does not wait any more."""
+        self._unasked += 1
+        if self._unasked > _UNASKED:
+            raise Broken("it talks without being asked")
+
+    def _printed(self, message: dict[str, Any]) -> None:
+        running, fd = self._running, message.get("fd")
+        data = decoded(message)
+        if running is None or message.get("id") != running.number or fd not in running.decoders:
+            self._nobody_asked()
+            return
+        running.outputs[fd].add(data)
+        if sum(one.size for one in running.outputs.values()) > self._limits.flood_bytes + (1 << 20):
+            raise Broken("it printed without end")
+        if running.on_output is not None:
+            text = running.decoders[fd].decode(data)
+            if text:
+                running.on_output(text)
+
+    async def _hear_errors(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
+        while data := await process.stderr.read(1 << 16):
+            self._stderr = (self._stderr + data)[-_STDERR_BYTES:]
+
+    async def _watch(self, pid: int) -> None:
+        temporary = self._inside.watched
+        self._is_lost(await watched(pid, self._folder, self._limits, temporary, lambda: self._running is not None))
+
+    def _is_lost(self, lost: Lost) -> None:
+        """Whoever waits hears it; the process is ended before the next start, or now if it still runs."""
+        self._lost = self._lost or lost
+        for one in self._waiting.values():
+            if not one.done():
+                one.set_exception(self._lost)
+                one.exception()  # nobody may be there to hear it
+        self._waiting.clear()
+        if self._process is not None and self._process.returncode is None:
+            self._ending = asyncio.create_task(self._down(self._lost))
+
+    async def _down(self, lost: Lost) -> None:
+        """End the process; whoever waits hears why."""
+        process, self._process = self._process, None
+        live, self._live = self._live, None
+        tasks, self._tasks = self._tasks, []
+        if process is not None:
+            self._lost = self._lost or lost
+        for one in self._waiting.values():
+            if not one.done():
+                one.set_exception(self._lost or lost)
+                one.exception()
+        self._waiting.clear()
+        if process is not None:
+            own = asyncio.current_task()
+            await ended(process, [one for one in tasks if one is not own], on_kill=live.on_kill if live else None)
+        if live is not None:
+            live.done()
+
+    async def close(self) -> None:
+        """End everything."""
+        done, self._done = self._done, None
+        await asyncio.shield(self._down(Lost("lost", "it was closed")))
+        if self._ending is not None:
+            await asyncio.shield(self._ending)
+        if done is not None:
+            done()
+
+
+__all__ = ["DrivenShell"]

@@ -1,0 +1,1 @@
+"""Tools and actions: declared, described as schemas, called."""

@@ -1,0 +1,100 @@
+"""The effect of an environment's action, and what came back of it as a tool's result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, Tag
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.protocols import Environment, instance_of
+from agentorchestra.runtime.handlers import STATE_ACTION
+from agentorchestra.tea.calling.tool import ToolResult
+
+
+def action_effect(
+    environment: Environment,
+    action: str,
+    arguments: Mapping[str, Any],
+    *,
+    instance: str = "",
+    role: str = "agent",
+    provenance: tuple[Provenance, ...] = (),
+    invalid: str | None = None,
+    declared: ToolSchema | None = None,
+) -> Effect:
+    """InvokeAction.
+
+    Args:
+        environment: one of the component's instances, for what it says of itself.
+        action: its name; `state` shows what there is.
+        arguments: as they were written.
+        instance: the environment's ground by default, its name where it has none.
+        role: of who acts.
+        provenance: the sources in view.
+        invalid: what is wrong with the arguments.
+        declared: the schema they were checked against.
+    """
+    looks = action == STATE_ACTION
+    composite = not looks and (is_composite(environment) or composes(environment, action))
+    asked: dict[str, Any] = {"action": action} if looks else {"action": action, "arguments": dict(arguments)}
+    mutates = not looks and environment.mutates(action)
+    again = mutates and is_repeatable(environment, action)
+    return Effect(
+        kind=EffectKind.INVOKE_ACTION,
+        component=f"{environment.name}@{environment.version}",
+        content_hash=environment.content_hash,
+        arguments=asked,
+        mode=Mode.COMPOSITE if composite else Mode.ONCE if mutates and not again else Mode.REPEATABLE,
+        tags=frozenset({Tag.READ}) if looks else action_tags(environment, action),
+        role=role,
+        provenance=provenance,
+        instance=instance or instance_of(environment),
+        invalid=invalid,
+        declared=declared,
+        confined=bool(getattr(environment, "confined", False)),
+    )
+
+
+def is_composite(environment: Environment) -> bool:
+    """Whether an environment's actions perform effects of their own, and do nothing else (`composite = True`)."""
+    return bool(getattr(environment, "composite", False))
+
+
+def composes(environment: Environment, action: str) -> bool:
+    """Whether one action performs effects of its own, and does nothing else, where the others act (`composes`)."""
+    said = getattr(environment, "composes", None)
+    return said is not None and bool(said(action))
+
+
+def is_repeatable(environment: Environment, action: str) -> bool:
+    """Whether an action that changes the state is performed again after a crash: on the state that was recorded last,
+    which is all it touches (`repeatable(action)`)."""
+    repeatable = getattr(environment, "repeatable", None)
+    return repeatable is not None and environment.branching == "snapshot" and bool(repeatable(action))
+
+
+def action_tags(environment: Environment, action: str) -> frozenset[Tag]:
+    """What an action touches: the environment itself, and what else only the environment knows."""
+    tags = getattr(environment, "tags", None)
+    further = frozenset(tags(action)) if tags is not None else frozenset()
+    return frozenset({Tag.WRITE if environment.mutates(action) else Tag.READ}) | further
+
+
+def tool_result(outcome: Outcome) -> ToolResult:
+    """What an effect gave, as the result of the tool that performed it.
+
+    Raises:
+        ToolError: with the sentence of an outcome that is not ok.
+    """
+    if not outcome.ok:
+        raise ToolError(outcome.error or f"it ended as {outcome.status}")
+    value: Any = outcome.value
+    blocks = isinstance(value, dict) and "$blocks" in value
+    return ToolResult(
+        content=list(outcome.blocks()) if blocks else value, artifacts=outcome.artifacts, trust=outcome.trust
+    )
+
+
+__all__ = ["action_effect", "action_tags", "composes", "is_composite", "is_repeatable", "tool_result"]

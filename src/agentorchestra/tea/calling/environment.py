@@ -1,0 +1,274 @@
+"""`ActionEnvironment` and `@action`: an environment as a class whose methods are its actions.
+
+    class Till(ActionEnvironment):
+        \"\"\"A till with a drawer.\"\"\"
+
+        name = "till"
+
+        def __init__(self) -> None:
+            self.is_open = False
+            self.coins = 0
+
+        @action(before=[Condition("the drawer is open", lambda self, arguments: self.is_open)])
+        def put(self, amount: int) -> int:
+            \"\"\"Put coins in.\"\"\"
+            self.coins += amount
+            return self.coins
+
+What the instance holds under names without a leading underscore is its state: shown to agents, kept in snapshots. It is
+JSON, or what `snapshot`, `restore` and `state` are overridden for.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, overload
+
+from pydantic import JsonValue
+from pydantic_core import to_jsonable_python
+
+from agentorchestra.core.conditions import NO_CONDITIONS, Condition, Conditions
+from agentorchestra.core.content import Block, Source, TextBlock
+from agentorchestra.core.effects import Tag
+from agentorchestra.core.errors import ToolDefinitionError, ToolError
+from agentorchestra.core.ids import canonical_json, sha256_json
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.tea.calling.actions import action_effect, tool_result
+from agentorchestra.tea.calling.signatures import Signature, mistake, read_signature
+from agentorchestra.tea.calling.tool import ToolResult
+
+_MEMBERS = frozenset(
+    {
+        "actions",
+        "mutates",
+        "tags",
+        "composes",
+        "conditions",
+        "rules",
+        "open",
+        "close",
+        "act",
+        "call",
+        "state_for",
+        "snapshot",
+        "restore",
+    }
+)
+
+
+_OF_THE_COMPONENT = frozenset({"name", "version", "content_hash", "branching", "durable"})
+"""What says which component an instance is, and is no state of it (the registry sets some on each instance)."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """A method that is an action; callable as that method.
+
+    Attributes:
+        function: the method.
+        schema: name, description and JSON schema of the arguments.
+        signature: turns a model's arguments into the method's.
+        mutates: whether it changes the state.
+        tags: what it touches besides the environment.
+        before, after: conditions whose `holds` takes the instance first.
+        composite: whether it does nothing but perform effects.
+    """
+
+    function: Callable[..., Any]
+    schema: ToolSchema
+    signature: Signature
+    mutates: bool
+    tags: frozenset[Tag]
+    before: tuple[Condition, ...]
+    after: tuple[Condition, ...]
+    composite: bool = False
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        """The method, bound to its object."""
+        return self if instance is None else self.function.__get__(instance, owner)
+
+
+@overload
+def action(function: Callable[..., Any], /) -> Any: ...
+@overload
+def action(
+    *,
+    mutates: bool = True,
+    before: Sequence[Condition] = (),
+    after: Sequence[Condition] = (),
+    tags: Sequence[Literal["read", "write", "network", "execute", "spend", "send"]] = (),
+    composite: bool = False,
+) -> Callable[[Callable[..., Any]], Any]: ...
+def action(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates: bool = True,
+    before: Sequence[Condition] = (),
+    after: Sequence[Condition] = (),
+    tags: Sequence[str] = (),
+    composite: bool = False,
+) -> Any:
+    """Make a method, sync or async, an action; bare (`@action`) or with arguments.
+
+    Its types and its docstring make the schema, as they do for `@tool`; a parameter annotated as `RunContext`, or a
+    first one called `ctx`, takes the run's context.
+
+    Args:
+        function: the method, when used bare.
+        mutates: whether it changes the state: a snapshot follows it, and it is never silently repeated.
+        before: what must hold; `holds(instance, arguments)`.
+        after: what holds when it is done; `holds(instance, arguments, result)`.
+        tags: what it touches besides the environment, for policy: `send`, `network`, ...
+        composite: it does nothing but perform effects: it asks a model or a person, and acts on its own environment
+            through `call`. It holds nothing of the instance, and is entered again by a resume.
+
+    Raises:
+        ToolDefinitionError: with the sentence that says what to change.
+    """
+
+    def make(function: Callable[..., Any], namespace: Mapping[str, Any]) -> Action:
+        name = function.__name__
+        if name == "state":
+            raise ToolDefinitionError("an action cannot be named 'state': that is what an environment shows")
+        if name in _MEMBERS:
+            raise ToolDefinitionError(f"an action cannot be named {name!r}: environments have that; take another name")
+        if composite and (before or after):
+            raise ToolDefinitionError(f"action {name!r} is composite: put its conditions on the actions that it calls")
+        unknown = sorted(set(tags) - {one.value for one in Tag})
+        if unknown:
+            raise ToolDefinitionError(f"action {name!r} has the unknown tag {unknown[0]!r}; the tags: {', '.join(Tag)}")
+        signature = read_signature(function, name, namespace)
+        schema = ToolSchema(name=name, description=signature.description, parameters=signature.parameters)
+        return Action(
+            function,
+            schema,
+            signature,
+            mutates and not composite,  # what it changes is changed by the actions that it calls
+            frozenset(Tag(one) for one in tags),
+            tuple(before),
+            tuple(after),
+            composite,
+        )
+
+    if function is not None:
+        return make(function, sys._getframe(1).f_locals)
+    return lambda function: make(function, sys._getframe(1).f_locals)
+
+
+class ActionEnvironment:
+    """An environment whose actions are its methods marked with `@action`; see this module."""
+
+    name: str = ""
+    version: str = "1.0.0"
+    branching: Literal["stateless", "snapshot", "none"] = "snapshot"
+    durable: bool = False
+    content_hash: str = ""
+    _actions: ClassVar[Mapping[str, Action]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Collects the actions; what is inherited is an action too."""
+        super().__init_subclass__(**options)
+        found = {name: one for base in reversed(cls.__mro__) for name, one in vars(base).items()}
+        cls._actions = {name: one for name, one in found.items() if isinstance(one, Action)}
+        cls.name = cls.__dict__.get("name") or cls.name or cls.__name__.lower()
+        cls.content_hash = sha256_json([_source(cls), cls.name, [one.schema.digest for one in cls._actions.values()]])
+
+    def actions(self) -> tuple[ToolSchema, ...]:
+        """In the order in which they are defined."""
+        return tuple(one.schema for one in self._actions.values())
+
+    def mutates(self, action: str) -> bool:
+        """As it was declared."""
+        return self._actions[action].mutates
+
+    def tags(self, action: str) -> frozenset[Tag]:
+        """As they were declared."""
+        return self._actions[action].tags
+
+    def composes(self, action: str) -> bool:
+        """Whether it does nothing but perform effects, as it was declared."""
+        one = self._actions.get(action)
+        return one is not None and one.composite
+
+    def conditions(self, action: str) -> Conditions:
+        """As they were declared, for this instance."""
+        one = self._actions.get(action)
+        if one is None or not (one.before or one.after):
+            return NO_CONDITIONS
+        bound = [
+            tuple(Condition(each.text, functools.partial(each.holds, self)) for each in several)
+            for several in (one.before, one.after)
+        ]
+        return Conditions(*bound)
+
+    def rules(self) -> str:
+        """The class's docstring, and what must hold for each action."""
+        lines = [inspect.cleandoc(type(self).__doc__ or "")]
+        lines += [
+            f"- {name}: only when {'; '.join(each.text for each in one.before)}"
+            for name, one in self._actions.items()
+            if one.before
+        ]
+        return "\n".join(line for line in lines if line)
+
+    async def open(self, ctx: Any) -> None:
+        """Nothing to start."""
+
+    async def close(self) -> None:
+        """Nothing to end."""
+
+    async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
+        """Call the method.
+
+        Raises:
+            ToolError: for arguments that do not fit, and what the method raises.
+        """
+        one = self._actions[action]
+        found, problems = one.signature.check(dict(arguments))
+        if problems:
+            raise ToolError(mistake(action, problems, one.schema.parameters))
+        args, named = one.signature.bind(found, ctx)
+        value = one.function(self, *args, **named)
+        return await value if inspect.isawaitable(value) else value
+
+    async def call(self, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> ToolResult:
+        """Act on this environment from one of its composite actions: an effect of its own.
+
+        Raises:
+            ToolError: with the sentence of an outcome that is not ok.
+        """
+        role = getattr(ctx, "role", "agent")
+        return tool_result(await ctx.perform(action_effect(self, action, dict(arguments), role=role)))
+
+    def _held(self) -> dict[str, Any]:
+        held = vars(self).items()
+        return {name: value for name, value in held if not name.startswith("_") and name not in _OF_THE_COMPONENT}
+
+    async def state(self) -> tuple[Block, ...]:
+        """What the instance holds, a line for each name."""
+        lines = [f"{name}: {canonical_json(to_jsonable_python(value))}" for name, value in self._held().items()]
+        return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),) if lines else ()
+
+    async def snapshot(self) -> bytes:
+        """What the instance holds, as JSON."""
+        return json.dumps(to_jsonable_python(self._held()), sort_keys=True).encode()
+
+    async def restore(self, data: bytes) -> None:
+        """What it held then."""
+        vars(self).update(json.loads(data))
+
+
+def _source(cls: type) -> str:
+    try:
+        return inspect.getsource(cls)
+    except (OSError, TypeError):
+        return f"{cls.__module__}.{cls.__qualname__}"
+
+
+__all__ = ["Action", "ActionEnvironment", "action"]

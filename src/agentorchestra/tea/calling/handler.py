@@ -1,0 +1,304 @@
+"""The handler of InvokeTool: validate, call, and turn what came back into an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pydantic_core import PydanticSerializationError
+
+from agentorchestra.core.budget import NO_COST, NO_USAGE, Bound, Usage
+from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest
+from agentorchestra.core.effects import (
+    Effect,
+    EffectKind,
+    Mode,
+    Outcome,
+    Provenance,
+    Tag,
+    failed,
+)
+from agentorchestra.core.errors import AgentOrchestraError
+from agentorchestra.core.frozen import constructed
+from agentorchestra.core.ids import is_plain
+from agentorchestra.runtime.parallel import CONTROL
+from agentorchestra.runtime.results import cut_result, is_short, result_value
+from agentorchestra.tea.calling.begun import Begun
+from agentorchestra.tea.calling.signatures import mistake, parse_arguments
+from agentorchestra.tea.calling.threads import NotStartedError, StillRunningError, Threads
+from agentorchestra.tea.calling.tool import Tool, ToolResult
+
+_LONGEST_MESSAGE = 500
+_CHECKED = "_checked"
+"""Under this an effect holds its tool and the arguments as that takes them, until it is executed."""
+
+_BLOCKS = (TextBlock, MediaBlock)
+
+
+def effect_for(
+    tool: Tool,
+    arguments: dict[str, Any] | str,
+    *,
+    role: str,
+    provenance: tuple[Provenance, ...] = (),
+    timeout: float | None = None,
+) -> Effect:
+    """The effect of a call.
+
+    The arguments stay as they were written: defaults are not filled in, so that logs keep matching when a tool gets a
+    further parameter. A call that does not fit gives an effect with `invalid` set: recorded and answered, never
+    executed.
+
+    Args:
+        tool: what is called.
+        arguments: the object a model wrote, or its text.
+        role: of the agent that calls.
+        provenance: the sources in view.
+        timeout: seconds; the tool's own limit or the workspace's by default.
+    """
+    checked: dict[str, Any] | None = None
+    given, problem = parse_arguments(arguments, tool.name)
+    if problem is not None:
+        # What cannot be an argument object is kept as text, so that the log shows what was asked.
+        given = {"raw": arguments if isinstance(arguments, str) else repr(arguments)}
+        problem = mistake(tool.name, [problem], tool.schema.parameters)
+    else:
+        checked, problem = tool.check(given)
+    effect = constructed(
+        Effect,
+        {
+            "kind": EffectKind.INVOKE_TOOL,
+            "component": tool.component,
+            "content_hash": tool.content_hash,
+            "arguments": given,
+            "request": None,
+            "mode": tool.mode,
+            "tags": tool.tags,
+            "role": role,
+            "purpose": "",
+            "begin_by": None,
+            "provenance": provenance,
+            "instance": f"tool:{tool.traits.group or tool.name}" if tool.traits.sequential else None,
+            "world": "main",
+            "invalid": problem,
+            "timeout_s": timeout,
+            "declared": tool.schema,
+            "confined": False,
+        },
+    )
+    if checked is not None:
+        effect.__dict__[_CHECKED] = [tool, checked]  # what is computed from an effect goes where it is changed (Frozen)
+    return effect
+
+
+class ToolHandler:
+    """Executes InvokeTool.
+
+    Args:
+        tools: finds a tool by name.
+        called: tools by `name@version`, for calls of another version than the one the name means.
+        max_result_chars: longer results are cut before they are recorded; the whole becomes an artifact.
+        timeout_s: limit of one call, for tools that have none of their own and are not composite.
+        threads: where plain functions run; shared by all runs of a workspace, which closes it.
+    """
+
+    def __init__(
+        self,
+        tools: Callable[[str], Tool | None],
+        *,
+        called: Mapping[str, Tool] | None = None,
+        max_result_chars: int = 20_000,
+        timeout_s: float | None = 120.0,
+        threads: Threads | None = None,
+    ) -> None:
+        self._by_name = tools
+        self._called = called or {}
+        self._max_chars = max_result_chars
+        self._timeout_s = timeout_s
+        self._threads = threads or Threads(32)
+
+    def _tool(self, effect: Effect) -> Tool | None:
+        return self._called.get(effect.component) or self._by_name(effect.name)
+
+    def mode(self, effect: Effect) -> Mode:
+        """The tool's, the effect's for a tool that is gone."""
+        tool = self._tool(effect)
+        return effect.mode if tool is None else tool.mode
+
+    def bound(self, effect: Effect) -> Bound:
+        """What the tool says one call can cost."""
+        tool = self._tool(effect)
+        return NO_COST if tool is None else tool.bound
+
+    def redact(self, effect: Effect) -> Effect:
+        """The effect as it is: the door replaces the values of known secrets."""
+        return effect
+
+    async def execute(self, effect: Effect, ctx: Any) -> Outcome:
+        """Call the tool.
+
+        Raises:
+            DoorError, ModelError, StoreError: passed on, they concern the run.
+        """
+        # An agent's own tools (`done` with its answer's schema) are kept by its session, the parent of the call's.
+        parent = getattr(ctx, "parent", None)
+        own: dict[str, Tool] = getattr(parent, "own_tools", {})
+        tool = (own.get(effect.name) if own else None) or self._tool(effect)
+        if tool is None:
+            return failed("mistake", f"no tool {effect.name!r} is registered in this workspace")
+        if tool.traits.invokers is not None and parent is not None and parent.actor not in tool.traits.invokers:
+            who = ", ".join(tool.traits.invokers) or "nobody"
+            return failed("denied", f"{parent.actor} may not call {tool.name}; these may: {who}")
+        # Again, though effect_for did, where the tool has changed since, or arguments were redacted.
+        checked = effect.__dict__.get(_CHECKED)
+        arguments: dict[str, Any] | None
+        sentence: str | None = None
+        if checked and checked[0] is tool:
+            arguments = checked[1]
+            checked.clear()  # the tool may change what it is given, and copies of the effect hold the same
+        else:
+            arguments, sentence = tool.validate(effect.arguments)
+        if arguments is None:
+            return failed("mistake", sentence or "", trust=_trust(tool, effect))
+        limit = self._limit(tool, effect)
+        try:
+            result = await self._call(tool, arguments, ctx, limit)
+            return await self._outcome(tool, effect, result, ctx)
+        except CONTROL:
+            raise
+        except NotStartedError as exc:
+            return failed("timeout", f"{tool.name} was not started within {limit:g} s: {exc}")
+        except StillRunningError:
+            return failed(
+                "timeout",
+                f"{tool.name} has not returned within its time limit of {limit:g} s. It is a plain function, which "
+                "cannot be stopped: it may still do its work. Check before calling it again",
+            )
+        except _Stopped:
+            elsewhere = (
+                f". It runs on a server ({tool.traits.origin}), which was told to stop: it may have done its work all "
+                "the same. Check before calling it again"
+                if tool.traits.origin and tool.mode is Mode.ONCE
+                else ""
+            )
+            return failed("timeout", f"{tool.name} was stopped after its time limit of {limit:g} s{elsewhere}")
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled this call: something the tool itself had cancelled came up through it.
+            return self._failure(tool, effect, "failed: a task it waited for was cancelled", "CancelledError")
+        except AgentOrchestraError as exc:
+            return self._failure(tool, effect, None, type(exc).__name__, str(exc))
+        except (Exception, SystemExit) as exc:
+            if isinstance(exc, BaseExceptionGroup):
+                concerns_run = exc.subgroup(CONTROL)
+                if concerns_run is not None:
+                    raise _first(concerns_run) from exc
+            return self._failure(tool, effect, f"failed: {_message(exc)}", type(exc).__name__)
+
+    async def aclose(self) -> None:
+        """Wait for functions that were still running after their time limit."""
+        await self._threads.aclose()
+
+    # -- call ----------------------------------------------------------------------------------------------------------
+
+    def _limit(self, tool: Tool, effect: Effect) -> float | None:
+        default = None if tool.mode is Mode.COMPOSITE else self._timeout_s  # it may wait for people and agents
+        own = tool.timeout_s or default
+        if own is None or effect.timeout_s is None:
+            return effect.timeout_s if own is None else own
+        return min(own, effect.timeout_s)
+
+    async def _call(self, tool: Tool, arguments: dict[str, Any], ctx: Any, limit: float | None) -> ToolResult:
+        if tool.threaded:
+            return await tool.call(arguments, ctx, threads=self._threads, timeout_s=limit)
+        calling = tool.call(arguments, ctx)
+        if limit is None:
+            return await calling
+        try:
+            waits_for = calling.send(None)
+        except StopIteration as ended:  # it waited for nothing: a timer would cost more than the call
+            return ended.value  # type: ignore[no-any-return]
+        try:
+            async with asyncio.timeout(limit) as timer:
+                return await Begun(calling, waits_for)
+        except TimeoutError:
+            if timer.expired():
+                raise _Stopped from None
+            raise
+
+    def _failure(self, tool: Tool, effect: Effect, what: str | None, kind: str, sentence: str = "") -> Outcome:
+        text = sentence if what is None else f"tool {tool.name} {what}"
+        if len(text) > self._max_chars:
+            text = f"{text[: self._max_chars]}\n[cut: {len(text) - self._max_chars:,} characters left out]"
+        return failed("error", text or f"tool {tool.name} failed: {kind}", error_type=kind, trust=_trust(tool, effect))
+
+    # -- result --------------------------------------------------------------------------------------------------------
+
+    async def _outcome(self, tool: Tool, effect: Effect, result: ToolResult, ctx: Any) -> Outcome:
+        trust = lowest(result.trust, Trust.USER) if result.trust is not None else _trust(tool, effect)
+        cost = result.cost_usd if result.cost_usd is not None else tool.traits.max_cost_usd
+        usage = Usage(cost_usd=cost) if cost else NO_USAGE
+        try:
+            origin = Source(kind="tool", ref=tool.name)
+            value = result_value(result.content, trust, result.sources, origin=origin)
+        except (PydanticSerializationError, TypeError, ValueError, RecursionError) as exc:
+            return failed(
+                "error",
+                f"tool {tool.name} ran, but its result of type {type(result.content).__name__} is not JSON: "
+                f"{_message(exc)}. It should return text, JSON values, pydantic models, dataclasses or content blocks",
+                error_type=type(exc).__name__,
+                usage=usage,
+                artifacts=result.artifacts,
+                trust=trust,
+            )
+        artifacts = result.artifacts
+        if tool.traits.cut and not is_short(value):
+            value, whole = await cut_result(value, tool.name, ctx, max_chars=self._max_chars)
+            artifacts = artifacts + whole
+        if not is_plain(result.content):
+            trust = lowest(trust, *_trusts(result.content))
+        if not artifacts and is_plain(value):
+            return Outcome.of(value, usage=usage, trust=trust)
+        return Outcome(value=value, usage=usage, artifacts=artifacts, trust=trust)
+
+
+class _Stopped(Exception):
+    """A call that could be stopped passed its limit."""
+
+
+def _trust(tool: Tool, effect: Effect) -> Trust:
+    """What comes from outside is untrusted; what is computed is as trusted as what led to the call, at most `agent`.
+
+    Only a tool that says it is pure computes. Any other may bring something from outside: what it read, the words of a
+    server that refused a mail, the name of a file that is there already.
+    """
+    if tool.mode is not Mode.PURE or Tag.READ in tool.tags:
+        return Trust.UNTRUSTED
+    return lowest(effect.lowest_trust, Trust.AGENT) if effect.provenance else Trust.AGENT
+
+
+def _trusts(content: Any) -> Iterator[Trust]:
+    """The trust of the blocks of a result: the whole is trusted no further than any part of it."""
+    for one in content if isinstance(content, list | tuple) else [content]:
+        if isinstance(one, _BLOCKS):
+            yield one.trust
+
+
+def _message(exc: BaseException) -> str:
+    """Type and first line: a model needs no traceback."""
+    lines = str(exc).strip().splitlines()
+    text = f"{type(exc).__name__}: {lines[0]}" if lines else type(exc).__name__
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[: _LONGEST_MESSAGE - 1]}…"
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+__all__ = ["ToolHandler", "effect_for"]

@@ -1,0 +1,93 @@
+"""Tools as a recording shows them: what a replay needs of tools that are not here, or are otherwise here.
+
+The log keeps the schema of every tool that a model was offered. That is all a replay asks of a tool whose calls are
+recorded: a stand-in has the schema and cannot be called.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agentorchestra.core.effects import EffectKind, Mode
+from agentorchestra.core.errors import ToolDefinitionError, ToolError
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.log.ledger import Ledger, Record
+from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
+
+_ACTION = EffectKind.INVOKE_ACTION
+_UNSEEN: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+def as_recorded(
+    names: Iterable[str], here: Mapping[str, Tool[..., Any]], ledger: Ledger, kept: bytes = b"{}"
+) -> dict[str, Tool[..., Any]]:
+    """The tools of a run as its log shows them.
+
+    Args:
+        names: the run's tools.
+        here: the tools of this process.
+        ledger: of the run.
+        kept: the schemas that were kept with it (`RunManifest.schemas`): of tools that were described in words.
+
+    Returns:
+        This process's tool where its schema is the recorded one (or none was), else a stand-in. What was acted on is
+        an environment, whose rules no log holds: it has none.
+    """
+    schemas = _schemas(kept) | ledger.codec.schemas()
+    acted = {_component(record.effect) for record in ledger.records.values() if _kind(record) == _ACTION}
+    found: dict[str, Tool[..., Any]] = {}
+    for name in names:
+        if name in acted and name not in here:
+            continue
+        schema, own = schemas.get(name), here.get(name)
+        if own is not None and (schema is None or schema.digest == own.schema.digest):
+            found[name] = own
+        else:
+            # Without a schema no model was offered it: nothing in the recording depends on how it looks.
+            found[name] = _stand_in(schema or ToolSchema(name=name, description="", parameters=_UNSEEN), ledger)
+    return found
+
+
+def _schemas(kept: bytes) -> dict[str, ToolSchema]:
+    try:
+        found = json.loads(kept)
+        return {name: ToolSchema.model_validate(one) for name, one in found.items()}
+    except (ValueError, AttributeError, RecursionError) as exc:
+        raise ToolDefinitionError(f"the schemas kept with the run cannot be read: {exc}") from None
+
+
+def _kind(record: Record) -> Any:
+    return record.effect.get("kind")
+
+
+def _component(effect: Mapping[str, Any]) -> str:
+    return str(effect.get("component", "")).rpartition("@")[0]
+
+
+def _stand_in(schema: ToolSchema, ledger: Ledger) -> Tool[..., Any]:
+    def absent(**_arguments: Any) -> None:
+        raise ToolError(f"the tool {schema.name!r} is known from a recording only; install it to go on with the run")
+
+    called = [
+        record.effect
+        for record in ledger.records.values()
+        if _kind(record) == EffectKind.INVOKE_TOOL and _component(record.effect) == schema.name
+    ]
+    composite = any(effect.get("mode") == Mode.COMPOSITE for effect in called)
+    traits = Traits(sequential=any(effect.get("instance") for effect in called))
+    try:
+        return tool_from_schema(
+            absent,
+            schema,
+            effect="composite" if composite else None,
+            source=f"recorded {schema.digest}",
+            traits=traits,
+            trust=schema.trust,
+        )
+    except ToolDefinitionError as exc:
+        raise ToolDefinitionError(f"the recording has a tool that is none: {exc}") from None
+
+
+__all__ = ["as_recorded"]

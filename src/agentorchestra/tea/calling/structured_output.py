@@ -1,0 +1,62 @@
+"""Reads a reply that was to be JSON of a schema (`ModelSettings.output_schema`)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.errors import OutputError
+from agentorchestra.tea.calling.signatures import schema_problems
+
+_SHOWN = 80
+
+
+def read_output(text: str, schema: dict[str, Any]) -> JsonValue:
+    """The JSON value of a reply. Words and fences around it are forgiven, what does not fit the schema is not.
+
+    Whoever asked may show the error's sentence to the model and ask once more.
+
+    Args:
+        text: the reply.
+        schema: what was asked for.
+
+    Raises:
+        OutputError: the reply holds no JSON, or none that fits; the sentence says what is wrong.
+    """
+    problems: list[str] = []
+    for value in _values(text):
+        problems = schema_problems(value, schema)
+        if not problems:
+            return value
+    if problems:
+        raise OutputError(f"the reply does not fit the schema: {'; '.join(problems[:3])}; reply with JSON that does")
+    shown = " ".join(text.split())[:_SHOWN] or "nothing"
+    raise OutputError(f"the reply holds no JSON but {shown!r}; reply with one JSON value and nothing else")
+
+
+def _values(text: str) -> list[JsonValue]:
+    """The whole text as JSON, else the objects and lists in it, in order."""
+    decoder = json.JSONDecoder(parse_constant=_refuse)
+    try:
+        return [decoder.decode(text.strip())]
+    except (ValueError, RecursionError):
+        pass
+    found: list[JsonValue] = []
+    at = 0
+    while starts := [place for place in (text.find("{", at), text.find("[", at)) if place >= 0]:
+        try:
+            value, at = decoder.raw_decode(text, min(starts))
+        except (ValueError, RecursionError):
+            at = min(starts) + 1
+        else:
+            found.append(value)
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+__all__ = ["read_output"]

@@ -1,0 +1,193 @@
+"""What one agent may call: tools and the actions of environments, as schemas and as effects."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agentorchestra.core.effects import Effect, EffectKind, Provenance
+from agentorchestra.core.errors import ToolDefinitionError
+from agentorchestra.core.messages import ToolCall, ToolSchema
+from agentorchestra.core.protocols import Environment
+from agentorchestra.core.spec import first_names
+from agentorchestra.tea.calling.actions import action_effect
+from agentorchestra.tea.calling.handler import effect_for
+from agentorchestra.tea.calling.signatures import given_of, mistake, parse_arguments, schema_problems
+from agentorchestra.tea.calling.tool import Tool
+
+MOST_NAMED, MOST_COMPARED = 60, 500
+"""Names in the answer to a call of one that is not there, and those that it is compared with."""
+
+
+@dataclass(frozen=True)
+class _Action:
+    """An action of an environment instance, under the name a model calls it by: `INSTANCE_ACTION`."""
+
+    instance: str
+    environment: Environment
+    action: str
+    schema: ToolSchema
+
+    def problem(self, given: Mapping[str, Any], unread: str | None) -> str | None:
+        """What is wrong with the arguments, a sentence."""
+        # An action takes what its schema names, whether the schema says so or not.
+        closed = {"additionalProperties": False, **self.schema.parameters}
+        problems = [unread] if unread is not None else schema_problems(dict(given), closed)
+        return mistake(self.schema.name, problems, self.schema.parameters) if problems else None
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """What is offered, with its schema made once."""
+
+    one: Offered
+    schema: ToolSchema
+
+
+class Offered(Protocol):
+    """Something else than a tool or an action that a model may call: another agent."""
+
+    @property
+    def schema(self) -> ToolSchema:
+        """How the model sees it."""
+        ...
+
+    def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
+        """The effect of a call whose arguments fit the schema."""
+        ...
+
+
+class AgentToolset:
+    """The tools, agents and environments that one agent may call.
+
+    Args:
+        tools: what it may call.
+        offered: further things with a schema and an effect of their own: agents as tools.
+        environments: instance -> environment (for schemas and rules; the runtime opens its own instances).
+        role: who calls.
+
+    Raises:
+        ToolDefinitionError: if two of them have one name.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        environments: Mapping[str, Environment] | None = None,
+        *,
+        offered: Sequence[Offered] = (),
+        role: str = "agent",
+    ) -> None:
+        self._role = role
+        self._callable: dict[str, Tool | _Action | _Offer] = {}
+        self._later: set[str] = set()
+        for tool in tools:
+            self.add(tool)
+        for one in offered:
+            schema = one.schema
+            self._add(schema.name, _Offer(one, schema))
+        for instance, environment in (environments or {}).items():
+            for schema in environment.actions():
+                name = f"{instance}_{schema.name}"
+                shown = schema.model_copy(update={"name": name})
+                self._add(name, _Action(instance, environment, schema.name, shown))
+
+    def add(self, tool: Tool) -> None:
+        """One more tool.
+
+        Raises:
+            ToolDefinitionError: if something else has its name.
+        """
+        self._add(tool.name, tool)
+
+    def add_later(self, tool: Tool) -> None:
+        """One more, in the middle of the work: shown where it is open, behind the others.
+
+        Raises:
+            ToolDefinitionError: if something else has its name.
+        """
+        self.add(tool)
+        self._later.add(tool.name)
+
+    def _add(self, name: str, one: Tool | _Action | _Offer) -> None:
+        if self._callable.get(name, one) is not one:
+            raise ToolDefinitionError(
+                f"two of the agent's tools, actions and agents are called {name!r}; give one another name (name=...)"
+            )
+        self._callable[name] = one
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that may be called, sorted."""
+        return tuple(sorted(self._callable))
+
+    def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
+        """Sorted by name, so that the front of the prompt is the same in every step; then what came later and is open.
+
+        All others are open (`Discovery`).
+        """
+        first = tuple(self._callable[name].schema for name in self.names if name not in self._later)
+        return (*first, *self.opened(opened))
+
+    def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
+        """The schemas of what came later, of these names."""
+        return tuple(self._callable[name].schema for name in dict.fromkeys(names) if name in self._later)
+
+    def schema(self, name: str) -> ToolSchema:
+        """The schema of one of them."""
+        return self._callable[name].schema
+
+    def path(self, name: str) -> str:
+        """Where it stands in the tree category -> toolkit -> component: `mcp/github`; "" for nowhere."""
+        found = self._callable[name]
+        if isinstance(found, _Action):
+            return f"environments/{found.instance}"
+        return "agents" if isinstance(found, _Offer) else found.traits.origin.replace(":", "/", 1)
+
+    def effect(
+        self, call: ToolCall, session: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
+    ) -> Effect:
+        """The effect of a call; an unknown name or arguments that do not fit give an invalid one."""
+        found = self._callable.get(call.name)
+        if isinstance(found, Tool):
+            return effect_for(found, call.arguments, role=self._role, provenance=provenance)
+        given, unread = parse_arguments(call.arguments, call.name)
+        if unread is not None:
+            given = {"raw": str(call.arguments)}
+        elif found is not None:
+            given = given_of(given, found.schema.parameters)
+        if isinstance(found, _Offer):
+            problems = [unread] if unread is not None else schema_problems(dict(given), found.schema.parameters)
+            effect = found.one.effect({} if problems else dict(given), session, provenance)
+            if problems:
+                problem = mistake(call.name, problems, found.schema.parameters)
+                effect = effect.model_copy(update={"invalid": problem})
+            return effect
+        if found is not None:
+            return action_effect(
+                found.environment,
+                found.action,
+                given,
+                instance=found.instance if found.instance != found.environment.name else "",
+                role=self._role,
+                provenance=provenance,
+                invalid=found.problem(given, unread),
+                declared=found.schema,
+            )
+        # Of very many names the nearest is looked for elsewhere (`Discovery`), and of a very long one there is none.
+        few = self.names if len(self.names) <= MOST_COMPARED else ()
+        close = difflib.get_close_matches(call.name[:100], few, n=1)
+        hint = f", did you mean {close[0]!r}" if close else ""
+        return Effect(
+            kind=EffectKind.INVOKE_TOOL,
+            component=call.name or "unnamed",
+            arguments=given,
+            role=self._role,
+            provenance=provenance,
+            invalid=f"there is no tool {call.name!r}{hint}; the tools: {first_names(self.names, MOST_NAMED)}",
+        )
+
+
+__all__ = ["AgentToolset", "Offered"]

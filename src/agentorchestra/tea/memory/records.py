@@ -1,0 +1,148 @@
+"""What is remembered, out of the log: entries as they were written, those that were forgotten left out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import ValidationError
+
+from agentorchestra.core.clock import Clock
+from agentorchestra.core.content import Trust
+from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.errors import UsageError
+from agentorchestra.core.events import Event, Forgotten, new_event
+from agentorchestra.core.protocols import Store
+from agentorchestra.core.query import LogQuery
+from agentorchestra.runtime.run import wait_for
+from agentorchestra.tea.memory.base import LONGEST_ENTRY, Entry, EntryKind
+from agentorchestra.tea.memory.insights import stands_for
+
+MOST_EARLIER = 5_000
+"""Entries of earlier runs of a session that are looked through, of a workspace those of each kind; the newest."""
+
+_PAGE = 1_000
+_WRITING = f'"kind":"{EffectKind.WRITE_MEMORY.value}"'
+
+
+class Reader:
+    """Reads what the runs of a workspace wrote down, but for one of them.
+
+    Attributes:
+        store: the log.
+        run: the run whose own entries are left out, "" for none.
+    """
+
+    def __init__(self, store: Store, run: str = "") -> None:
+        self.store = store
+        self.run = run
+        self._runs: dict[str, tuple[bool, bool]] = {}
+
+    async def of_session(self, session: str) -> list[Entry]:
+        """What the runs of a session wrote, as it is now, the newest entries, in their order."""
+        found: list[Entry] = []
+        after: tuple[str, int] | None = None
+        while True:
+            query = LogQuery(session=session, types=("completed",))
+            page = await self.store.query(query, after=after, limit=_PAGE)
+            found = [*found, *await self._of_page(page)][-MOST_EARLIER:]
+            if len(page) < _PAGE:
+                return found
+            after = page[-1].run, page[-1].seq
+
+    async def of_workspace(self, kind: EntryKind) -> list[Entry]:
+        """What all runs but forks wrote of a kind, as it is now, the newest entries, in their order."""
+        wanted = LogQuery(types=("completed",), holds=(_WRITING, f'"kind":"{kind}"'))
+        page = await self.store.query(wanted, limit=MOST_EARLIER, newest=True)
+        return [one for one in await self._of_page(page) if one.kind == kind]
+
+    async def forgotten(self) -> frozenset[str]:
+        """The references of all entries that were forgotten."""
+        found: set[str] = set()
+        after: tuple[str, int] | None = None
+        while True:
+            page = await self.store.query(LogQuery(types=(Forgotten.type,)), after=after, limit=_PAGE)
+            for event in page:
+                names = event.body.get("entries")
+                found |= {f"{event.run}:{one}" for one in names} if isinstance(names, list) else set()
+            if len(page) < _PAGE:
+                return frozenset(found)
+            after = page[-1].run, page[-1].seq
+
+    async def _of_page(self, page: Sequence[Event]) -> list[Entry]:
+        found: list[Entry] = []
+        for event in page:
+            effect = event.body.get("effect") or {}
+            if effect.get("kind") != EffectKind.WRITE_MEMORY or event.run == self.run:
+                continue
+            if event.run not in self._runs:
+                record = await self.store.get_run(event.run)
+                fork = record is None or record.parent_run is not None
+                self._runs[event.run] = fork, record is None or record.imported is not None
+            fork, foreign = self._runs[event.run]
+            if not fork:
+                found += entries_of(effect, event.body["outcome"], event.run, event.ts, foreign=foreign)
+        return found
+
+
+def entries_of(effect: Any, outcome: Any, run: str, at: datetime | None, *, foreign: bool = False) -> Iterator[Entry]:
+    """The entries of a recorded writing; `run` is "" for the reader's own."""
+    given = effect.get("arguments", {}).get("entries")
+    if outcome.get("status", "ok") != "ok" or not isinstance(given, list):
+        return
+    for one in given:
+        try:
+            entry = Entry.model_validate(one)
+        except ValidationError:
+            continue  # of an imported log, which may hold anything
+        covers, instead_of, against = (
+            tuple(f"{run}{ref}" if ref.startswith(":") else ref for ref in refs)
+            for refs in (entry.covers, entry.instead_of, entry.against)
+        )
+        trust = Trust.UNTRUSTED if foreign else entry.trust
+        text = entry.text[:LONGEST_ENTRY]
+        update = {"text": text, "task": run, "at": at, "trust": trust, "times": 1, "misled": 0, "why": ""}
+        yield entry.model_copy(update={**update, "covers": covers, "instead_of": instead_of, "against": against})
+
+
+async def remembered(store: Store, kinds: Iterable[EntryKind]) -> list[tuple[Entry, tuple[str, ...]]]:
+    """What a workspace remembers, oldest first: each entry with the references of all that it stands for."""
+    reader = Reader(store)
+    forgotten = await reader.forgotten()
+    held = [one for kind in kinds for one in await reader.of_workspace(kind) if one.ref not in forgotten]
+    return stands_for(sorted(held, key=lambda one: one.task))
+
+
+async def forget(store: Store, refs: Collection[str], *, clock: Clock, by: str = "") -> list[str]:
+    """Have entries never be read again, with everything that each stands for. The log keeps them.
+
+    Args:
+        store: the log.
+        refs: of entries (`RUN:ENTRY`), or `ENTRY` alone where only one run has it.
+        clock: says when.
+        by: who wants it.
+
+    Returns:
+        The references that are forgotten now.
+
+    Raises:
+        UsageError: for one that there is not; nothing is forgotten then.
+    """
+    known = {one.ref: all_ for one, all_ in await remembered(store, ("event", "summary", "insight"))}
+    gone: dict[str, list[str]] = {}
+    for ref in refs:
+        fitting = [one for one in known if one == ref or one.endswith(f":{ref}")]
+        if len(fitting) != 1:
+            what = f"stands for {len(fitting)} entries" if fitting else "is no entry of the memory"
+            raise UsageError(f"{ref!r} {what}; `agentorchestra memories entries` lists them, each with its full name")
+        for name in known[fitting[0]]:
+            run, _, one = name.partition(":")
+            gone.setdefault(run, []).append(one)
+    for run, names in gone.items():
+        body = Forgotten(entries=tuple(dict.fromkeys(names)), by=by)
+        await wait_for(store.append(run, None, [new_event(body, ts=clock.now(), actor=by)]))
+    return [f"{run}:{one}" for run, names in gone.items() for one in dict.fromkeys(names)]
+
+
+__all__ = ["MOST_EARLIER", "Reader", "entries_of", "forget", "remembered"]

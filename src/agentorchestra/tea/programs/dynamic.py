@@ -1,0 +1,181 @@
+"""Dynamic loading: source texts become modules that lie in no file (000, app. C.1, "Dynamic Manager").
+
+`load_module` executes a text in this process, as importing a file would: it is for what the workspace's user wrote.
+Code that anybody else wrote (an agent, a bundle, another machine) is never loaded here: `foreign.py` makes tools of
+it whose calls run in the sandbox.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import linecache
+import sys
+import threading
+import types
+from typing import Any
+
+from agentorchestra.core.errors import SourceError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.tea.calling.tool import Tool, tool
+from agentorchestra.tea.programs.imports import Completed, complete_imports, parse_source
+
+PREFIX = "agentorchestra_source_"
+"""Of the names of virtual modules; the hash of the text follows."""
+
+_loading = threading.RLock()
+
+
+def load_module(
+    text: str, *, name: str | None = None, package: str = "", where: str = "the source"
+) -> types.ModuleType:
+    """The virtual module of a source text. The same text under the same name is loaded once.
+
+    The module stands in `sys.modules`, and `inspect.getsource` finds the source of what it defines. A text that fails
+    leaves nothing behind.
+
+    Args:
+        text: Python, of the workspace's user: it is executed in this process.
+        name: of the module; made of the text's hash by default.
+        package: for relative imports in it.
+        where: what it is, for messages.
+
+    Raises:
+        SourceError: for text that is no Python, or raises while it is executed; the sentence has the line.
+    """
+    return _load(Completed(text), name or f"{PREFIX}{sha256_text(text)[:16]}", package, where)
+
+
+def load_source(text: str, *, package: str = "", where: str = "the source") -> types.ModuleType:
+    """`load_module` of a text that may lack imports: `tea/programs/imports.py` adds those that it knows.
+
+    Raises:
+        SourceError: as `load_module`; lines are those of the given text.
+    """
+    completed = complete_imports(text, where=where)
+    return _load(completed, f"{PREFIX}{sha256_text(completed.text)[:16]}", package, where)
+
+
+def _load(source: Completed, name: str, package: str, where: str) -> types.ModuleType:
+    with _loading:
+        known = sys.modules.get(name)
+        if known is not None:
+            return known
+        parse_source(source.text, where=where)
+        file = f"<{name}>"
+        module = types.ModuleType(name)
+        module.__file__, module.__package__ = file, package
+        linecache.cache[file] = (len(source.text), None, _lines(source.text), file)
+        sys.modules[name] = module
+        try:
+            exec(compile(source.text, file, "exec", dont_inherit=True), vars(module))  # the user's own program
+        except BaseException as exc:
+            del sys.modules[name]
+            told = _told(exc, file, source)
+            linecache.cache.pop(file, None)
+            if not isinstance(exc, Exception | SystemExit):
+                raise
+            raise SourceError(f"{where} cannot be loaded: {told}; correct it") from exc
+        return module
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as the compiler counts them; joined they are the text."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+def _told(exc: BaseException, file: str, source: Completed) -> str:
+    line = exc.lineno if isinstance(exc, SyntaxError) and exc.filename == file else None
+    trace = exc.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    said = exc.msg if isinstance(exc, SyntaxError) else " ".join(str(exc).split())
+    place = f"line {source.line(line)}: " if line is not None else ""
+    return f"{place}{type(exc).__name__}: {said}" if said else f"{place}{type(exc).__name__}"
+
+
+def member(module: types.ModuleType, name: str, *, where: str = "the source") -> Any:
+    """What a virtual module defines under a name.
+
+    Raises:
+        SourceError: with the nearest name, or those there are.
+    """
+    if name in vars(module):
+        return vars(module)[name]
+    own = sorted(one for one, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
+    close = difflib.get_close_matches(name, own, n=1)
+    there = f"did you mean {close[0]!r}?" if close else f"it defines {', '.join(own[:10]) or 'nothing'}"
+    raise SourceError(f"{where} does not define {name!r}; {there}")
+
+
+def tools_from_source(text: str, *, name: str | None = None, package: str = "") -> list[Tool[..., Any]]:
+    """The tools that a source text of the workspace's user defines.
+
+    Args:
+        text: Python. It is executed in this process; imports that it lacks are added where they are known.
+        name: of the one tool or plain function that is wanted. Without it: all its `@tool` functions, or where it has
+            none all its public functions.
+        package: for relative imports in it.
+
+    Raises:
+        SourceError: for text that cannot be loaded or defines no such tool.
+        ToolDefinitionError: for a plain function whose signature makes no tool.
+    """
+    module = load_source(text, package=package)
+    if name is not None:
+        return [_tool_named(module, name)]
+    found = [one for one in vars(module).values() if isinstance(one, Tool) and one.__module__ == module.__name__]
+    if not found:
+        plain = [one for one in vars(module).values() if inspect.isfunction(one) and one.__module__ == module.__name__]
+        found = [tool(one) for one in plain if not one.__name__.startswith("_")]
+    if not found:
+        raise SourceError("the source defines no function; write one with @tool, types and a docstring")
+    return list({one.name: one for one in found}.values())
+
+
+def _tool_named(module: types.ModuleType, name: str) -> Tool[..., Any]:
+    for value in vars(module).values():
+        if isinstance(value, Tool) and value.name == name:
+            return value
+    found = member(module, name)
+    if isinstance(found, Tool):
+        return found
+    if not inspect.isfunction(found):
+        raise SourceError(f"{name!r} in the source is a {type(found).__name__}; a tool is a function")
+    return tool(found)
+
+
+def class_from_source(text: str, name: str | None = None, *, has: tuple[str, ...] = (), package: str = "") -> type[Any]:
+    """A class (an environment, a memory system) that a source text of the workspace's user defines.
+
+    Args:
+        text: Python. It is executed in this process; imports that it lacks are added where they are known.
+        name: of the class; where the text defines one class with these members it need not be named.
+        has: members it must have.
+        package: for relative imports in it.
+
+    Raises:
+        SourceError: for text that cannot be loaded, defines no such class, or one that lacks members.
+    """
+    module = load_source(text, package=package)
+    if name is None:
+        own = [one for one in vars(module).values() if inspect.isclass(one) and one.__module__ == module.__name__]
+        fit = [one for one in own if all(hasattr(one, part) for part in has)]
+        if len(fit) != 1:
+            listed = ", ".join(one.__name__ for one in fit or own) or "none"
+            raise SourceError(f"the source defines {len(fit)} classes with {', '.join(has)} ({listed}); name the one")
+        return fit[0]
+    found = member(module, name)
+    if not inspect.isclass(found):
+        raise SourceError(f"{name!r} in the source is a {type(found).__name__}, and a class is needed")
+    lacking = [part for part in has if not hasattr(found, part)]
+    if lacking:
+        raise SourceError(f"the class {name!r} lacks {', '.join(lacking)}; it needs {', '.join(has)}")
+    return found
+
+
+__all__ = ["class_from_source", "load_module", "load_source", "member", "tools_from_source"]

@@ -1,0 +1,288 @@
+"""The handler of RunCode: a program of an agent, whose functions are the tools that the agent may call.
+
+The program itself touches nothing. What it calls are effects of their own on its branch, each through the door; so it
+is composite, and entered again after a crash: what it has called already comes from the log (docs/code-action.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.budget import NO_COST, Bound
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, blocks_value, failed
+from agentorchestra.core.effects import provenance_of as sources_of
+from agentorchestra.core.errors import ProgramEndedError
+from agentorchestra.core.messages import ToolCall
+from agentorchestra.runtime.results import cut_result
+from agentorchestra.runtime.state import PRIVATE
+from agentorchestra.tea.programs.functions import Functions
+from agentorchestra.tea.programs.interpreter import Call, Interpreter, Ran, Reply
+from agentorchestra.tea.programs.monty import MODULES
+
+NAME = "program"
+DONE = "done"
+STATE = f"{PRIVATE}program"
+"""The variables that a program left: the hash of a blob, an agent's own."""
+
+MOST_CALLS = 200
+"""Calls that one program may make."""
+
+MOST_PRINTED = 100_000
+FLOOD = 2_000_000
+"""Characters of output that are kept, and that end a program."""
+
+MOST_STATE = 8_000_000
+"""Bytes of variables that are kept for the next program."""
+
+_MOST_MEDIA = 8
+
+
+def program_effect(code: str, *, role: str, provenance: tuple[Provenance, ...], final: bool = False) -> Effect:
+    """The effect of a program.
+
+    Args:
+        code: the program.
+        role: of the agent that wrote it.
+        provenance: what was in view when it was written.
+        final: it is the agent's last decision: only `done` may be called.
+    """
+    return Effect(
+        kind=EffectKind.RUN_CODE,
+        component=f"{NAME}@1.0.0",
+        arguments={"code": code},
+        mode=Mode.COMPOSITE,
+        role=role,
+        purpose="final" if final else "",
+        provenance=provenance,
+    )
+
+
+class ProgramHandler:
+    """Executes RunCode.
+
+    Args:
+        interpreters: the first that has what a program needs runs it.
+    """
+
+    def __init__(self, interpreters: Sequence[Interpreter]) -> None:
+        self._interpreters = tuple(interpreters)
+
+    def mode(self, effect: Effect) -> Mode:
+        """Composite: entered again after a crash."""
+        return Mode.COMPOSITE
+
+    def bound(self, effect: Effect) -> Bound:
+        """Composites reserve nothing themselves."""
+        return NO_COST
+
+    def redact(self, effect: Effect) -> Effect:
+        """The effect as it is."""
+        return effect
+
+    async def execute(self, effect: Effect, ctx: Any) -> Outcome:
+        """What the program printed, and the answer if it called `done`.
+
+        Raises:
+            DoorError, ModelError, StoreError: passed on from what it called, they concern the run.
+        """
+        caller = ctx.parent
+        if caller is None or caller.functions is None:
+            return failed("mistake", "only an agent runs programs; this one has no functions to call")
+        code = str(effect.arguments.get("code", ""))
+        ctx.own_tools, ctx.result_chars = caller.own_tools, caller.result_chars
+        host = _Host(effect, ctx, caller.functions)
+        interpreter, problem = self._chosen(code)
+        if interpreter is None:
+            return await self._outcome(host, Ran(error=problem))
+        now, seed = ctx.now, ctx.random.getrandbits(32)
+        kept = ctx.vars.get(STATE)
+        state = await ctx.blob(kept) if isinstance(kept, str) else None
+        try:
+            ran = await interpreter.run(code, host, now=now, seed=seed, state=state)
+        except ProgramEndedError as exc:
+            ran = Ran(error=str(exc))
+        if ran.chance:
+            host.forget()  # a replay could not come to the same
+        note = await self._keep(ran, ctx)
+        if host.done is not None:
+            note = ""
+        return await self._outcome(host, ran, note)
+
+    def _chosen(self, code: str) -> tuple[Interpreter | None, str]:
+        """The interpreter for a program, decided before any of it has run; else what they all lack."""
+        problems = []
+        for one in self._interpreters:
+            missing = one.lacks(code)
+            if missing is None:
+                return one, ""
+            problems.append(f"{one.name} does not have {missing}")
+        return None, (
+            f"the program was not started: {'; '.join(problems)}. Write it with functions, lists, dicts and the "
+            f"modules that are there: {MODULES}"
+        )
+
+    async def _keep(self, ran: Ran, ctx: Any) -> str:
+        """Keep the program's variables for the next one; a sentence where that is not possible."""
+        if ran.state is None:
+            return "What it assigned to variables was not kept."
+        if len(ran.state) > MOST_STATE:
+            if STATE in ctx.vars:
+                del ctx.vars[STATE]
+            return f"Variables were not kept: they are more than {MOST_STATE:,} bytes."
+        if not ctx.run.replaying:  # then what is recorded holds
+            ctx.vars[STATE] = await ctx.run.services.store.put_blob(ran.state)
+        return ""
+
+    async def _outcome(self, host: _Host, ran: Ran, note: str = "") -> Outcome:
+        trust = host.trust
+        text = host.printed(ran.value)
+        source = Source(kind="tool", ref=NAME)
+        empty = "(nothing was printed)" if ran.error is None and host.done is None else ""
+        said = "\n".join(part for part in (text or empty, note) if part)
+        blocks: list[Block] = [TextBlock(text=said, source=source, trust=trust)] if said else []
+        value, whole = await cut_result(blocks_value([*blocks, *host.media]), NAME, host.ctx, max_chars=MOST_PRINTED)
+        assert isinstance(value, dict)
+        value = {**value, "calls": host.count}
+        if host.done is not None:
+            value[DONE] = host.done
+        if ran.error is None:
+            return Outcome(value=value, trust=trust, artifacts=whole)
+        said = f"{ran.error}\nWhat it printed before:" if text else ran.error
+        return failed("error", said, value=value, trust=trust, artifacts=whole)
+
+
+class _Host:
+    """What a program may call, as effects on its branch."""
+
+    def __init__(self, effect: Effect, ctx: Any, functions: Functions) -> None:
+        self._ctx = ctx
+        self.done: JsonValue = None
+        self.count = 0
+        self.trust = lowest(effect.lowest_trust, Trust.AGENT)
+        self.media: list[Block] = []
+        self._functions = functions
+        self._names = frozenset([DONE]) if effect.purpose == "final" else frozenset(functions.names)
+        self._provenance = effect.provenance
+        self._printed: list[str] = []
+        self._kept = 0
+        self._dropped = 0
+        self._sure = 0
+
+    @property
+    def ctx(self) -> Any:
+        """The program's context."""
+        return self._ctx
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What the program may call, by the names of Python."""
+        return self._names
+
+    def print(self, text: str) -> None:
+        """Keep what was printed, up to a limit."""
+        if self.done is not None:
+            return
+        part = text[: MOST_PRINTED - self._kept]
+        self._kept += len(part)
+        # Output comes in portions of any size: how much more there was must not depend on them.
+        self._dropped = min(self._dropped + len(text) - len(part), FLOOD - MOST_PRINTED + 1)
+        if part:
+            self._printed.append(part)
+        if self._kept + self._dropped > FLOOD:
+            raise ProgramEndedError(
+                f"the program was ended: it printed more than {FLOOD:,} characters. Print what you need to see"
+            )
+
+    def printed(self, value: str | None = None) -> str:
+        """Everything that was kept, and the value of the last expression."""
+        note = f"\n[{self._dropped:,} further characters left out]" if self._dropped else ""
+        text = "".join(self._printed) + note
+        if value is None:
+            return text.rstrip("\n")
+        return f"{text}{value}" if not text or text.endswith("\n") else f"{text}\n{value}"
+
+    def forget(self) -> None:
+        """Drop what was printed since the last call."""
+        self._printed = ["".join(self._printed)[: self._sure]]
+        self._kept = self._sure
+        self._dropped = 0
+
+    async def calls(self, calls: Sequence[Call]) -> list[Reply]:
+        """The calls as effects, those made together at the same time."""
+        self._sure = self._kept
+        self.count += len(calls)
+        if self.count > MOST_CALLS:
+            raise ProgramEndedError(
+                f"the program was ended: it made more than {MOST_CALLS} calls. What it had called before is done; "
+                "go on in another program"
+            )
+        replies: list[Reply | None] = [None] * len(calls)
+        effects: list[tuple[int, Effect]] = []
+        for index, call in enumerate(calls):
+            try:
+                arguments = self._functions.arguments(call)
+            except TypeError as exc:
+                replies[index] = Reply(error=str(exc), kind="TypeError")
+                continue
+            effects.append((index, self._effect(call, arguments, alone=len(calls) == 1)))
+        outcomes = await self.ctx.perform_all([effect for _, effect in effects])
+        for (index, effect), outcome in zip(effects, outcomes, strict=True):
+            self._saw(effect, outcome)
+            if effect.name == DONE and outcome.ok:
+                self.done = outcome.value
+                return [Reply(error="done", kind="SystemExit")]
+            replies[index] = Reply(value=given(outcome)) if outcome.ok else Reply(error=_sentence(outcome))
+        return [reply for reply in replies if reply is not None]
+
+    def _effect(self, call: Call, arguments: dict[str, JsonValue], *, alone: bool) -> Effect:
+        name = self._functions.tool(call.name)
+        made = ToolCall(id=f"call_{self.count}", name=name, arguments=arguments)
+        effect = self._functions.tools.effect(made, self.ctx, self._provenance)
+        if name == DONE and not alone:
+            return effect.model_copy(update={"invalid": "done: call it by itself, after everything else has come back"})
+        return effect
+
+    def _saw(self, effect: Effect, outcome: Outcome) -> None:
+        """What came back was in view of everything the program does from here on."""
+        blocks = outcome.blocks(
+            Source(kind="agent" if effect.kind is EffectKind.INVOKE_AGENT else "tool", ref=effect.name)
+        )
+        self._provenance = tuple(
+            sorted({*self._provenance, *sources_of(blocks)}, key=lambda one: (one.kind, one.ref, one.trust.value))
+        )
+        self.trust = lowest(self.trust, outcome.trust, *(block.trust for block in blocks))
+        if outcome.ok:
+            room = _MOST_MEDIA - len(self.media)
+            self.media += [block for block in blocks if isinstance(block, MediaBlock)][:room]
+
+
+def given(outcome: Outcome) -> JsonValue:
+    """What a function returns: the tool's JSON value; content from files as a list of pieces with their places.
+
+    A program has the lines of a file without the numbers beside them; their place says which they are.
+    """
+    value = outcome.value
+    if not (isinstance(value, dict) and value.keys() == blocks_value(()).keys()):  # type: ignore[union-attr]
+        return value
+    pieces: list[JsonValue] = []
+    for block in outcome.blocks():
+        piece: dict[str, JsonValue] = (
+            {"text": unnumbered(block)}
+            if isinstance(block, TextBlock)
+            else {"text": "", "media": block.media_type, "name": block.name, "size": block.size}
+        )
+        if block.source is not None:
+            piece |= {"source": block.source.ref, "place": block.source.place or ""}
+        pieces.append(piece)
+    return pieces
+
+
+def _sentence(outcome: Outcome) -> str:
+    return outcome.error or f"it ended as {outcome.status}"
+
+
+__all__ = ["MOST_CALLS", "NAME", "STATE", "ProgramHandler", "given", "program_effect"]

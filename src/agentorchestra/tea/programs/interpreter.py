@@ -1,0 +1,405 @@
+"""Where a program runs whose functions are calls of the host: one interface, and Monty behind it.
+
+While the host does what the program called, the program is frozen as bytes and its interpreter serves others: a
+program may wait for agents that run programs themselves, or for a human, and none of them holds a process meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from pydantic import JsonValue
+
+from agentorchestra.core.errors import ProgramEndedError
+from agentorchestra.tea.programs.concurrency import Span, awaited_calls
+from agentorchestra.tea.programs.monty import lacks
+from agentorchestra.tea.programs.processes import Held, MontyPool
+
+_PRELUDE = "ToolError = RuntimeError"
+"""Monty knows no classes of exceptions but its own: what a tool says is a RuntimeError under this name."""
+
+_TIME = "TimeoutError: feed time limit"
+_OWN_LIMITS = ("MemoryError: memory limit", "RuntimeError: Internal error in monty")
+_INPUT = re.compile(r"<python-input-(\d+)>")
+_LONGEST_ERROR = 4_000
+_LONGEST_VALUE = 20_000
+_MOST_FRAMES = 8
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a function of the host, as the program wrote it."""
+
+    name: str
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came of a call: a value, or an exception for the program.
+
+    Attributes:
+        value: given back to the program.
+        error: the exception's sentence, None for none.
+        kind: the exception's type; SystemExit ends the program well, whatever it would still do.
+    """
+
+    value: JsonValue = None
+    error: str | None = None
+    kind: Literal["ToolError", "TypeError", "SystemExit"] = "ToolError"
+
+
+class Host(Protocol):
+    """The other side of a program."""
+
+    @property
+    def ctx(self) -> Any:
+        """The program's RunContext: for an interpreter whose parts are effects themselves."""
+        ...
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The functions that the program may call."""
+        ...
+
+    async def calls(self, calls: Sequence[Call]) -> list[Reply]:
+        """Do what the program called: one call, or several that it waits for together, in the program's order.
+
+        Whatever this raises ends the program and goes up.
+        """
+        ...
+
+    def print(self, text: str) -> None:
+        """Take what the program printed; raises ProgramEndedError where that is too much."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a program ended.
+
+    Attributes:
+        value: its last expression's as Python writes it, None where it has none.
+        error: the exception with its line, None where it ran to its end.
+        state: the program's variables for the next one, None where they cannot be kept.
+        chance: what it printed since its last call depends on how fast the machine is: it was ended by the clock.
+    """
+
+    value: str | None = None
+    error: str | None = None
+    state: bytes | None = None
+    chance: bool = False
+
+
+class Interpreter(Protocol):
+    """Runs programs that call functions of the host."""
+
+    @property
+    def name(self) -> str:
+        """As observations name it."""
+        ...
+
+    def lacks(self, code: str) -> str | None:
+        """Why it is not the one for a program, found without running it; None if nothing speaks against it."""
+        ...
+
+    async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
+        """Run a program. The same program with the same replies does the same again.
+
+        Args:
+            code: the program.
+            host: its functions, and who takes what it prints.
+            now: what its clock shows, from the beginning to the end.
+            seed: of its `random`.
+            state: of an earlier program, whose variables it sees.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End what it holds open; idempotent."""
+        ...
+
+
+@dataclass(frozen=True)
+class ProgramLimits:
+    """What a program in Monty may use.
+
+    Attributes:
+        seconds: of computing, between two calls.
+        memory: bytes of its heap.
+        depth: nested calls.
+        processes: interpreters that compute at the same time; further programs wait.
+    """
+
+    seconds: float = 10.0
+    memory: int = 64_000_000
+    depth: int = 500
+    processes: int = 4
+
+
+class MontyInterpreter:
+    """Programs in Monty: no files, no network, no environment; what they do to the world are the host's calls."""
+
+    name = "Monty"
+
+    def __init__(self, limits: ProgramLimits | None = None) -> None:
+        self._limits = limits or ProgramLimits()
+        self._pool = MontyPool(self._limits.processes)
+
+    def lacks(self, code: str) -> str | None:
+        """See tea/programs/monty.py."""
+        return lacks(code)
+
+    async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
+        """Run a program; errors of its own are in what comes back.
+
+        Raises:
+            ProgramEndedError: passed on from the host.
+            Exception: whatever the host raises.
+        """
+        code = code.replace("\r\n", "\n").replace("\r", "\n")  # as Python reads it
+        options = {
+            "limits": {
+                "max_feed_duration_secs": self._limits.seconds,
+                "max_memory": self._limits.memory,
+                "max_recursion_depth": self._limits.depth,
+            },
+            "os_policy": {"datetime": now, "sleep": "zero", "random_start": {"seed": seed}},
+        }
+        worker = _Worker(self._pool, options)
+        return await _MontyRun(worker, code, host, self._limits.seconds).run(state)
+
+    async def aclose(self) -> None:
+        """End the interpreters; idempotent."""
+        await self._pool.aclose()
+
+
+class _Worker:
+    """One of the pool's interpreters, held only while the program computes."""
+
+    def __init__(self, pool: MontyPool, options: dict[str, Any]) -> None:
+        self._pool = pool
+        self._options = options
+        self._held: Held | None = None
+
+    async def take(self) -> Any:
+        """A fresh interpreter."""
+        self._held = await self._pool.take(self._options)
+        return self._held.interpreter
+
+    async def give_up(self) -> None:
+        """Let others have it; idempotent."""
+        held, self._held = self._held, None
+        if held is not None:
+            await held.give_back()
+
+
+@dataclass
+class _State:
+    """Variables of a program as bytes, with what is known of the programs that made them.
+
+    Attributes:
+        programs: how many there were: functions they defined may still be called.
+        awaited: of each, by its number, the places of the calls that it awaits.
+    """
+
+    programs: int = 0
+    awaited: dict[int, frozenset[Span]] = field(default_factory=dict)
+
+    def with_dump(self, dump: bytes) -> bytes:
+        """As one value."""
+        places = {str(number): sorted(spans) for number, spans in self.awaited.items() if spans}
+        return json.dumps({"programs": self.programs, "awaited": places}).encode() + b"\n" + dump
+
+    @classmethod
+    def read(cls, state: bytes) -> tuple[_State, bytes]:
+        """The other way round."""
+        head, _, dump = state.partition(b"\n")
+        fields = json.loads(head)
+        awaited = {int(n): frozenset((start, end) for start, end in spans) for n, spans in fields["awaited"].items()}
+        return cls(fields["programs"], awaited), dump
+
+
+class _OverError(Exception):
+    """The program was ended and does not stop."""
+
+
+class _MontyRun:
+    """One program in Monty."""
+
+    def __init__(self, worker: _Worker, code: str, host: Host, seconds: float) -> None:
+        self._worker = worker
+        self._seconds = seconds
+        self._code = code
+        self._host = host
+        self._known = _State()
+        self._interpreter: Any = None
+        self._pending: dict[int, Call] = {}
+        self._said: list[str] = []
+        self._ended: ProgramEndedError | None = None
+        self._enough = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._over = False
+
+    async def run(self, state: bytes | None) -> Ran:
+        from pydantic_monty import MontyCrashedError, MontyError
+
+        try:
+            try:
+                snapshot = await self._begin(state)
+                while not hasattr(snapshot, "output"):
+                    snapshot = await self._next(snapshot)
+            except MontyError as exc:
+                if self._over:
+                    return Ran(state=await self._dump())
+                if isinstance(exc, MontyCrashedError) or _TIME in str(exc):
+                    return Ran(error=f"it computed for more than {self._seconds:g} s without a call", chance=True)
+                lost = any(one in str(exc) for one in _OWN_LIMITS)
+                return Ran(error=self._error(exc), state=None if lost else await self._dump())
+            return Ran(value=None if self._over else _shown(snapshot.output), state=await self._dump())
+        except _OverError:
+            return Ran()
+        finally:
+            await self._worker.give_up()
+
+    async def _begin(self, state: bytes | None) -> Any:
+        self._interpreter = await self._worker.take()
+        if state is None:
+            await self._interpreter.feed_run(_PRELUDE)
+        else:
+            self._known, dump = _State.read(state)
+            await self._interpreter.load_session(dump)
+        self._known.programs += 1
+        self._known.awaited[self._known.programs] = awaited_calls(self._code)
+        return await self._compute(self._interpreter.feed_start(self._code, print_callback=self._print))
+
+    async def _next(self, snapshot: Any) -> Any:
+        """Answer what the program stopped for."""
+        if hasattr(snapshot, "variable_name"):
+            known = snapshot.variable_name in self._host.names
+            given = {"value": _named(snapshot.variable_name)} if known else {}
+            return await self._compute(snapshot.resume(**given))
+        if hasattr(snapshot, "pending_call_ids"):
+            ids = sorted(snapshot.pending_call_ids)  # the order in which the program made the calls
+            replies = await self._away(snapshot, [self._pending.pop(one) for one in ids])
+            settled = {one: self._result(reply) for one, reply in zip(ids, replies, strict=True)}
+            return await self._compute(self._again.resume(settled))
+        if snapshot.is_os_function:
+            return await self._compute(snapshot.resume_not_handled())
+        if snapshot.function_name not in self._host.names:
+            names = ", ".join(sorted(self._host.names))
+            said = f"name {snapshot.function_name!r} is not defined; the functions: {names}"
+            return await self._compute(snapshot.resume({"exc_type": "NameError", "message": said}))
+        if self._over:
+            raise _OverError  # it caught its own end
+        call = Call(snapshot.function_name, tuple(snapshot.args), dict(snapshot.kwargs))
+        if self._awaits(snapshot.position):
+            self._pending[snapshot.call_id] = call
+            return await self._compute(snapshot.resume({"future": ...}))
+        (reply,) = await self._away(snapshot, [call])
+        return await self._compute(self._again.resume(self._result(reply)))
+
+    def _awaits(self, position: Any) -> bool:
+        made = _INPUT.fullmatch(position.filename)
+        spans = self._known.awaited.get(int(made[1])) if made else None
+        return spans is not None and (position.start, position.end) in spans
+
+    async def _away(self, snapshot: Any, calls: list[Call]) -> list[Reply]:
+        """The host's replies; the interpreter is free meanwhile, the program goes on in another one."""
+        frozen = snapshot.dump()
+        await self._worker.give_up()
+        replies = await self._host.calls(calls)
+        self._interpreter = await self._worker.take()
+        self._again = await self._interpreter.load_snapshot(frozen, print_callback=self._print)
+        return replies
+
+    def _result(self, reply: Reply) -> dict[str, Any]:
+        if reply.error is None:
+            return {"return_value": reply.value}
+        self._over = self._over or reply.kind == "SystemExit"
+        if reply.kind == "ToolError":
+            self._said.append(reply.error)
+            return {"exc_type": "RuntimeError", "message": reply.error}
+        return {"exc_type": reply.kind, "message": reply.error}
+
+    async def _compute(self, going: Awaitable[Any]) -> Any:
+        """Let the program compute until it calls or ends, or the host has enough of what it prints."""
+        computing = asyncio.ensure_future(going)
+        enough = asyncio.ensure_future(self._enough.wait())
+        try:
+            await asyncio.wait({computing, enough}, return_when=asyncio.FIRST_COMPLETED)
+            if self._ended is not None:
+                raise self._ended
+            return computing.result()
+        finally:
+            for one in (computing, enough):
+                one.cancel()
+            await asyncio.gather(computing, enough, return_exceptions=True)
+
+    def _print(self, stream: str, text: str) -> None:
+        if self._ended is None:
+            try:
+                self._host.print(text)
+            except ProgramEndedError as exc:
+                self._ended = exc
+                self._loop.call_soon_threadsafe(self._enough.set)
+
+    async def _dump(self) -> bytes | None:
+        from pydantic_monty import MontyError
+
+        try:
+            return self._known.with_dump(await self._interpreter.dump())
+        except MontyError:
+            return None
+
+    def _error(self, exc: Any) -> str:
+        """The exception with its line, and how the program came there."""
+        said = str(exc.display("type-msg") if hasattr(exc, "display") else exc).strip()
+        message = said.removeprefix("RuntimeError: ")
+        if message != said and message in self._said:
+            said = f"ToolError: {message}"
+        half = _LONGEST_ERROR // 2
+        said = said if len(said) <= _LONGEST_ERROR else f"{said[:half]}\n[...]\n{said[-half:]}"
+        frames = [self._frame(one) for one in exc.traceback()] if hasattr(exc, "traceback") else []
+        if not frames:
+            return said
+        if len(frames) > _MOST_FRAMES:
+            frames = [*frames[: _MOST_FRAMES // 2], ("...", ""), *frames[-_MOST_FRAMES // 2 :]]
+        way = "".join(f"\n  {where}: {source}" if source else f"\n  {where}" for where, source in frames)
+        return f"{frames[-1][0]}: {said}{way}"
+
+    def _frame(self, frame: Any) -> tuple[str, str]:
+        made = _INPUT.fullmatch(frame.filename)
+        earlier = made is not None and int(made[1]) != self._known.programs
+        where = f"line {frame.line}" + (f" of program {made[1]}" if made is not None and earlier else "")
+        inside = frame.function_name or ""
+        return where + (f", in {inside}" if inside not in ("", "<module>") else ""), (frame.source_line or "").strip()
+
+
+def _named(name: str) -> Any:
+    """What stands for a function of the host in the program; it is never called here."""
+
+    def function() -> None: ...
+
+    function.__name__ = name
+    return function
+
+
+def _shown(value: Any) -> str | None:
+    if value is None:
+        return None
+    try:
+        shown = repr(value)
+    except (RecursionError, ValueError):
+        return f"a {type(value).__name__} that cannot be written"
+    return shown if len(shown) <= _LONGEST_VALUE else f"{shown[:_LONGEST_VALUE]} [...]"
+
+
+__all__ = ["Call", "Host", "Interpreter", "MontyInterpreter", "ProgramLimits", "Ran", "Reply"]

@@ -1,0 +1,152 @@
+"""Texts kept by hash: the prompts and the tools' modules a run was started with, and their way back into use.
+
+A run's manifest names them (`Pinned.source`), so that `resume --pin` and `replay --pin` can use what the run was
+started with after the files have changed, and a fork can carry a prompt of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import linecache
+import sys
+import types
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from agentorchestra.core.errors import PinError, SourceError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.spec import Pinned
+from agentorchestra.tea.calling.tool import Tool, tool
+from agentorchestra.tea.programs.dynamic import load_module
+
+
+def pin_of(component: Any) -> Pinned:
+    """The version and hash of a tool or environment, and the hash of its module's text where that can be kept."""
+    text = module_text(component) if isinstance(component, Tool) else ""
+    return Pinned(
+        version=component.version,
+        content_hash=component.content_hash,
+        source=_hash(text) if text else "",
+        origin=component.traits.origin if isinstance(component, Tool) else "",
+    )
+
+
+@cache
+def _hash(text: str) -> str:
+    return sha256_text(text)
+
+
+def texts_of(tools: Iterable[Any]) -> dict[str, str]:
+    """SHA-256 -> text of the modules in which tools are defined."""
+    texts = (module_text(one) for one in tools if isinstance(one, Tool))
+    return {_hash(text): text for text in texts if text}
+
+
+def schemas_text(tools: Iterable[Tool[..., Any]]) -> str:
+    """The schemas of tools by name, as JSON; equal ones give equal text.
+
+    The log has the schemas that models were offered natively; where tools are described in the prompt it has none.
+    """
+    shown = {one.name: one.schema.model_dump(mode="json", exclude_defaults=True) for one in tools}
+    # The order inside a schema stays: it is that of the arguments where a tool is described in words.
+    return json.dumps(dict(sorted(shown.items())), separators=(",", ":"))
+
+
+def module_text(one: Tool[..., Any]) -> str:
+    """The text of the module that a tool is defined in, as it was imported.
+
+    Returns:
+        "" for a tool that its module does not name (a method's, one made inside a function or at a prompt): it could
+        not be found again in the text.
+    """
+    function = inspect.unwrap(one)
+    module = sys.modules.get(getattr(function, "__module__", "") or "")
+    if module is None or not symbol_of(one):
+        return ""
+    return _text_of(getattr(getattr(function, "__code__", None), "co_filename", ""), module.__name__)
+
+
+def symbol_of(one: Tool[..., Any]) -> str:
+    """The name by which a tool is found in its module, whatever it is called now; "" where it is not."""
+    function = inspect.unwrap(one)
+    module = sys.modules.get(getattr(function, "__module__", "") or "")
+    names = {key: value for key, value in vars(module).items() if _is(value, function)} if module is not None else {}
+    if one.name in names or not names:
+        return one.name if names else ""
+    said = [value.name for value in names.values() if isinstance(value, Tool)]
+    return one.name if one.name in said else next(iter(names))
+
+
+def _is(value: object, function: object) -> bool:
+    # Under another version a tool is another object around the same function.
+    return value is function or (isinstance(value, Tool) and inspect.unwrap(value) is function)
+
+
+def class_text(cls: Any) -> str:
+    """The text of the module that a class is defined in at its top, "" for anything else."""
+    module = sys.modules.get(getattr(cls, "__module__", "") or "")
+    if not isinstance(cls, type) or module is None or getattr(module, cls.__name__, None) is not cls:
+        return ""
+    return _text_of(getattr(module, "__file__", None) or "", module.__name__)
+
+
+def package_of(one: Any) -> str:
+    """The package of the module that something is defined in, for relative imports in its text."""
+    return str(getattr(sys.modules.get(getattr(one, "__module__", "") or ""), "__package__", None) or "")
+
+
+def _text_of(file: str, module: str) -> str:
+    # A module that is imported anew, or reloaded, has another spec.
+    found = sys.modules[module]
+    held = _TEXTS.get((file, module))
+    if held is None or held[0] is not found.__spec__:
+        # linecache has read the file when the tool's source was hashed, which was when its module was imported.
+        held = _TEXTS[file, module] = (found.__spec__, "".join(linecache.getlines(file, vars(found))))
+    return held[1]
+
+
+_TEXTS: dict[tuple[str, str], tuple[object, str]] = {}
+"""The text of each module, with what it was imported by."""
+
+
+def pinned_tool(name: str, pin: Pinned, text: str, *, package: str = "") -> Tool[..., Any]:
+    """A tool from the kept text of its module, which is executed under a name of its own.
+
+    Args:
+        name: the tool's.
+        pin: what the manifest says of it.
+        text: the kept text.
+        package: for relative imports in it.
+
+    Raises:
+        PinError: if the text cannot be executed any more, or does not give that tool.
+    """
+    try:
+        module = load_module(text, name=f"agentorchestra_pinned_{pin.source[:16]}", package=package)
+    except SourceError as exc:
+        cause = exc.__cause__
+        reason = f"{type(cause).__name__}: {cause}" if cause is not None else str(exc)
+        raise PinError(
+            f"the tool {name!r} as the run was started with cannot be loaded: {reason}; "
+            "install what it needs, or resume without --pin"
+        ) from exc
+    found = _found(module, name)
+    if found is None or found.content_hash != pin.content_hash:
+        raise PinError(
+            f"the text kept for the tool {name!r} ({pin.source[:12]}) does not give the tool that the run was started "
+            f"with ({pin.content_hash[:12]}); resume without --pin"
+        )
+    return found
+
+
+def _found(module: types.ModuleType, name: str) -> Tool[..., Any] | None:
+    for value in list(vars(module).values()):
+        if isinstance(value, Tool) and value.name == name:
+            return value
+    function = getattr(module, name, None)
+    return tool(function) if inspect.isfunction(function) else None
+
+
+__all__ = ["class_text", "module_text", "package_of", "pin_of", "pinned_tool", "schemas_text", "symbol_of", "texts_of"]

@@ -1,0 +1,259 @@
+"""Prompts are Markdown files with front matter, versioned as components; a workspace's file replaces a packaged one.
+
+    ---
+    name: task
+    version: 1.0.0
+    description: The first user message of an agent.
+    variables: [task, files]
+    ---
+    <task>
+    {{ task }}
+    </task>
+
+The body is a Jinja2 template. Of a prompt for one question, what stands behind the line `{# user #}` goes into the
+user's message. Equal values render to equal text: there is no clock, no chance and no file in it. Values are inserted
+as they are and never read as templates themselves. `composing.py` has modules and trainable parts.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from agentorchestra.core.errors import PromptError
+from agentorchestra.core.spec import Pinned
+from agentorchestra.tea.prompts.composition import Module
+from agentorchestra.tea.prompts.prompt import Prompt, parse_prompt
+
+
+class Resource(Protocol):
+    """A file or folder: what pathlib and importlib.resources have in common."""
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        ...
+
+    def iterdir(self) -> Iterable[Any]:
+        """What a folder holds."""
+        ...
+
+    def is_file(self) -> bool:
+        """Whether it is a file."""
+        ...
+
+    def read_text(self, encoding: str) -> str:
+        """A file's text."""
+        ...
+
+
+def load_prompt(file: Resource) -> Prompt:
+    """A prompt from a file that includes no other: a path, or a resource of a package.
+
+    Raises:
+        PromptError: if it cannot be read or is no prompt, or if its name is not the file's.
+    """
+    source = _read(file)
+    return _named(parse_prompt(source.text, where=source.where), source)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A prompt's file before it is composed.
+
+    Attributes:
+        file: its name, "" for a text that lies in none.
+        name: that the prompt must have, "" for the file's.
+        given: the variables of the prompt that it replaces, None where it replaces none.
+        checked: that its template is right is known: every packaged one is looked at by the tests, and a process that
+            starts need not do it again.
+    """
+
+    text: str
+    where: str
+    file: str = ""
+    name: str = ""
+    given: tuple[str, ...] | None = None
+    checked: bool = False
+
+
+def _read(file: Resource) -> _Source:
+    try:
+        return _Source(file.read_text(encoding="utf-8"), str(file), file.name)
+    except (OSError, UnicodeDecodeError) as exc:
+        raise PromptError(f"the prompt {file} cannot be read: {exc}") from None
+
+
+def _named(prompt: Prompt, source: _Source) -> Prompt:
+    if source.name and prompt.name != source.name:
+        raise PromptError(f"the text for the prompt {source.name!r} says that its name is {prompt.name!r}")
+    if source.file and source.file != f"{prompt.name}.md":
+        raise PromptError(
+            f"{source.where} names its prompt {prompt.name!r}; name the file {prompt.name}.md, or the prompt after it"
+        )
+    return prompt
+
+
+_PACKAGED: dict[tuple[tuple[str, _Source], ...], dict[str, Prompt]] = {}
+"""The packaged prompts as they were composed last, by what their files held."""
+
+
+class PromptLibrary:
+    """Packaged prompts, and the workspace's own in their place. Files are read once, when the library is made.
+
+    Args:
+        packaged: folders of `NAME.md` files; of two with one name, the later holds.
+        overrides: the workspace's folder of prompts; a file there replaces the packaged prompt of its name, and may
+            use that one's variables, or is a new prompt.
+        given: the application's folders of prompts, which must be there; the overrides replace theirs as well.
+
+    Raises:
+        PromptError: for a file that is no prompt, or an override with other variables than it is given.
+    """
+
+    def __init__(
+        self, packaged: Sequence[Resource], overrides: Path | None = None, *, given: Sequence[Path] = ()
+    ) -> None:
+        self._prompts: dict[str, Prompt] = {}
+        self._sources: dict[str, _Source] = {}
+        for folder in packaged:
+            self._sources |= {name: replace(one, checked=True) for name, one in _in_folder(folder).items()}
+        sources = tuple(self._sources.items())
+        if sources not in _PACKAGED:  # every workspace that is opened has the same
+            _PACKAGED.clear()
+            _PACKAGED[sources] = self._composed(set(self._sources))
+        self._prompts = self._packaged = dict(_PACKAGED[sources])
+        for own in given:
+            if not own.is_dir():
+                raise PromptError(f"the folder of prompts {own} is not there; name it beside the code that uses it")
+        for place in (*given, *((overrides,) if overrides is not None and overrides.is_dir() else ())):
+            self._override(_in_folder(place))
+
+    def _override(self, sources: Mapping[str, _Source]) -> None:
+        """Take these in the place of the prompts of their names."""
+        for name, one in sources.items():
+            replaced = self._prompts.get(name)
+            self._sources[name] = replace(one, given=None if replaced is None else replaced.variables)
+        self._prompts = self._composed(set(sources))
+
+    def _composed(self, changed: set[str]) -> dict[str, Prompt]:
+        """All prompts, after those of these names changed: themselves and what includes them are composed anew."""
+        made = {
+            name: one
+            for name, one in self._prompts.items()
+            if name not in changed and changed.isdisjoint(module.partition("@")[0] for module in one.modules)
+        }
+        making: list[str] = []
+
+        def module(name: str) -> Module:
+            asking = self._sources[making[-1]].where
+            if name not in made and name not in self._sources:
+                known = sorted({*made, *self._sources})
+                near = difflib.get_close_matches(name, known, n=1)
+                guess = f"did you mean {near[0]!r}?" if near else f"the prompts: {', '.join(known) or 'none'}"
+                raise PromptError(f"{asking} includes {name!r}, which is not there; {guess}")
+            one = prompt(name)
+            return Module(one.name, one.version, one.template, one.variables, one.modules)
+
+        def prompt(name: str) -> Prompt:
+            if name in made:
+                return made[name]
+            source = self._sources[name]
+            if name in making:
+                circle = " -> ".join([*making[making.index(name) :], name])
+                raise PromptError(f"{source.where} includes itself: {circle}; take one of the includes out")
+            making.append(name)
+            parsed = parse_prompt(source.text, where=source.where, modules=module, check=not source.checked)
+            made[name] = _fitted(_named(parsed, source), source)
+            making.pop()
+            return made[name]
+
+        for name in [*self._prompts, *self._sources]:
+            if name in self._sources:
+                prompt(name)
+            else:
+                made.setdefault(name, self._prompts[name])
+        return made
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every prompt's name, sorted."""
+        return tuple(sorted(self._prompts))
+
+    @property
+    def packaged(self) -> tuple[str, ...]:
+        """The names of the packaged prompts that nothing replaces."""
+        return tuple(name for name, one in self._packaged.items() if self._prompts.get(name) == one)
+
+    def get(self, name: str) -> Prompt:
+        """A prompt by name.
+
+        Raises:
+            PromptError: with the names there are.
+        """
+        try:
+            return self._prompts[name]
+        except KeyError:
+            raise PromptError(f"no prompt {name!r}; the prompts: {', '.join(self.names) or 'none'}") from None
+
+    def pins(self) -> dict[str, Pinned]:
+        """Name -> version, content hash and the hash of its text (the same one), for the manifest."""
+        return {name: _pin(self._prompts[name]) for name in self.names}
+
+    def texts(self) -> dict[str, str]:
+        """SHA-256 -> text of every prompt."""
+        return {one.content_hash: one.text for one in self._prompts.values()}
+
+    def with_prompts(self, prompts: Mapping[str, Prompt]) -> PromptLibrary:
+        """Another library in which some prompts are these: what the registry says of them, or further ones."""
+        if all(self._prompts.get(name) is one for name, one in prompts.items()):
+            return self
+        other = copy(self)
+        other._prompts = {**self._prompts, **prompts}
+        return other
+
+    def with_texts(self, texts: Mapping[str, str]) -> PromptLibrary:
+        """Another library in which some prompts have the given texts.
+
+        Args:
+            texts: by name; a name that this library does not have is a new prompt.
+
+        Raises:
+            PromptError: for a text that is no prompt, has another name, or uses what that prompt is not given.
+        """
+        other = copy(self)
+        other._sources = dict(self._sources)
+        where = "the text given for the prompt"
+        other._override({name: _Source(text, f"{where} {name!r}", name=name) for name, text in texts.items()})
+        return other
+
+
+def _pin(prompt: Prompt) -> Pinned:
+    return Pinned(version=prompt.version, content_hash=prompt.content_hash, source=prompt.content_hash)
+
+
+def _fitted(prompt: Prompt, source: _Source) -> Prompt:
+    """A prompt with the variables that it is given: those of the one that it replaces."""
+    if source.given is None:
+        return prompt
+    more = sorted(set(prompt.variables) - set(source.given))
+    if more:
+        raise PromptError(
+            f"{source.where} uses {', '.join(more)}, which this prompt is not given; "
+            f"its variables: {', '.join(source.given) or 'none'}"
+        )
+    return replace(prompt, variables=source.given)  # it may ignore some of what it is given
+
+
+def _in_folder(folder: Resource) -> dict[str, _Source]:
+    files = [entry for entry in folder.iterdir() if entry.name.endswith(".md") and entry.is_file()]
+    # README.md tells people about the folder, it is no prompt.
+    found = [_read(file) for file in sorted(files, key=lambda one: str(one.name)) if file.name != "README.md"]
+    return {one.file.removesuffix(".md"): one for one in found}
+
+
+__all__ = ["Prompt", "PromptLibrary", "Resource", "load_prompt", "parse_prompt"]

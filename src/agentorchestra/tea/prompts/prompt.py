@@ -1,0 +1,268 @@
+"""One prompt: what stands in its file, what it renders to, and its parts that may be rewritten."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentorchestra.core.errors import PromptError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.tea.prompts.composition import Modules, composed, parts_of, with_parts
+
+if TYPE_CHECKING:
+    import jinja2
+
+_FENCE = "---"
+_FIELDS = ("name", "version", "description", "variables", "trainable", "modules")
+_VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
+_USER = re.compile(r"^[ \t]{0,99}\{# user #\}[ \t]{0,99}\n?", re.MULTILINE)
+"""Behind this line stands what goes into the user's message: the task, and what changes from request to request."""
+_SHORT = 4_000
+"""Characters of front matter that no nesting makes dangerous."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt.
+
+    Attributes:
+        name, version, description: from its front matter.
+        variables: what `render` must be given.
+        template: the body, a Jinja2 template.
+        content_hash: hex SHA-256 of the text.
+        text: the file's text; with modules put in where it has any, so that it is whole.
+        trainable: names of the parts that may be rewritten.
+        modules: `name@version` of the prompts that it includes, theirs too.
+    """
+
+    name: str
+    version: str
+    description: str
+    variables: tuple[str, ...]
+    template: str
+    content_hash: str
+    text: str = ""
+    trainable: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+
+    @property
+    def component(self) -> str:
+        """`name@version`."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The texts of its trainable parts, by name."""
+        return parts_of(self.template, self.trainable, where=f"the prompt {self.name!r}")
+
+    def with_part(self, name: str, text: str, *, version: str = "") -> Prompt:
+        """The prompt with another text for one trainable part.
+
+        Args:
+            name: of the part.
+            text: a template by itself: it may use the prompt's variables.
+            version: of the new prompt; this one's by default.
+
+        Raises:
+            PromptError: for a part that is not trainable, or a text that breaks the template or uses unknown variables.
+        """
+        import jinja2
+
+        where = f"the prompt {self.name!r}"
+        if name not in self.trainable:
+            listed = _listed(self.trainable) or "none"
+            raise PromptError(f"{where} has no trainable part {name!r}; its trainable parts: {listed}")
+        try:
+            _environment().parse(text)
+        except jinja2.TemplateError as exc:
+            raise PromptError(f"the text for the part {name!r} of {where} is not a template by itself: {exc}") from None
+        whole = _normal(self.text)
+        head = whole[: len(whole) - len(self.template)]
+        if version:
+            head = re.sub(r"^version:.*$", f"version: {version}", head, count=1, flags=re.MULTILINE)
+        return parse_prompt(head + with_parts(self.template, {name: text}, where=where), where=where)
+
+    def render(self, **values: Any) -> str:
+        """The prompt's text, without white space around it.
+
+        Raises:
+            PromptError: for a missing or unknown variable, or a template that fails.
+        """
+        self._check(values)
+        return self._rendered(self.template, values)
+
+    def messages(self, **values: Any) -> tuple[str, str]:
+        """The texts of the system message and of the user's message, "" where it has none.
+
+        The line `{# user #}` parts the two; neither half may end inside a block of the other.
+
+        Raises:
+            PromptError: as `render`.
+        """
+        self._check(values)
+        rules, *told = _USER.split(self.template, maxsplit=1)
+        return self._rendered(rules, values), self._rendered(told[0], values) if told else ""
+
+    def _check(self, values: Mapping[str, Any]) -> None:
+        missing = sorted(set(self.variables) - set(values))
+        unknown = sorted(set(values) - set(self.variables))
+        if missing or unknown:
+            wrong = [*(f"{name!r} is missing" for name in missing), *(f"{name!r} is unknown" for name in unknown)]
+            raise PromptError(
+                f"prompt {self.name!r}: {', '.join(wrong)}; its variables: {', '.join(self.variables) or 'none'}"
+            )
+
+    def _rendered(self, template: str, values: Mapping[str, Any]) -> str:
+        import jinja2
+
+        try:
+            return _compiled(template).render(**values).strip()
+        except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as exc:
+            raise PromptError(f"prompt {self.name!r} cannot be rendered: {exc}; correct its file") from None
+
+
+@functools.lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    import jinja2
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+    )
+    # What would make two renderings differ.
+    environment.filters.pop("random", None)
+    environment.globals.pop("lipsum", None)
+    return environment
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(template: str) -> jinja2.Template:
+    return _environment().from_string(template)
+
+
+def _normal(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+
+def parse_prompt(text: str, *, where: str, modules: Modules | None = None, check: bool = True) -> Prompt:
+    """A prompt from the text of its file.
+
+    Args:
+        text: front matter and template.
+        where: the file, for messages.
+        modules: finds the prompts that it includes.
+        check: look at the template too; False for one that is known to be right.
+
+    Raises:
+        PromptError: if the front matter is missing, is not YAML, lacks a field or has a wrong one; if the template
+            does not parse or uses a variable that is not declared; if a module is not there.
+    """
+    import yaml
+
+    lines = _normal(text).split("\n")
+    if lines[0].rstrip() != _FENCE or _FENCE not in (line.rstrip() for line in lines[1:]):
+        raise PromptError(f"{where} has no front matter; begin it with the lines ---, name: ..., version: 1.0.0, ---")
+    end = next(number for number, line in enumerate(lines) if number and line.rstrip() == _FENCE)
+    try:
+        fields = copy(_read("\n".join(lines[1:end])))
+    except yaml.YAMLError as exc:
+        raise PromptError(f"the front matter of {where} is not YAML: {' '.join(str(exc).split())}") from None
+    if not isinstance(fields, dict):
+        raise PromptError(f"the front matter of {where} is not a list of fields; it needs name: and version:")
+    name, version, variables = _checked(fields, where)
+    template, included = composed("\n".join(lines[end + 1 :]), modules, where=where)
+    if included:
+        variables = tuple(dict.fromkeys((*variables, *(one for module in included for one in module.variables))))
+        listed = dict.fromkeys(one for module in included for one in (module.component, *module.modules))
+        fields |= {"variables": [*variables], "modules": [*listed]}
+        head = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=10_000)
+        text = f"{_FENCE}\n{head}{_FENCE}\n{template}"
+    if check:
+        _check_template(template, variables, where, first=0 if included else end + 1)
+    trainable = _names(fields, "trainable", where)
+    parts_of(template, trainable, where=where)
+    description = str(fields.get("description") or "")
+    named = _names(fields, "modules", where)
+    return Prompt(name, version, description, variables, template, sha256_text(text), text, trainable, named)
+
+
+@functools.lru_cache(maxsize=256)
+def _read(head: str) -> Any:
+    """Front matter; every workspace that is opened reads the packaged prompts."""
+    import yaml
+
+    # The loader in C does the same in a tenth of the time; not every build of the library has it. It ends the process
+    # where lists stand in lists deeply enough, which takes text: of a long one the other loader says so.
+    fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(head, Loader=fast if len(head) <= _SHORT else yaml.SafeLoader)
+
+
+@functools.lru_cache(maxsize=256)
+def _check_template(template: str, variables: tuple[str, ...], where: str, *, first: int) -> None:
+    """Whether a template parses, stands alone, and uses declared variables only; `first` is the line above it."""
+    import jinja2
+    import jinja2.meta
+    from jinja2 import nodes
+
+    try:
+        tree = _environment().parse(template)
+        used = jinja2.meta.find_undeclared_variables(tree)
+        _compiled(template)
+    except jinja2.TemplateSyntaxError as exc:
+        raise PromptError(f"{where} is not a template: {exc.message}, line {exc.lineno + first}; correct it") from None
+    except jinja2.TemplateError as exc:
+        raise PromptError(f"{where} is not a template: {exc}; correct it") from None
+    loaded = next(tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)), None)
+    if loaded is not None:
+        raise PromptError(
+            f"{where} loads another template in line {loaded.lineno + first}; the one way is "
+            '{% include "NAME" %} with the name of a prompt'
+        )
+    undeclared = sorted(used - set(variables) - set(_environment().globals))
+    if undeclared:
+        raise PromptError(
+            f"{where} uses {', '.join(undeclared)}, which it does not declare; "
+            f"its variables: {', '.join(variables) or 'none'}"
+        )
+
+
+def _names(fields: Mapping[Any, Any], field: str, where: str) -> tuple[str, ...]:
+    given = fields.get(field) or []
+    if not isinstance(given, list) or not all(isinstance(one, str) and one.strip() for one in given):
+        raise PromptError(f"{field} of {where} is {given!r}; give a list of names: {field}: [rules]")
+    return tuple(given)
+
+
+def _checked(fields: dict[Any, Any], where: str) -> tuple[str, str, tuple[str, ...]]:
+    unknown = sorted(str(one) for one in fields if one not in _FIELDS)
+    if unknown:
+        raise PromptError(
+            f"the front matter of {where} has the unknown field {unknown[0]!r}; it has {_listed(_FIELDS)}"
+        )
+    for field in ("name", "version"):
+        if not fields.get(field):
+            raise PromptError(f"the front matter of {where} has no {field}; add e.g. {field}: {_EXAMPLES[field]}")
+    name, version = str(fields["name"]), str(fields["version"])
+    if not _NAME.fullmatch(name):
+        raise PromptError(f"{where} has the name {name!r}; use letters, digits, '_' and '-'")
+    if not _VERSION.fullmatch(version):
+        raise PromptError(f"{where} has the version {version!r}; versions look like 1.2.0")
+    variables = fields.get("variables") or []
+    if not isinstance(variables, list) or not all(isinstance(one, str) and one.isidentifier() for one in variables):
+        raise PromptError(f"the variables of {where} are {variables!r}; give a list of names: variables: [task, files]")
+    return name, version, tuple(variables)
+
+
+_EXAMPLES = {"name": "task", "version": "1.0.0"}
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+__all__ = ["Prompt", "parse_prompt"]

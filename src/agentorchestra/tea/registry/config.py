@@ -1,0 +1,172 @@
+"""What is known of a component: the configuration of the TEA protocol, with its representations (000, app. C.5)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from agentorchestra.tea.retrieval.index import Described
+
+KindName = Literal["tool", "environment", "agent", "prompt", "memory"]
+EMPTY: dict[str, JsonValue] = {"type": "object", "properties": {}}
+
+
+class Operation(BaseModel):
+    """Something a component can be asked to do: a tool's or an agent's call, an environment's action.
+
+    Attributes:
+        name: what a model calls it.
+        description: as a model reads it.
+        parameters: JSON schema of the arguments.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    description: str = ""
+    parameters: dict[str, JsonValue] = EMPTY
+
+    @property
+    def function(self) -> dict[str, JsonValue]:
+        """The function-calling schema."""
+        called: dict[str, JsonValue] = {"name": self.name, "description": self.description}
+        return {"type": "function", "function": {**called, "parameters": self.parameters}}
+
+    @property
+    def text(self) -> str:
+        """In words, as Markdown: what it does and what it takes."""
+        lines = [self.description, ""] if self.description else []
+        return "\n".join([f"### {self.name}", "", *lines, *(parameter_lines(self.parameters) or ["No parameters."])])
+
+    @property
+    def arguments_model(self) -> type[BaseModel]:
+        """The arguments as a pydantic model that accepts exactly the values of the schema.
+
+        Raises:
+            SourceError: for a schema that is none.
+        """
+        from agentorchestra.tea.calling.schemas import model_of  # here: describing a component needs no models
+
+        words = re.sub(r"[^0-9a-zA-Z]+", " ", self.name).title().replace(" ", "")
+        return model_of(dict(self.parameters), f"{words}Arguments")
+
+
+class ComponentConfig(BaseModel):
+    """What is known of a component (ToolConfig, EnvironmentConfig, AgentConfig; 000, definitions 3, 6, 9).
+
+    Attributes:
+        kind, name, description, version: what it is.
+        content_hash: of what it is made of: two components with one hash do the same.
+        operations: what it can be asked to do; a prompt has none.
+        rules: text for whoever uses it (an environment's rules, a prompt's variables).
+        metadata: what else its kind says: tags and mode of a tool, role and tools of an agent.
+        builtin: whether it comes with the package.
+        evolvable: whether its text may be optimised (`vars`, `setvars`); definitions 2, 5, 8 call this g.
+        origin: where it came from, where that is known: `package`, `code`, `register`, `mcp:NAME`, a file.
+        state: of this version: candidate, active, deprecated, archived.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: KindName
+    name: str
+    description: str = ""
+    version: str
+    content_hash: str
+    operations: tuple[Operation, ...] = ()
+    rules: str = ""
+    metadata: dict[str, JsonValue] = {}
+    builtin: bool = False
+    evolvable: bool = False
+    origin: str = ""
+    state: str = "active"
+
+    @property
+    def component(self) -> str:
+        """`name@version`."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def entry(self) -> str:
+        """One line: the name and the first sentence of the description."""
+        return f"{self.name}: {first_sentence(self.description)}" if self.description else self.name
+
+    @property
+    def text(self) -> str:
+        """All of it in words, as Markdown."""
+        lines = [f"## {self.name}", "", f"version {self.version}"]
+        lines += ["", self.description] if self.description else []
+        for one in self.operations:
+            if one.name != self.name:
+                lines += ["", f"### {one.name}", "", one.description]
+            lines += ["", *(parameter_lines(one.parameters) or ["No parameters."])]
+        lines += ["", self.rules] if self.rules else []
+        for name, value in self.metadata.items():
+            lines += ["", f"{name}: {_said(value)}"]
+        return "\n".join(lines).strip() + "\n"
+
+    @property
+    def described(self) -> Described:
+        """What it is found by."""
+        parameters = [Described.of_schema("", "", one.parameters).parameters for one in self.operations]
+        actions = [f"{one.name} {one.description}" for one in self.operations if one.name != self.name]
+        return Described(self.name, self.description, " ".join([*actions, *parameters]))
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a text, in one line."""
+    line = " ".join(text.split())
+    for end in _SENTENCE_END.finditer(line):
+        sentence = line[: end.start() + 1]
+        if sentence.count("(") <= sentence.count(")"):
+            return sentence
+    return line
+
+
+_SENTENCE_END = re.compile(r"[.!?] (?=[^a-z\d])")
+"""Not after an abbreviation, which a small letter or a number follows, and not within brackets ("app. H")."""
+
+
+def parameter_lines(schema: Mapping[str, Any]) -> list[str]:
+    """A line for each parameter of a JSON schema, in words."""
+    required = schema.get("required")
+    needed = [*required] if isinstance(required, list) else []
+    properties = schema.get("properties")
+    lines = []
+    for name, inner in properties.items() if isinstance(properties, Mapping) else ():
+        told = inner if isinstance(inner, Mapping) else {}
+        described = str(told.get("description") or "").strip()
+        optional = "" if name in needed else ", optional"
+        lines.append(f"- `{name}` ({_type(told)}{optional}){': ' + described if described else ''}")
+    return lines
+
+
+_DEEPEST = 10
+"""So deep a type is told; schemas come from elsewhere too."""
+
+
+def _type(schema: Any, depth: int = 0) -> str:
+    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        return "any"
+    if isinstance(schema.get("enum"), list):
+        return "one of " + ", ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
+    for several in ("anyOf", "oneOf"):
+        if isinstance(schema.get(several), list):
+            return " or ".join(_type(one, depth + 1) for one in schema[several])
+    kind = schema.get("type", "any")
+    if kind == "array" and isinstance(schema.get("items"), Mapping):
+        return f"list of {_type(schema['items'], depth + 1)}"
+    return " or ".join(str(one) for one in kind) if isinstance(kind, list) else str(kind)
+
+
+def _said(value: JsonValue) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(one) for one in value) or "none"
+    return str(value)
+
+
+__all__ = ["ComponentConfig", "KindName", "Operation", "first_sentence", "parameter_lines"]

@@ -1,0 +1,306 @@
+"""What a component was and is: its versions with author, reason and lineage, folded from the entries of its history.
+
+    candidate -> active -> deprecated -> archived        (a deprecated version may become active again)
+
+One version is the current one: what a name means where no version is said. Entries are never changed, so a version that
+a run used can be read for ever, whatever became of its component.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from agentorchestra.core.components import ComponentChange
+from agentorchestra.core.errors import ComponentNameError, LifecycleError, VersionError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.tea.registry.config import ComponentConfig
+from agentorchestra.tea.retrieval.discovery import OPENING
+
+LifeState = Literal["candidate", "active", "deprecated", "archived"]
+NEXT: dict[str, tuple[LifeState, ...]] = {
+    "candidate": ("active", "archived"),
+    "active": ("deprecated",),
+    "deprecated": ("active", "archived"),
+    "archived": (),
+}
+"""From which state a version may go to which."""
+
+LONGEST_NAME = 64
+RESERVED_NAMES = frozenset({"done", *OPENING})
+"""`done` is how agents finish; the others are how they find what they may call."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
+
+
+class Maker(BaseModel):
+    """How a component is made again from its text.
+
+    Attributes:
+        how: `module` (a name in the text of a module), `source` (a text that was registered), `prompt`, `fields` (the
+            values of a definition), `definition` (known by its schema only).
+        symbol: the name in the module, where it is another than the component's.
+        package: for relative imports in the text.
+        fields: of a definition.
+        script: whether the text is that of a program that was started: what it does besides defining is left out.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    how: Literal["module", "source", "prompt", "fields", "definition"]
+    symbol: str = ""
+    package: str = ""
+    fields: dict[str, JsonValue] = {}
+    script: bool = False
+
+
+def identity_of(source: str, maker: Maker | None, name: str) -> str:
+    """The hash by which content is known, for what is made of a text.
+
+    Args:
+        source: SHA-256 of the text.
+        maker: how it is made of that: of two things in one text each is another component's content.
+        name: the component's.
+    """
+    symbol = maker.symbol if maker is not None else ""
+    return source if symbol in ("", name) else sha256_text(f"{source} {symbol}")
+
+
+class Version(BaseModel):
+    """One version of a component (000, definitions 3, 6, 9: the configuration with its version and source).
+
+    Attributes:
+        version: `1.2.0`.
+        identity: hash of the text it is made of (`identity_of`), of the component itself where there is none: a
+            component of this kind and name with this hash is this version.
+        config: what is known of it.
+        source: SHA-256 of the blob with its text, "" where no text is kept.
+        maker: how it is made again from that, None where it cannot be.
+        explicit: whether the version was written down by whoever made it, rather than computed.
+        state: see the module.
+        author, reason: who made it, and why.
+        parent: what it was made from, `name@version`.
+        run: in which run, "" for outside of one.
+        created: when.
+        distribution: the version of the distribution it came with, for what comes with one.
+        origin: where it came from: `package`, `code` (the application's), `register`, `mcp:NAME`, `file`, ...
+        foreign: whether nobody here stands for its code: it runs in the sandbox only.
+        invokers: who may invoke it (`user`, names of agents); None for everybody.
+        why: the reason of its present state, where one was given.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    version: str
+    identity: str
+    config: ComponentConfig
+    source: str = ""
+    maker: Maker | None = None
+    explicit: bool = False
+    state: LifeState = "active"
+    author: str = ""
+    reason: str = ""
+    parent: str = ""
+    run: str = ""
+    created: datetime
+    distribution: str = ""
+    origin: str = ""
+    foreign: bool = False
+    invokers: tuple[str, ...] | None = None
+    why: str = ""
+
+
+class History:
+    """The versions of one component, as its entries add up to them.
+
+    Attributes:
+        kind, name: of the component.
+        seq: of its last entry.
+        versions: by version, oldest first.
+        current: what its name means; None where no version ever was active.
+        by_code: whether the current version was chosen by the code at hand, rather than by an operation: where that
+            code is not at hand the name means nothing.
+        hidden: whether the name is unregistered.
+        pinned: whether the current version stays, whatever the code at hand says.
+        changes: the entries.
+    """
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind = kind
+        self.name = name
+        self.seq = 0
+        self.current: str | None = None
+        self.by_code = False
+        self.hidden = False
+        self.pinned = False
+        self.changes: list[ComponentChange] = []
+        self._bodies: dict[str, dict[str, Any]] = {}
+        self._parsed: dict[str, Version] = {}
+        self._by_identity: dict[str, str] = {}
+
+    def apply(self, change: ComponentChange) -> None:
+        """Take the next entry in.
+
+        Raises:
+            VersionError: for an entry that does not belong here: of another component, or of a later kind.
+        """
+        if (change.kind, change.name, change.seq) != (self.kind, self.name, self.seq + 1):
+            raise VersionError(
+                f"entry {change.seq} of {change.kind} {change.name!r} does not follow entry {self.seq} of "
+                f"{self.kind} {self.name!r}"
+            )
+        body: Mapping[str, Any] = change.body
+        match change.type:
+            case "registered":
+                version = str(body["version"])
+                self._bodies[version] = {**body, "created": change.ts}
+                self._by_identity[str(body["identity"])] = version
+                self._parsed.pop(version, None)
+                if body.get("current"):
+                    self._choose(version, bool(body.get("by_code")))
+            case "activated":
+                self._choose(str(body["version"]), bool(body.get("by_code")))
+            case "state":
+                version = str(body["version"])
+                self._bodies[version] = {**self._bodies[version], "state": body["state"], "why": body.get("reason", "")}
+                self._parsed.pop(version, None)
+            case "same":
+                self._need(str(body["version"]))
+                self._by_identity[str(body["identity"])] = str(body["version"])
+            case "limited":
+                version = str(body["version"])
+                self._bodies[version] = {**self._bodies[version], "invokers": body["invokers"]}
+                self._parsed.pop(version, None)
+            case "loaded":
+                # This machine's own, and never saved: whose code came from elsewhere.
+                for version in body["versions"]:
+                    self._bodies[version] = {**self._bodies[version], "foreign": bool(body.get("foreign"))}
+                self._parsed.clear()
+                self.by_code = False
+            case "hidden":
+                self.hidden = True
+            case "pinned":
+                self.pinned = bool(body.get("pinned"))
+            case other:
+                raise VersionError(
+                    f"the history of {self.kind} {self.name!r} has an entry {other!r}, which this version of "
+                    "agentorchestra does not know; use the one that wrote it, or a later one"
+                )
+        self.seq = change.seq
+        self.changes.append(change)
+
+    def _choose(self, version: str, by_code: bool) -> None:
+        self._need(version)
+        self.current, self.by_code, self.hidden = version, by_code, False
+
+    def _need(self, version: str) -> None:
+        if version not in self._bodies:
+            raise VersionError(f"the history of {self.kind} {self.name!r} has no version {version[:40]!r}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The versions, oldest first."""
+        return tuple(self._bodies)
+
+    def known_as(self, identity: str, version: str | None = None) -> str | None:
+        """The version with this identity (the last one, or this one), None where there is none."""
+        if version is None:
+            return self._by_identity.get(identity)
+        return version if self._bodies.get(version, {}).get("identity") == identity else None
+
+    def version(self, version: str | None = None) -> Version:
+        """A version, the current one by default.
+
+        Raises:
+            VersionError: with the versions there are.
+        """
+        name = version if version is not None else self.current
+        if not isinstance(name, str) or name not in self._bodies:
+            listed = ", ".join(self._bodies) or "none"
+            what = f"no version {name!r}" if name is not None else "no active version"
+            raise VersionError(f"{self.kind} {self.name!r} has {what}; its versions: {listed}")
+        found = self._parsed.get(name)
+        if found is None:
+            fields = {key: value for key, value in self._bodies[name].items() if key in Version.model_fields}
+            found = self._parsed[name] = Version.model_validate(fields)
+        return found
+
+    def all(self) -> tuple[Version, ...]:
+        """Every version, oldest first."""
+        return tuple(self.version(one) for one in self._bodies)
+
+    @property
+    def usable(self) -> bool:
+        """Whether its name means something."""
+        return self.current is not None and not self.hidden
+
+    def check_step(self, version: str, state: LifeState) -> None:
+        """Whether a version may go to a state.
+
+        Raises:
+            LifecycleError: with those it may go to.
+        """
+        now = self.version(version).state
+        if state not in get_args(LifeState):
+            raise LifecycleError(f"{state!r} is no state; the states: {', '.join(get_args(LifeState))}")
+        if state not in NEXT[now]:
+            allowed = " or ".join(NEXT[now]) or "nothing else: register its content again"
+            raise LifecycleError(
+                f"{self.kind} {self.name}@{version} is {now} and cannot become {state}; it can become {allowed}"
+            )
+
+
+def checked_component_name(kind: str, name: object) -> str:
+    """A name that a component can have.
+
+    Raises:
+        ComponentNameError: with what is allowed.
+    """
+    if not isinstance(name, str) or not name:
+        raise ComponentNameError(f"the name of a {kind} is {name!r}; give letters, digits, '_' or '-'")
+    if len(name) > LONGEST_NAME:
+        raise ComponentNameError(
+            f"the name {name[:20]!r}... of a {kind} has {len(name)} characters; {LONGEST_NAME} are the most"
+        )
+    if name.casefold() in RESERVED_NAMES:
+        raise ComponentNameError(f"a {kind} cannot be named {name!r}: the name is reserved; choose another one")
+    if not _NAME.fullmatch(name):
+        raise ComponentNameError(
+            f"a {kind} cannot be named {name!r}: use letters, digits, '_' or '-', the first not a digit or '-'"
+        )
+    return name
+
+
+def checked_component_version(what: str, version: object) -> str:
+    """A version as `1.2.0`.
+
+    Raises:
+        VersionError: for anything else.
+    """
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        raise VersionError(f"{what} has the version {version!r}; versions look like 1.2.0")
+    return version
+
+
+def version_order(version: str) -> tuple[int, int, int]:
+    """What versions are sorted by."""
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
+
+
+__all__ = [
+    "NEXT",
+    "RESERVED_NAMES",
+    "History",
+    "LifeState",
+    "Maker",
+    "Version",
+    "checked_component_name",
+    "checked_component_version",
+    "identity_of",
+    "version_order",
+]

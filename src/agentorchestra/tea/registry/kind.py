@@ -1,0 +1,132 @@
+"""What differs between kinds of component: how one is described, what it is made of, and how it is made again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from agentorchestra.core.errors import VersionError
+from agentorchestra.tea.registry.config import ComponentConfig, KindName
+from agentorchestra.tea.registry.history import Maker
+from agentorchestra.tea.registry.versions import Change, changes_of, level_of
+
+T = TypeVar("T")
+
+
+class Made(NamedTuple):
+    """What a component is made of.
+
+    Attributes:
+        text: of the module, prompt or source it is in; "" for what is made of `maker.fields` alone.
+        maker: how it is made again.
+    """
+
+    text: str
+    maker: Maker
+
+
+class Variable(NamedTuple):
+    """A part of a component that may be optimised (000, app. C.4): `vars` gives it, `setvars` takes it back.
+
+    Attributes:
+        name: of the part, unique in its component.
+        value: its text.
+        role: what it is: `code`, `prompt`, `description`, ...
+        description: what it does, for whoever rewrites it.
+    """
+
+    name: str
+    value: str
+    role: str
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """What differs between tools, environments, agents, prompts and memory systems.
+
+    Attributes:
+        name: of the kind.
+        plural: for sentences.
+        describe: the configuration of a component, from its name, itself, and whether it comes with the package.
+        fits: whether an object is of this kind.
+        named: the name an object of this kind has of its own.
+        made: what it is made of; None where it could not be made again.
+        make: a component from that, for text that the workspace's user stands for.
+        make_foreign: the same for code that nobody here stands for, with its configuration where that is known: nothing
+            of it runs in this process. None where a kind has no such way.
+        is_code: whether `make` executes its text, whatever its maker says of itself: it may have come from elsewhere.
+        written: the version that the author of a component wrote down, and whether another content under it is refused
+            (else the next version is computed); None where it is computed in any case.
+        version_of: the version that an object says it has.
+        copied: what a copy under another name is made of, from what it is made of, the old and the new name.
+        renamed: the same component with another name and version.
+        variables: the parts of a component that may be optimised, from it and what it is made of.
+        rewritten: what it is made of with other values for some of these parts.
+        limited: the same component, which only some may invoke; None where a kind does not know who invokes.
+    """
+
+    name: KindName
+    plural: str
+    describe: Callable[[str, T, bool], ComponentConfig]
+    fits: Callable[[Any], bool]
+    named: Callable[[T], str]
+    made: Callable[[T], Made | None]
+    make: Callable[[str, Maker, str], T]
+    make_foreign: Callable[[str, Maker, str, ComponentConfig | None], Awaitable[T]] | None
+    is_code: Callable[[Maker], bool]
+    written: Callable[[T], tuple[str, bool] | None]
+    version_of: Callable[[T], str]
+    copied: Callable[[Made, str, str], Made]
+    renamed: Callable[[T, str, str], T]
+    variables: Callable[[T, Made | None], list[Variable]]
+    rewritten: Callable[[T, Made, Mapping[str, str]], Made]
+    limited: Callable[[T, tuple[str, ...]], T] | None = None
+
+
+def config_changes(before: ComponentConfig, after: ComponentConfig) -> list[Change]:
+    """How what a component can be asked to do changed, for whoever asks it.
+
+    An operation that is gone is a major change, a new one a minor one; of those that stayed their arguments decide.
+    """
+    had = {one.name: one for one in before.operations}
+    has = {one.name: one for one in after.operations}
+    if before.name != after.name and len(had) == len(has) == 1:
+        # A copy under another name: its one operation is called as it is.
+        (old,), (new,) = had.values(), has.values()
+        return changes_of(old.parameters, new.parameters)
+    found = []
+    for name in [*had, *(one for one in has if one not in had)]:
+        if name not in has:
+            found.append(Change("major", f"{name} was removed"))
+        elif name not in had:
+            found.append(Change("minor", f"{name} is new"))
+        else:
+            prefix = "" if name == before.name else f"{name}: "
+            changes = changes_of(had[name].parameters, has[name].parameters)
+            found += [Change(one.level, prefix + one.what) for one in changes]
+            if had[name].description != has[name].description:
+                found.append(Change("patch", f"{prefix}its description"))
+    if before.description != after.description and not found:
+        found.append(Change("patch", "its description"))
+    if before.rules != after.rules:
+        found.append(Change("patch", "its rules"))
+    return found
+
+
+def check_variables(what: str, given: Mapping[str, str], known: list[Variable]) -> None:
+    """Whether every named variable is one.
+
+    Raises:
+        VersionError: with those there are.
+    """
+    names = [one.name for one in known]
+    for name, value in given.items():
+        if name not in names:
+            raise VersionError(f"{what} has no variable {name!r}; its variables: {', '.join(names) or 'none'}")
+        if not isinstance(value, str):
+            raise VersionError(f"the variable {name!r} of {what} is {value!r}; give text")
+
+
+__all__ = ["Kind", "Made", "Variable", "check_variables", "config_changes", "level_of"]

@@ -1,0 +1,381 @@
+"""The kinds of component that live in this room: tools, environments, prompts; agents are described in theirs."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic import JsonValue, ValidationError
+
+from agentorchestra.core.conditions import conditions_of
+from agentorchestra.core.errors import SourceError, VersionError
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.protocols import Environment
+from agentorchestra.tea.calling.definitions import defined_tool, is_definition
+from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.programs.dynamic import class_from_source, tools_from_source
+from agentorchestra.tea.programs.foreign import Programs, foreign_tool
+from agentorchestra.tea.programs.sources import class_text, module_text, package_of, symbol_of
+from agentorchestra.tea.prompts.catalog import Prompt, parse_prompt
+from agentorchestra.tea.registry.config import ComponentConfig, Operation
+from agentorchestra.tea.registry.history import Maker
+from agentorchestra.tea.registry.kind import Kind, Made, Variable
+
+EnvironmentFactory = Callable[[], Environment]
+
+_DEFAULT = "1.0.0"
+
+
+def operation(schema: ToolSchema) -> Operation:
+    """What a function-calling schema says, as an operation of a component."""
+    return Operation(name=schema.name, description=schema.description, parameters=schema.parameters)
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+
+def _describe_tool(name: str, tool: Tool[..., Any], builtin: bool) -> ComponentConfig:
+    metadata: dict[str, JsonValue] = {"tags": [*sorted(tag.value for tag in tool.tags)], "mode": tool.mode.value}
+    if tool.timeout_s is not None:
+        metadata["timeout_s"] = tool.timeout_s
+    if tool.traits.invokers is not None:
+        metadata["invokers"] = [*tool.traits.invokers]
+    if tool.traits.distribution:
+        metadata["distribution"] = tool.traits.distribution
+    return ComponentConfig(
+        kind="tool",
+        name=name,
+        description=tool.description,
+        version=tool.version,
+        content_hash=tool.content_hash,
+        operations=(operation(tool.schema).model_copy(update={"name": name}),),
+        metadata=metadata,
+        builtin=builtin,
+        evolvable=bool(module_text(tool)),
+        origin=tool.traits.origin,
+    )
+
+
+def _made_of_tool(tool: Tool[..., Any]) -> Made | None:
+    if is_definition(tool):
+        return Made("", Maker(how="definition", fields=tool.schema.model_dump(mode="json")))
+    text = module_text(tool)
+    if not text:
+        return None
+    maker = Maker(how="module", symbol=symbol_of(tool), package=package_of(tool), script=tool.__module__ == "__main__")
+    return Made(text, maker)
+
+
+def _make_tool(name: str, maker: Maker, text: str) -> Tool[..., Any]:
+    if maker.how == "definition":
+        return _make_definition(name, maker, checked=True)
+    text = definitions_of(text) if maker.script else text
+    (found,) = tools_from_source(text, name=maker.symbol or name, package=maker.package)
+    return found
+
+
+def _make_definition(name: str, maker: Maker, *, checked: bool) -> Tool[..., Any]:
+    try:
+        schema = ToolSchema.model_validate({**maker.fields, "name": name})
+    except ValidationError as exc:
+        raise SourceError(f"the definition of the tool {name!r} does not fit: {exc.errors()[0]['msg']}") from None
+    return defined_tool(schema, checked=checked)
+
+
+def definitions_of(text: str) -> str:
+    """A program's text without the statements that only do something at its top: those started it once already."""
+    lines = text.splitlines(keepends=True)
+    for one in ast.parse(text).body:
+        if isinstance(one, ast.Expr) and not isinstance(one.value, ast.Constant):
+            for number in range(one.lineno - 1, one.end_lineno or one.lineno):
+                lines[number] = "\n"
+    return "".join(lines)
+
+
+async def _foreign(
+    programs: Programs, name: str, maker: Maker, text: str, may_call: Collection[str], may_import: Collection[str]
+) -> Tool[..., Any]:
+    if maker.how == "definition":
+        return _make_definition(name, maker, checked=False)
+    return foreign_tool(text, maker.symbol or name, programs, may_call=may_call, may_import=may_import)
+
+
+def _variables_of_tool(tool: Tool[..., Any], made: Made | None) -> list[Variable]:
+    if made is None or not made.text:
+        return []
+    start, end = lines_of(made.text, made.maker.symbol or tool.name)
+    code = "".join(made.text.splitlines(keepends=True)[start:end])
+    return [Variable("code", code, "tool code", tool.description)]
+
+
+def _rewrite_tool(tool: Tool[..., Any], made: Made, values: Mapping[str, str]) -> Made:
+    lines = made.text.splitlines(keepends=True)
+    start, end = lines_of(made.text, made.maker.symbol or tool.name)
+    code = values.get("code", "".join(lines[start:end]))
+    text = "".join([*lines[:start], code.rstrip("\n") + "\n", *lines[end:]])
+    return Made(text, made.maker.model_copy(update={"how": "source", "symbol": made.maker.symbol or tool.name}))
+
+
+def lines_of(text: str, name: str) -> tuple[int, int]:
+    """Where a function or class stands in a text, with its decorators: the first line and the one after the last.
+
+    A tool may have another name than its function (`@tool(name=...)`): then the decorator says so.
+
+    Raises:
+        SourceError: if it does not stand at the top of the text.
+    """
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as exc:
+        raise SourceError(f"the text of {name!r} is no Python: line {exc.lineno}: {exc.msg}") from None
+    defined = [one for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    for one in defined:
+        named = [
+            key.value.value
+            for decorator in one.decorator_list
+            if isinstance(decorator, ast.Call)
+            for key in decorator.keywords
+            if key.arg == "name" and isinstance(key.value, ast.Constant)
+        ]
+        if name == one.name or name in named:
+            first = min([one.lineno, *(decorator.lineno for decorator in one.decorator_list)])
+            return first - 1, one.end_lineno or one.lineno
+    raise SourceError(f"{name!r} is not defined at the top of its text, so its code cannot be told from the rest")
+
+
+def tool_kind(
+    programs: Programs, *, may_call: Collection[str] = (), may_import: Collection[str] = ()
+) -> Kind[Tool[..., Any]]:
+    """Tools.
+
+    Args:
+        programs: where code runs that the workspace's user did not write.
+        may_call: the tools that such code may call.
+        may_import: the modules that it may import besides the usual ones.
+    """
+
+    async def foreign(name: str, maker: Maker, text: str, config: ComponentConfig | None) -> Tool[..., Any]:
+        return await _foreign(programs, name, maker, text, may_call, may_import)
+
+    return Kind(
+        name="tool",
+        plural="tools",
+        describe=_describe_tool,
+        fits=lambda one: isinstance(one, Tool),
+        named=lambda one: one.name,
+        made=_made_of_tool,
+        make=_make_tool,
+        make_foreign=foreign,
+        is_code=lambda maker: maker.how != "definition",
+        written=lambda one: (one.version, True) if one.traits.explicit else None,
+        version_of=lambda one: one.version,
+        copied=_copied,
+        renamed=lambda one, name, version: one.renamed(name, version),
+        variables=_variables_of_tool,
+        rewritten=_rewrite_tool,
+        limited=lambda one, invokers: one.limited(invokers),
+    )
+
+
+def _copied(made: Made, name: str, new_name: str) -> Made:
+    symbol = made.maker.symbol or name
+    return Made(made.text, made.maker.model_copy(update={"symbol": symbol}))
+
+
+# -- environments ------------------------------------------------------------------------------------------------------
+
+
+class NamedFactory:
+    """A factory whose instances have the name and version that the registry gave."""
+
+    def __init__(self, make: EnvironmentFactory, name: str, version: str) -> None:
+        self.make: EnvironmentFactory = make.make if isinstance(make, NamedFactory) else make
+        self.name = name
+        self.version = version
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.make, name)
+
+    def __call__(self) -> Environment:
+        made = self.make()
+        if made.version != self.version:
+            made.version = self.version
+        if made.name != self.name:
+            made.name = self.name
+        return made
+
+
+def _action(environment: Environment, action: ToolSchema) -> Operation:
+    """An action with what must hold before and after it."""
+    found = operation(action)
+    conditions = conditions_of(environment, action.name).text
+    return found.model_copy(update={"description": f"{found.description}\n\n{conditions}"}) if conditions else found
+
+
+def _describe_environment(name: str, factory: EnvironmentFactory, builtin: bool) -> ComponentConfig:
+    one = factory()
+    doc = inspect.cleandoc(getattr(one, "description", "") or type(one).__doc__ or "")
+    return ComponentConfig(
+        kind="environment",
+        name=name,
+        description=" ".join(doc.split()),
+        version=one.version,
+        content_hash=one.content_hash,
+        operations=tuple(_action(one, action) for action in one.actions()),
+        rules=one.rules(),
+        metadata={"branching": one.branching, "durable": one.durable},
+        builtin=builtin,
+        evolvable=bool(class_text(factory)),
+    )
+
+
+def class_name(factory: Callable[[], Any]) -> str:
+    """The name of the class that a factory is, or makes objects of."""
+    made = factory.make if isinstance(factory, NamedFactory) else factory
+    return made.__name__ if isinstance(made, type) else type(factory()).__name__
+
+
+def _made_of_environment(factory: EnvironmentFactory) -> Made | None:
+    cls = factory.make if isinstance(factory, NamedFactory) else factory
+    text = class_text(cls)
+    if not text or not isinstance(cls, type):
+        return None
+    script = cls.__module__ == "__main__"
+    return Made(text, Maker(how="module", symbol=cls.__name__, package=package_of(cls), script=script))
+
+
+_MEMBERS = ("actions", "mutates", "rules", "open", "close", "act", "state")
+
+
+def _make_environment(name: str, maker: Maker, text: str) -> EnvironmentFactory:
+    text = definitions_of(text) if maker.script else text
+    cls = class_from_source(text, maker.symbol or None, has=_MEMBERS, package=maker.package)
+    try:
+        cls()
+    except Exception as exc:
+        raise SourceError(f"the environment {cls.__name__} cannot be made: {type(exc).__name__}: {exc}") from None
+    factory: EnvironmentFactory = cls
+    return factory
+
+
+def _renamed_environment(factory: EnvironmentFactory, name: str, version: str) -> EnvironmentFactory:
+    held = factory if isinstance(factory, NamedFactory) else factory()
+    if (held.name, held.version) == (name, version):
+        return factory
+    return NamedFactory(factory, name, version)
+
+
+def _variables_of_environment(factory: EnvironmentFactory, made: Made | None) -> list[Variable]:
+    if made is None or not made.text:
+        return []
+    start, end = lines_of(made.text, made.maker.symbol or class_name(factory))
+    code = "".join(made.text.splitlines(keepends=True)[start:end])
+    return [Variable("code", code, "environment code", " ".join((factory().rules() or "").split())[:500])]
+
+
+def _rewrite_environment(factory: EnvironmentFactory, made: Made, values: Mapping[str, str]) -> Made:
+    lines = made.text.splitlines(keepends=True)
+    start, end = lines_of(made.text, made.maker.symbol or class_name(factory))
+    code = values.get("code", "".join(lines[start:end]))
+    text = "".join([*lines[:start], code.rstrip("\n") + "\n", *lines[end:]])
+    return Made(text, made.maker.model_copy(update={"how": "source"}))
+
+
+ENVIRONMENT: Kind[EnvironmentFactory] = Kind(
+    name="environment",
+    plural="environments",
+    describe=_describe_environment,
+    fits=callable,
+    named=lambda factory: factory().name,
+    made=_made_of_environment,
+    make=_make_environment,
+    make_foreign=None,
+    is_code=lambda maker: True,
+    written=lambda factory: (v, True) if (v := factory().version) != _DEFAULT else None,
+    version_of=lambda factory: factory().version,
+    copied=_copied,
+    renamed=_renamed_environment,
+    variables=_variables_of_environment,
+    rewritten=_rewrite_environment,
+)
+
+
+# -- prompts -----------------------------------------------------------------------------------------------------------
+
+
+def _describe_prompt(name: str, prompt: Prompt, builtin: bool) -> ComponentConfig:
+    # What it must be given, as the arguments of a call: so that the version of a change is computed by the one rule.
+    parameters: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {one: {} for one in prompt.variables},
+        "required": [*prompt.variables],
+        "additionalProperties": False,
+    }
+    return ComponentConfig(
+        kind="prompt",
+        name=name,
+        description=prompt.description,
+        version=prompt.version,
+        content_hash=prompt.content_hash,
+        operations=(Operation(name=name, description=prompt.description, parameters=parameters),),
+        metadata={"variables": list(prompt.variables)},
+        builtin=builtin,
+        evolvable=True,
+    )
+
+
+def _make_prompt(name: str, maker: Maker, text: str) -> Prompt:
+    found = parse_prompt(text, where=f"the prompt {name!r}")
+    if maker.symbol and found.name != name:
+        raise VersionError(f"the text kept for the prompt {name!r} says that its name is {found.name!r}")
+    return found
+
+
+def _copied_prompt(made: Made, name: str, new_name: str) -> Made:
+    text = re.sub(rf"^name:[ \t]*{re.escape(name)}[ \t]*$", f"name: {new_name}", made.text, count=1, flags=re.MULTILINE)
+    return Made(text, made.maker)
+
+
+def _variables_of_prompt(prompt: Prompt, made: Made | None) -> list[Variable]:
+    if not prompt.trainable:
+        return [Variable("template", prompt.template, "prompt", prompt.description)]
+    return [Variable(name, text, "prompt", f"a part of: {prompt.description}") for name, text in prompt.parts.items()]
+
+
+def _rewrite_prompt(prompt: Prompt, made: Made, values: Mapping[str, str]) -> Made:
+    if prompt.trainable:
+        for name, value in values.items():
+            prompt = prompt.with_part(name, value)
+        return Made(prompt.text, made.maker)
+    template = values.get("template", prompt.template)
+    head, found, _ = made.text.rpartition(prompt.template) if prompt.template else (made.text, "", "")
+    if prompt.template and not found:
+        raise VersionError(f"the template of the prompt {prompt.name!r} does not stand in its text as it is")
+    return Made(head + template.rstrip("\n") + "\n", made.maker)
+
+
+PROMPT: Kind[Prompt] = Kind(
+    name="prompt",
+    plural="prompts",
+    describe=_describe_prompt,
+    fits=lambda one: isinstance(one, Prompt),
+    named=lambda one: one.name,
+    made=lambda one: Made(one.text, Maker(how="prompt")) if one.text else None,
+    make=_make_prompt,
+    make_foreign=None,
+    is_code=lambda maker: False,
+    written=lambda one: (one.version, False),
+    version_of=lambda one: one.version,
+    copied=_copied_prompt,
+    renamed=lambda one, name, version: (
+        one if (one.name, one.version) == (name, version) else replace(one, name=name, version=version)
+    ),
+    variables=_variables_of_prompt,
+    rewritten=_rewrite_prompt,
+)
+
+__all__ = ["ENVIRONMENT", "PROMPT", "EnvironmentFactory", "NamedFactory", "operation", "tool_kind"]

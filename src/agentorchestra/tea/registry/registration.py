@@ -1,0 +1,385 @@
+"""Where components come from: decorated functions, classes, objects, files, folders, manifests, entry points."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import inspect
+import json
+import re
+import reprlib
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from agentorchestra.core.errors import ManifestError, SourceError, ToolDefinitionError
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.tea.calling.definitions import defined_tool
+from agentorchestra.tea.calling.tool import Tool, tool
+from agentorchestra.tea.programs.dynamic import load_source, tools_from_source
+from agentorchestra.tea.prompts.catalog import parse_prompt
+from agentorchestra.tea.registry.config import KindName
+from agentorchestra.tea.registry.history import Maker, checked_component_name
+from agentorchestra.tea.registry.kind import Kind, Made
+
+FORMAT = 1
+GROUP = "agentorchestra."
+"""Entry points of other distributions: `agentorchestra.tools`, `agentorchestra.environments`, ..."""
+
+_DEEPEST = 20
+
+
+class Given(NamedTuple):
+    """A component that was found somewhere.
+
+    Attributes:
+        name: of it.
+        one: itself.
+        made: what it is made of, where its place knows that better than the object.
+        version: that its place wrote down.
+    """
+
+    name: str
+    one: Any
+    made: Made | None = None
+    version: str | None = None
+
+
+# -- objects -----------------------------------------------------------------------------------------------------------
+
+
+def tools_in(thing: Any) -> list[Tool[..., Any]]:
+    """The tools that something is or has: a tool, a function, a class, an object.
+
+    A class is made without arguments; its methods that are tools, and those of an object, are bound to that one object.
+
+    Raises:
+        ToolDefinitionError: for a class that cannot be made so, or an object without tools.
+    """
+    if isinstance(thing, Tool):
+        return [thing]
+    if inspect.isroutine(thing):
+        return [tool(thing)]
+    one = thing
+    if inspect.isclass(thing):
+        try:
+            one = thing()
+        except Exception as exc:
+            raise ToolDefinitionError(
+                f"the class {thing.__name__} cannot be made without arguments ({type(exc).__name__}: {exc}); give an "
+                "object of it"
+            ) from None
+    found = [
+        getattr(one, name)
+        for name in dict.fromkeys(name for cls in reversed(type(one).__mro__) for name in vars(cls))
+        if isinstance(inspect.getattr_static(one, name), Tool)
+    ]
+    if found:
+        return found
+    if callable(one) and not inspect.isclass(thing):
+        return [tool(one)]
+    raise ToolDefinitionError(f"{thing!r} has no tools: mark its methods with @tool, or give a function")
+
+
+def objects_in(kind: Kind[Any], thing: Any) -> list[Given]:
+    """The components of a kind that something is or has.
+
+    Raises:
+        ToolDefinitionError, SourceError: for what is none.
+    """
+    if kind.name == "tool":
+        return [Given(one.name, one) for one in tools_in(thing)]
+    if not kind.fits(thing):
+        raise SourceError(f"{reprlib.repr(thing)} is no {kind.name}; {_HOW[kind.name]}")
+    try:
+        name = kind.named(thing)
+        kind.describe(name, thing, False)
+    except Exception as exc:
+        raise SourceError(
+            f"{reprlib.repr(thing)} makes no {kind.name} ({type(exc).__name__}: {str(exc)[:200]}); {_HOW[kind.name]}"
+        ) from None
+    return [Given(name, thing)]
+
+
+_HOW = {
+    "environment": "give its class, or a function without arguments that makes one",
+    "agent": "make one with agentorchestra.agents.agent.Agent",
+    "prompt": "give a Markdown file, or its text as source=",
+    "memory": "give its class",
+}
+
+
+def entry_points(kind: Kind[Any]) -> list[Given]:
+    """The components that installed distributions offer under `agentorchestra.tools` and the like.
+
+    Raises:
+        SourceError: for one that cannot be loaded.
+    """
+    found: list[Given] = []
+    for point in _installed(tuple(sys.path)):
+        if point.group != GROUP + kind.plural:
+            continue
+        try:
+            loaded = point.load()
+            found += objects_in(kind, loaded)
+        except Exception as exc:
+            raise SourceError(
+                f"the entry point {point.name} = {point.value} ({point.group}) cannot be loaded: "
+                f"{type(exc).__name__}: {exc}; correct or uninstall {point.dist.name if point.dist else 'it'}"
+            ) from None
+    return found
+
+
+@functools.lru_cache(maxsize=1)
+def _installed(places: tuple[str, ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
+    """The entry points of all kinds: looking for them opens a file of every distribution."""
+    found = importlib.metadata.entry_points()
+    return tuple(point for group in found.groups if group.startswith(GROUP) for point in found.select(group=group))
+
+
+# -- texts -------------------------------------------------------------------------------------------------------------
+
+
+def from_source(kind: Kind[Any], text: str, *, name: str | None = None) -> list[Given]:
+    """Components from source text that the workspace's user stands for.
+
+    Args:
+        kind: of which kind.
+        text: Python, for a prompt its file's text.
+        name: of the function or class; without it all tools of the text.
+
+    Raises:
+        SourceError: for text that gives none; nothing is registered.
+    """
+    given: object = text
+    if not isinstance(given, str) or not given.strip():
+        what = "empty" if isinstance(given, str) else f"a {type(given).__name__}"
+        raise SourceError(f"the source of the {kind.name} is {what}; give its text")
+    if kind.name == "prompt":
+        prompt = parse_prompt(text, where=f"the prompt {name or ''}".strip())
+        return [Given(name or prompt.name, prompt)]
+    if kind.name == "tool":
+        tools = tools_from_source(text, name=name)
+        return [Given(one.name, one, Made(text, Maker(how="source", symbol=_symbol(text, one)))) for one in tools]
+    if kind.name == "agent":
+        module = load_source(text)
+        found = [one for one in vars(module).values() if kind.fits(one)]
+        chosen = [one for one in found if name in (None, one.name)]
+        if not chosen:
+            raise SourceError(f"the source defines no agent {name or ''}; make one with Agent(...)".replace("  ", " "))
+        return [Given(one.name, one) for one in chosen]
+    # A class may be named by its own name, or be the only one and be given any name.
+    maker = Maker(how="source", symbol=name if name and re.search(rf"^class {re.escape(name)}\b", text, re.M) else "")
+    one = kind.make(name or "", maker, text)
+    if inspect.isclass(one):
+        maker = Maker(how="source", symbol=one.__name__)
+    return [Given(kind.named(one), one, Made(text, maker))]
+
+
+def _symbol(text: str, one: Tool[..., Any]) -> str:
+    return str(getattr(inspect.unwrap(one), "__name__", one.name)) if one.name not in text else one.name
+
+
+def from_path(kind: Kind[Any], path: Path) -> list[Given]:
+    """Components from a file (Python, a prompt, a manifest) or from all such files of a folder.
+
+    Raises:
+        ManifestError, SourceError, PromptError: for what cannot be loaded; nothing is registered.
+    """
+    try:
+        folder = path.is_dir()
+    except OSError as exc:
+        raise SourceError(f"{str(path)[:200]} cannot be read: {exc.strerror}") from None
+    if folder:
+        files = sorted(one for one in path.iterdir() if one.is_file() and _fits(kind, one))
+        if not files:
+            raise ManifestError(f"the folder {path} holds no file with {kind.plural}; they end in .py, .md or .json")
+        return [given for one in files for given in from_path(kind, one)]
+    if path.suffix == ".json":
+        return [given for entry in read_manifest(path) if entry.kind == kind.name for given in entry.given(kind)]
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SourceError(f"{path} cannot be read: {exc}") from None
+    try:
+        return from_source(kind, text)
+    except SourceError as exc:
+        raise SourceError(f"{path}: {exc}") from None
+
+
+def _fits(kind: Kind[Any], file: Path) -> bool:
+    if file.name.startswith(("_", ".")) or file.name == "README.md":
+        return False
+    if file.suffix == ".json":
+        return True
+    return file.suffix == (".md" if kind.name == "prompt" else ".py")
+
+
+# -- manifests ---------------------------------------------------------------------------------------------------------
+
+
+class ManifestEntry(BaseModel):
+    """One component of a manifest.
+
+    Attributes:
+        kind, name: of it.
+        version: written down; without it, computed.
+        file: with its source or prompt, relative to the manifest; or
+        source: its text; or
+        description, parameters: of a tool that is known by its schema only; or
+        fields: of an agent.
+        environments: of the workspace or the manifest, which it needs.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: KindName
+    name: str
+    version: str | None = None
+    file: str = ""
+    source: str = ""
+    description: str = ""
+    parameters: dict[str, JsonValue] | None = None
+    fields: dict[str, JsonValue] | None = None
+    environments: tuple[str, ...] = ()
+    folder: Path = Path()
+
+    def given(self, kind: Kind[Any]) -> list[Given]:
+        """The component.
+
+        Raises:
+            SourceError, ManifestError: if it cannot be made.
+        """
+        checked_component_name(self.kind, self.name)
+        if self.parameters is not None and self.kind == "tool":
+            schema = ToolSchema(name=self.name, description=self.description, parameters=self.parameters)
+            return [Given(self.name, defined_tool(schema), version=self.version)]
+        if self.fields is not None and self.kind == "agent":
+            fields = {"description": self.description, **self.fields, "name": self.name}
+            one = kind.make(self.name, Maker(how="fields", fields=fields), "")
+            return [Given(self.name, one, version=self.version)]
+        text = self.source
+        if self.file:
+            path = self.folder / self.file
+            if not path.resolve().is_relative_to(self.folder.resolve()):
+                raise ManifestError(f"{self.kind} {self.name!r} names {self.file!r}, which is outside of {self.folder}")
+            try:
+                text = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as exc:
+                raise ManifestError(f"{self.kind} {self.name!r} names {path}, which cannot be read: {exc}") from None
+        if not text:
+            raise ManifestError(
+                f"{self.kind} {self.name!r} in the manifest has neither file, source, parameters nor fields; give one"
+            )
+        (found,) = from_source(kind, text, name=self.name)[:1]
+        return [found._replace(version=self.version)]
+
+
+class Manifest(BaseModel):
+    """A JSON file that names components.
+
+    Attributes:
+        agentorchestra_manifest: the format; later ones are refused.
+        include: further manifests, relative to this one.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    agentorchestra_manifest: int
+    include: tuple[str, ...] = ()
+    components: tuple[ManifestEntry, ...] = ()
+
+
+def read_manifest(
+    path: Path, *, above: tuple[Path, ...] = (), read: dict[Path, list[ManifestEntry]] | None = None
+) -> list[ManifestEntry]:
+    """The entries of a manifest and of those it includes.
+
+    Args:
+        path: of the file.
+        above: those that include it.
+        read: takes every manifest that was read.
+
+    Raises:
+        ManifestError: for a file that is not JSON, of a later format, cyclic, or with two components of one name.
+    """
+    here = path.resolve()
+    if here in above:
+        chain = " -> ".join(one.name for one in (*above[above.index(here) :], here))
+        raise ManifestError(f"the manifest {path} includes itself: {chain}; take one of these out")
+    if len(above) >= _DEEPEST:
+        raise ManifestError(f"the manifest {path} is included {_DEEPEST} deep; include it further up")
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as exc:
+        raise ManifestError(f"the manifest {path} cannot be read: {exc}; it is a JSON file") from None
+    if not isinstance(raw, dict) or not isinstance(raw.get("agentorchestra_manifest"), int):
+        raise ManifestError(f'{path} is no manifest; it begins with {{"agentorchestra_manifest": {FORMAT}, ...')
+    if raw["agentorchestra_manifest"] > FORMAT:
+        raise ManifestError(
+            f"the manifest {path} has the format {raw['agentorchestra_manifest']}, this version of agentorchestra reads"
+            f" up to {FORMAT}; install a later one"
+        )
+    try:
+        manifest = Manifest.model_validate(raw)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ManifestError(
+            f"the manifest {path} does not fit at {place[:200]}: {first['msg'][:200]} ({reprlib.repr(first['input'])})"
+        ) from None
+    found = [one.model_copy(update={"folder": path.parent}) for one in manifest.components]
+    read = read if read is not None else {}
+    read[here] = found
+    for other in manifest.include:
+        inner = (path.parent / other).resolve()
+        if inner in (*above, here) or inner not in read:  # one that several include is read once
+            found += read_manifest(path.parent / other, above=(*above, here), read=read)
+    seen: set[tuple[str, str]] = set()
+    for one in found:
+        if (one.kind, one.name) in seen:
+            raise ManifestError(f"the manifest {path} names the {one.kind} {one.name!r} twice; leave one out")
+        seen.add((one.kind, one.name))
+    return found
+
+
+def files_of(path: Path) -> set[Path]:
+    """The files that a manifest is made of: itself, those it includes, and the sources they name."""
+    read: dict[Path, list[ManifestEntry]] = {}
+    entries = read_manifest(path, read=read)
+    return {*read, *(one.folder / one.file for one in entries if one.file)}
+
+
+def check_environments(path: Path, entries: Iterable[ManifestEntry], known: Mapping[str, Any]) -> None:
+    """Whether the environments that entries need are there.
+
+    Raises:
+        ManifestError: with those there are.
+    """
+    entries = list(entries)
+    there = {*known, *(one.name for one in entries if one.kind == "environment")}
+    for entry in entries:
+        for name in entry.environments:
+            if name not in there:
+                raise ManifestError(
+                    f"{entry.kind} {entry.name!r} in {path} needs the environment {name!r}, which is not there; there "
+                    f"are: {', '.join(sorted(there)) or 'none'}"
+                )
+
+
+__all__ = [
+    "Given",
+    "Manifest",
+    "ManifestEntry",
+    "check_environments",
+    "entry_points",
+    "files_of",
+    "from_path",
+    "from_source",
+    "objects_in",
+    "read_manifest",
+    "tools_in",
+]

@@ -1,0 +1,201 @@
+"""The one registry: the histories of all components, in the workspace's store (architecture, first idea).
+
+Entries are appended with their place in the history, so that of two processes which want to add the next one only one
+can: the other reads what came, decides anew and tries again. Nothing is half-registered: texts are kept before the
+entry that names them, and the entries of one operation are written together or not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from agentorchestra.core.clock import Clock
+from agentorchestra.core.components import ComponentChange
+from agentorchestra.core.errors import ComponentConflictError, SourceError, UsageError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.protocols import Store
+from agentorchestra.core.spec import SOURCE_MEDIA_TYPE
+from agentorchestra.tea.registry.history import History
+
+
+class Entry(NamedTuple):
+    """An entry that is to be written; `ts` where it was made elsewhere, else it is made now."""
+
+    kind: str
+    name: str
+    type: str
+    body: dict[str, JsonValue]
+    ts: datetime | None = None
+
+
+_TRIES = 200
+_PAUSE_S = 0.005
+
+
+class Registry:
+    """Histories by kind and name, as this process has read them.
+
+    Args:
+        store: keeps them.
+        clock: dates new entries.
+        redact: a JSON value without the values of secrets.
+
+    Attributes:
+        count: entries that were read or written here: it grows with every one.
+        handed: grows whenever something at hand changes: what is given or taken back, a file to watch.
+    """
+
+    def __init__(self, store: Store, clock: Clock, redact: Callable[[Any], Any] = lambda value: value) -> None:
+        self._store = store
+        self._redact = redact
+        self._clock = clock
+        self._histories: dict[tuple[str, str], History] = {}
+        self._kinds: dict[str, dict[str, History]] = {}
+        self._kept: dict[str, str] = {}
+        self.count = 0
+        self.handed = 0
+        self._writing = asyncio.Lock()
+
+    def history(self, kind: str, name: str) -> History | None:
+        """The history of a component, None where nothing is written of it."""
+        return self._histories.get((kind, name))
+
+    def histories(self, kind: str) -> list[History]:
+        """All of a kind, by name."""
+        return [one for _, one in sorted(self._kinds.get(kind, {}).items())]
+
+    @property
+    def store(self) -> Store:
+        """Where the histories are kept, and the log."""
+        return self._store
+
+    async def refresh(self) -> set[tuple[str, str]]:
+        """Read what was written since, here or elsewhere; whose histories grew."""
+        count = await self._store.component_count()
+        if count == self.count:
+            return set()
+        heads = await self._store.component_heads()
+        grown = [key for key, seq in heads.items() if key not in self._histories or self._histories[key].seq < seq]
+        if not grown:
+            return set()
+        few = len(grown) <= _FEW
+        for change in await self._store.component_changes(grown if few else None):
+            key = (change.kind, change.name)
+            history = self._histories.get(key) or self._begun(key)
+            if change.seq == history.seq + 1:
+                history.apply(change)
+                self.count += 1
+        return set(grown)
+
+    async def write(self, plan: Callable[[], Iterable[Entry]]) -> list[ComponentChange]:
+        """Append what a plan says, all of it or nothing.
+
+        Args:
+            plan: what is to be written, decided from the histories as they are; asked again after another process was
+                faster. It raises what refuses the operation.
+
+        Returns:
+            What was written.
+
+        Raises:
+            ComponentConflictError: others were faster every time.
+        """
+        async with self._writing:
+            for attempt in range(_TRIES):
+                await self.refresh()
+                changes = self._placed(plan())
+                if not changes:
+                    return []
+                try:
+                    await self._store.record_components(changes)
+                except ComponentConflictError:
+                    await asyncio.sleep(_PAUSE_S * (1 + attempt % 7))
+                    continue
+                for change in changes:
+                    key = (change.kind, change.name)
+                    (self._histories.get(key) or self._begun(key)).apply(change)
+                    self.count += 1
+                return changes
+        names = ", ".join(sorted({f"{change.kind} {change.name}" for change in changes}))
+        raise ComponentConflictError(f"others wrote to the history of {names} {_TRIES} times first; try again")
+
+    def _begun(self, key: tuple[str, str]) -> History:
+        kind, name = key
+        self._histories[key] = self._kinds.setdefault(kind, {})[name] = begun = History(kind, name)
+        return begun
+
+    def _placed(self, entries: Iterable[Entry]) -> list[ComponentChange]:
+        seqs: dict[tuple[str, str], int] = {}
+        changes = []
+        now = self._clock.now()
+        listed = [*entries]
+        redacted = self._redact([body for _, _, _, body, _ in listed])
+        for (kind, name, type_, body, ts), said in zip(listed, redacted, strict=True):
+            held = self._histories.get((kind, name))
+            seq = seqs.get((kind, name), held.seq if held is not None else 0) + 1
+            seqs[kind, name] = seq
+            _check_body(kind, name, body)
+            changes.append(ComponentChange(kind=kind, name=name, seq=seq, ts=ts or now, type=type_, body=said))
+        return changes
+
+    async def keep(self, texts: Iterable[str], *, at_hand: bool = False) -> list[str]:
+        """Keep texts as blobs; their SHA-256.
+
+        Args:
+            texts: what components are made of.
+            at_hand: whether they are modules of the program, which lie in its files as they are.
+
+        Raises:
+            SourceError: for a text with the value of a secret: without it, it would be another program.
+        """
+        listed = list(texts)
+        for text in listed:
+            if not at_hand and self._redact(text) != text:
+                raise SourceError(
+                    "the source holds the value of a secret, and what is registered is kept for good; read the secret "
+                    "where it is used"
+                )
+            try:
+                text.encode()
+            except UnicodeEncodeError as exc:
+                bad = text[exc.start]
+                raise SourceError(f"the source holds {bad!r}, which is no character; take it out") from None
+        digests = [sha256_text(text) for text in listed]
+        new = {digest: text for digest, text in zip(digests, listed, strict=True) if digest not in self._kept}
+        await asyncio.gather(*(self._store.put_blob(text.encode(), SOURCE_MEDIA_TYPE) for text in new.values()))
+        self._kept.update(new)
+        return digests
+
+    async def text(self, sha256: str) -> str:
+        """A text that was kept."""
+        if sha256 not in self._kept:
+            self._kept[sha256] = (await self._store.get_blob(sha256)).decode("utf-8")
+        return self._kept[sha256]
+
+
+_FEW = 500
+"""So many histories are asked for by name; more of them come with everything."""
+
+
+def _check_body(kind: str, name: str, body: dict[str, JsonValue]) -> None:
+    try:
+        json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise UsageError(
+            f"what is said of {kind} {name!r} cannot be written as JSON ({type(exc).__name__}: {str(exc)[:120]}); "
+            "give text, numbers, lists and objects"
+        ) from None
+
+
+def body_of(**fields: Any) -> dict[str, JsonValue]:
+    """The body of an entry, without what says nothing."""
+    return {key: value for key, value in fields.items() if value not in (None, "", False)}
+
+
+__all__ = ["Entry", "Registry", "body_of"]

@@ -1,0 +1,210 @@
+"""Saved registries: the components of one kind with their versions and texts in one JSON file (000, app. C.2).
+
+`save` writes the histories as they are; `load` takes them over. What is loaded into a registry that knows none of these
+components is the same registry: saved again it gives the same file. What nobody here stands for stays marked: code from
+a file runs in the sandbox only, unless whoever loads it says that it is theirs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from agentorchestra.core.components import ComponentChange
+from agentorchestra.core.errors import ComponentNameError, LifecycleError, ManifestError, VersionError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.tea.registry.config import KindName
+from agentorchestra.tea.registry.history import (
+    History,
+    Maker,
+    Version,
+    checked_component_name,
+    checked_component_version,
+    identity_of,
+)
+from agentorchestra.tea.registry.registry import Entry, Registry, body_of
+
+FORMAT = 1
+_OWN = frozenset({"loaded"})
+"""Entries that are this machine's own."""
+
+_LONGEST = 256_000_000
+
+
+class SavedRegistry(BaseModel):
+    """What such a file holds.
+
+    Attributes:
+        agentorchestra_registry: the format; later ones are refused.
+        kind: of its components.
+        changes: the entries of each component, by name.
+        texts: by SHA-256.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    agentorchestra_registry: int = FORMAT
+    kind: KindName
+    changes: dict[str, list[ComponentChange]]
+    texts: dict[str, str] = {}
+
+
+async def saved(registry: Registry, kind: KindName) -> str:
+    """The file's text; equal histories give equal text."""
+    histories = registry.histories(kind)
+    changes = {one.name: _numbered(one) for one in histories}
+    digests = {
+        str(change.body.get("source")) for some in changes.values() for change in some if change.body.get("source")
+    }
+    file = SavedRegistry(
+        kind=kind, changes=changes, texts={digest: await registry.text(digest) for digest in sorted(digests)}
+    )
+    return json.dumps(
+        file.model_dump(mode="json", exclude_defaults=True) | {"agentorchestra_registry": FORMAT}, indent=1
+    )
+
+
+def _numbered(history: History) -> list[ComponentChange]:
+    kept = [one for one in history.changes if one.type not in _OWN]
+    return [one.model_copy(update={"seq": seq}) for seq, one in enumerate(kept, 1)]
+
+
+def _raw(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _LONGEST:
+            raise ManifestError(f"{path} is larger than {_LONGEST:,} bytes; it is no saved registry")
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as exc:
+        raise ManifestError(f"{path} is no saved registry: {exc}; give a file that `components export` wrote") from None
+    if not isinstance(raw, dict) or "agentorchestra_registry" not in raw:
+        raise ManifestError(f"{path} is no saved registry; give a file that `components export` wrote")
+    format_ = raw["agentorchestra_registry"]
+    if not isinstance(format_, int) or format_ > FORMAT:
+        raise ManifestError(
+            f"{path} has the format {format_!r}, agentorchestra here reads up to {FORMAT}; install a later one"
+        )
+    return raw
+
+
+def kind_of_saved(path: Path) -> KindName:
+    """The kind of the components that a file holds.
+
+    Raises:
+        ManifestError: for a file that `saved` did not write.
+    """
+    kind = _raw(path).get("kind")
+    for one in get_args(KindName):
+        if kind == one:
+            return one  # type: ignore[no-any-return]
+    kinds = ", ".join(get_args(KindName))
+    raise ManifestError(f"{path} holds components of the kind {str(kind)[:80]!r}; the kinds are {kinds}")
+
+
+def read_saved(path: Path, kind: str) -> SavedRegistry:
+    """A file as `saved` wrote it, checked whole before anything of it is used.
+
+    Raises:
+        ManifestError: with what is wrong and what to do.
+    """
+    raw = _raw(path)
+    try:
+        file = SavedRegistry.model_validate(raw)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ManifestError(f"{path} is damaged at {place}: {first['msg']}") from None
+    if file.kind != kind:
+        raise ManifestError(f"{path} holds components of the kind {file.kind}, not {kind}; say --kind {file.kind}")
+    for digest, text in file.texts.items():
+        if sha256_text(text) != digest:
+            raise ManifestError(f"{path} is damaged: the text {digest[:12]} does not match its hash")
+    for name, changes in file.changes.items():
+        _check_history(path, kind, name, changes, file.texts)
+    return file
+
+
+def _check_history(path: Path, kind: str, name: str, changes: list[ComponentChange], texts: Mapping[str, str]) -> None:
+    history = History(kind, name)
+    try:
+        checked_component_name(kind, name)
+        for change in changes:
+            if change.type in _OWN:
+                raise VersionError(f"an entry {change.type!r} belongs to one machine")
+            if change.ts.tzinfo is None:
+                raise VersionError(f"the time {change.ts} has no zone")
+            history.apply(change)
+        for one in history.all():
+            checked_component_version(f"{kind} {name!r}", one.version)
+            if one.config.version != one.version:
+                raise VersionError(f"{name}@{one.version} says that it is version {one.config.version[:40]!r}")
+            if one.source and one.source not in texts:
+                raise VersionError(f"the text of {name}@{one.version} is missing")
+            if one.source and one.identity != identity_of(one.source, one.maker, name):
+                raise VersionError(f"the identity of {name}@{one.version} is not that of its text")
+            if (one.config.kind, one.config.name) != (kind, name):
+                raise VersionError(f"{name}@{one.version} says that it is the {one.config.kind} {one.config.name!r}")
+    except ValidationError as exc:
+        raise ManifestError(f"{path} is damaged: {kind} {name[:80]!r}: {exc.errors()[0]['msg']}") from None
+    except (KeyError, TypeError, VersionError, ComponentNameError, LifecycleError) as exc:
+        raise ManifestError(f"{path} is damaged: {kind} {name[:80]!r}: {exc}") from None
+
+
+def taken_over(
+    file: SavedRegistry, registry: Registry, *, trusted: bool, at_hand: Collection[tuple[str, Maker | None]]
+) -> Iterable[Entry]:
+    """The entries that take a saved registry over.
+
+    A component that is unknown here comes with its whole history. Of one that is known, the versions that are not come
+    as further ones; what its name means here stays.
+
+    Args:
+        file: what was read.
+        registry: what is known here.
+        trusted: whether its code is the user's own.
+        at_hand: texts of what is at hand, by SHA-256, with how it is made of them: that code is this machine's own in
+            any case. What the file says of itself does not count.
+
+    Raises:
+        ManifestError: for a version that is known here with other content.
+    """
+    kind = file.kind
+    for name, changes in sorted(file.changes.items()):
+        held = registry.history(kind, name)
+        incoming = History(kind, name)
+        for change in changes:
+            incoming.apply(change)
+        foreign = [one.version for one in incoming.all() if not trusted and (one.source, one.maker) not in at_hand]
+        if held is None:
+            for change in changes:
+                yield Entry(kind, name, change.type, change.body, change.ts)
+        else:
+            known = set(held.names)
+            yield from _merged(kind, name, incoming, held)
+            foreign = [one for one in foreign if one not in known]
+        loaded: list[JsonValue] = [*foreign]
+        if held is None or foreign:
+            yield Entry(kind, name, "loaded", {"versions": loaded, "foreign": True})
+
+
+def _merged(kind: str, name: str, incoming: History, held: History) -> Iterable[Entry]:
+    for one in incoming.all():
+        if held.known_as(one.identity) is not None:
+            continue
+        if one.version in held.names:
+            raise ManifestError(
+                f"{kind} {name}@{one.version} is known here with other content; nothing was loaded. Load it into a "
+                "workspace of its own"
+            )
+        yield Entry(kind, name, "registered", _body(one), one.created)
+
+
+def _body(one: Version) -> dict[str, JsonValue]:
+    fields: dict[str, Any] = one.model_dump(mode="json", exclude={"created"}, exclude_defaults=True)
+    return body_of(**fields)
+
+
+__all__ = ["FORMAT", "SavedRegistry", "kind_of_saved", "read_saved", "saved", "taken_over"]

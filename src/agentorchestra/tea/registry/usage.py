@@ -1,0 +1,99 @@
+"""How often components were called, and in which runs: read from the log, nothing is counted beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.protocols import Store
+from agentorchestra.core.query import LogQuery
+from agentorchestra.log.ledger import Ledger
+from agentorchestra.log.store.pages import selected_events
+from agentorchestra.tea.registry.history import History
+
+CALLED = {EffectKind.INVOKE_TOOL: "tool", EffectKind.INVOKE_ACTION: "environment", EffectKind.INVOKE_AGENT: "agent"}
+"""The kinds of component whose calls are effects."""
+
+
+class Called(NamedTuple):
+    """One call that is over.
+
+    Attributes:
+        kind, name: of the component.
+        run: in which run.
+        ok: whether it gave a result.
+    """
+
+    kind: str
+    name: str
+    run: str
+    ok: bool
+
+
+class Use(BaseModel):
+    """What became of a component.
+
+    Attributes:
+        kind, name: of it.
+        calls, succeeded: that were made of it and are over; that gave a result.
+        runs: in which it was called.
+        reused: of these, runs other than the one it was made in.
+        generated: whether an agent made it.
+        made_in: the run that it was made in, "" for none.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    name: str
+    calls: int = 0
+    succeeded: int = 0
+    runs: int = 0
+    reused: int = 0
+    generated: bool = False
+    made_in: str = ""
+
+
+async def calls_in(store: Store, runs: Iterable[str]) -> list[Called]:
+    """The calls of these runs, by the log."""
+    found = []
+    for run in runs:
+        wanted = LogQuery(runs=(run,), types=("started", "completed"))
+        events = [event async for event in selected_events(store, wanted)]
+        for record in Ledger.of(events).records.values():
+            kind = CALLED.get(record.kind) if record.effect else None
+            if kind is not None and record.outcome is not None:
+                name = str(record.effect.get("component", "")).rpartition("@")[0]
+                found.append(Called(kind, name, run, record.outcome.ok))
+    return found
+
+
+async def uses(store: Store, histories: Iterable[History]) -> list[Use]:
+    """How these components were used in all runs there are, the most used first."""
+    calls: dict[tuple[str, str], list[Called]] = {}
+    for one in await calls_in(store, [state.id for state in await store.run_states()]):
+        calls.setdefault((one.kind, one.name), []).append(one)
+    found = []
+    for history in histories:
+        made = calls.get((history.kind, history.name), [])
+        version = history.version() if history.current is not None else history.all()[-1]
+        runs = {one.run for one in made}
+        found.append(
+            Use(
+                kind=history.kind,
+                name=history.name,
+                calls=len(made),
+                succeeded=sum(one.ok for one in made),
+                runs=len(runs),
+                reused=len(runs - {version.run}),
+                generated=version.config.metadata.get("generated") is True,
+                made_in=version.run,
+            )
+        )
+    return sorted(found, key=lambda one: (-one.calls, one.name))
+
+
+__all__ = ["CALLED", "Called", "Use", "calls_in", "uses"]

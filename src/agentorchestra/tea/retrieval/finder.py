@@ -1,0 +1,179 @@
+"""What finding components shares in a workspace: its embedder, the vectors that are kept, what was of use before."""
+
+from __future__ import annotations
+
+import json
+import sys
+from array import array
+from collections import ChainMap, Counter
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.protocols import Store
+from agentorchestra.core.spec import FINAL
+from agentorchestra.core.vectors import unpack
+from agentorchestra.tea.registry.usage import CALLED, calls_in
+from agentorchestra.tea.retrieval.discovery import Finder
+from agentorchestra.tea.retrieval.retriever import Embed, Retriever
+
+Perform = Callable[[Callable[[Any], Effect]], Awaitable[Outcome]]
+"""Lets an effect through the door outside of a run: `DirectCalls.perform`."""
+
+FORMAT = 1
+"""Of the file with vectors. 1: a line of JSON (format, model, numbers), then for each text its SHA-256 and its vector,
+little-endian, in single precision."""
+
+RUNS_COUNTED = 50
+"""Runs of earlier processes, the newest, whose calls count as having been of use."""
+
+
+class Finding:
+    """Retrievers and finders of one open workspace.
+
+    Args:
+        store: its log, and where vectors come in as blobs.
+        perform: lets an effect through the door outside of a run.
+        model: the embedding model; "" for none, then words find.
+        folder: where vectors are kept between processes; None keeps them in memory only.
+    """
+
+    def __init__(self, store: Store, perform: Perform, *, model: str, folder: Path | None) -> None:
+        self._store = store
+        self._perform = perform
+        self._model = model
+        kept = folder / f"{sha256_text(model)[:16]}.vectors" if model and folder is not None else None
+        self._vectors: MutableMapping[str, Sequence[float]] = KeptVectors(kept, model) if kept is not None else {}
+        self._uses: dict[str, Counter[str]] = {kind: Counter() for kind in CALLED.values()}
+        self._uncounted: list[str] | None = None
+        counted = ChainMap(self._uses["tool"], self._uses["agent"])
+        self.finder = Finder(self._made({}), model=model, uses=counted)
+
+    def retriever(self, kind: str) -> Retriever:
+        """One for the components of a kind, by name."""
+        return self._made(self._uses.get(kind, Counter()))
+
+    def _made(self, uses: MutableMapping[str, int]) -> Retriever:
+        embed: Embed | None = self._embed if self._model else None
+        return Retriever(embed, uses=uses, vectors=self._vectors, refresh=self.count)
+
+    async def _embed(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
+        def effect(root: Any) -> Effect:
+            return Effect(
+                kind=EffectKind.EMBED,
+                component=f"{self._model}@1.0.0",
+                arguments={"texts": [*texts], "model": self._model},
+                mode=Mode.REPEATABLE,
+                role=root.role,
+                purpose="retrieval",
+            )
+
+        outcome = await self._perform(effect)
+        if not outcome.ok or not isinstance(outcome.value, dict):
+            raise ToolError(outcome.error or f"{self._model} gave no vectors")
+        value: dict[str, Any] = dict(outcome.value)
+        return unpack(await self._store.get_blob(value["vectors"]), value["dimensions"])
+
+    # -- what was of use -----------------------------------------------------------------------------------------------
+
+    def ended(self, run_id: str) -> None:
+        """A run of this process ended for good: its calls are counted before the next search."""
+        if self._uncounted is not None:
+            self._uncounted.append(run_id)
+
+    async def count(self) -> None:
+        """Count the calls of runs that ended since the last time; at first those of the newest runs there are."""
+        if self._uncounted is None:
+            states = [one for one in await self._store.run_states() if one.status in FINAL]
+            newest = sorted(states, key=lambda one: one.created)[-RUNS_COUNTED:]
+            self._uncounted = [one.id for one in newest]
+        runs, self._uncounted = self._uncounted, []
+        for one in await calls_in(self._store, dict.fromkeys(runs)):
+            self._uses[one.kind][one.name] += one.ok
+
+
+class KeptVectors(MutableMapping[str, Sequence[float]]):
+    """Vectors by the SHA-256 of their texts, in a file that is only added to; one that does not fit begins anew.
+
+    Args:
+        path: the file; made with the first vector.
+        model: what the vectors were made with.
+    """
+
+    def __init__(self, path: Path, model: str) -> None:
+        self._path = path
+        self._model = model
+        self._known: dict[str, array[float]] | None = None
+        self._head = b""
+
+    def __getitem__(self, digest: str) -> Sequence[float]:
+        return self._read()[digest]
+
+    def __setitem__(self, digest: str, vector: Sequence[float]) -> None:
+        known = self._read()
+        known[digest] = array("f", vector)
+        added = {digest: known[digest]}
+        head = json.dumps({"format": FORMAT, "model": self._model, "numbers": len(vector)}).encode() + b"\n"
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # One write for each vector, at the end of the file: several processes may do so.
+        with self._path.open("ab" if self._head == head else "wb") as file:
+            if self._head != head:
+                file.write(head)
+                self._head = head
+                added = {one: kept for one, kept in known.items() if len(kept) == len(vector)}
+            for one, numbers in added.items():
+                file.write(bytes.fromhex(one) + _little(numbers).tobytes())
+
+    def __delitem__(self, digest: str) -> None:
+        del self._read()[digest]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def _read(self) -> dict[str, array[float]]:
+        if self._known is None:
+            self._known = {}
+            try:
+                data = self._path.read_bytes()
+            except OSError:
+                return self._known
+            head, _, rest = data.partition(b"\n")
+            numbers = _numbers(head, self._model)
+            size = 32 + 4 * numbers
+            # What a process that was killed left at the end is no whole record, and nothing may be added behind it.
+            if numbers and len(rest) % size == 0:
+                self._head = head + b"\n"
+            for start in range(0, len(rest) - size + 1, size) if numbers else ():
+                vector = array("f")
+                vector.frombytes(rest[start + 32 : start + size])
+                self._known[rest[start : start + 32].hex()] = _little(vector)
+        return self._known
+
+
+def _little(numbers: array[float]) -> array[float]:
+    """The same numbers with their bytes in the file's order, from either."""
+    if sys.byteorder == "little":
+        return numbers
+    swapped = array("f", numbers)
+    swapped.byteswap()
+    return swapped
+
+
+def _numbers(head: bytes, model: str) -> int:
+    """How many numbers a vector of the file has; 0 for a file of another format or model."""
+    try:
+        said = json.loads(head)
+    except ValueError:
+        return 0
+    fits = isinstance(said, dict) and said.get("format") == FORMAT and said.get("model") == model
+    numbers = said.get("numbers") if fits else 0
+    return numbers if isinstance(numbers, int) and 0 < numbers <= 100_000 else 0
+
+
+__all__ = ["Finding", "KeptVectors", "Perform"]

@@ -1,0 +1,244 @@
+"""Finding components of one kind: the index with what is around it - an embedder, scopes, what was of use before.
+
+    query ─> Index (words, pieces, vectors) ─> among those of a scope ─> what was of use before decides between equals
+
+One more component adds its own words and has one text embedded; nothing is made anew. Without an embedder, or while
+the one there is fails, words find.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentorchestra.core.errors import AgentOrchestraError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.tea.retrieval.index import Described, Index, Match
+
+LONGEST_QUERY = 4_000
+"""Characters of a query that are read: what bounds the time of a hostile one."""
+
+QUERIES_KEPT = 256
+"""Vectors of queries that are kept."""
+
+TOGETHER = 128
+"""Texts of components that are embedded by one call."""
+
+
+class Embed(Protocol):
+    """Gives a vector for each text: `ctx.embed` within a run, or a function that makes a run for it."""
+
+    async def __call__(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
+        """One vector for each text, all of one length."""
+        ...
+
+
+@dataclass(frozen=True)
+class Group:
+    """A branch of the tree category -> toolkit -> component.
+
+    Attributes:
+        path: `mcp`, `mcp/github`.
+        count: components in it and below.
+        keys: of the components that lie in it itself, in the order in which they were added.
+    """
+
+    path: str
+    count: int
+    keys: tuple[str, ...] = ()
+
+
+class Retriever:
+    """The components of one kind, to be found by what is wanted.
+
+    Args:
+        embed: the embedder; without one words find.
+        uses: how often each key was of use before; read at each search, so it may go on growing.
+        refresh: called before each search: brings `uses` up to date.
+        vectors: keeps those of components by the SHA-256 of their texts; in memory by default.
+
+    Attributes:
+        problem: why the last search had no vectors though there is an embedder, "" where it had.
+    """
+
+    def __init__(
+        self,
+        embed: Embed | None = None,
+        *,
+        uses: Mapping[str, int] | None = None,
+        vectors: MutableMapping[str, Sequence[float]] | None = None,
+        refresh: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._index = Index()
+        self._embed = embed
+        self._uses = uses if uses is not None else {}
+        self._hash: dict[str, str] = {}
+        self._text: dict[str, str] = {}
+        self._waiting: dict[str, None] = {}
+        self._vectors: MutableMapping[str, Sequence[float]] = {} if vectors is None else vectors
+        self._queries: OrderedDict[str, Sequence[float]] = OrderedDict()
+        self._path: dict[str, tuple[str, ...]] = {}
+        self._refresh = refresh
+        self.problem = ""
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._index
+
+    @property
+    def embeds(self) -> bool:
+        """Whether there is an embedder."""
+        return self._embed is not None
+
+    def add(self, key: str, one: Described, *, path: str = "") -> None:
+        """Take a component in; one under the same key is replaced, and embedded anew only if its text changed.
+
+        Args:
+            key: how it is found again.
+            one: what is known of it.
+            path: where it stands in the tree: `mcp/github`.
+        """
+        digest = sha256_text(one.text)
+        self._index.add(key, one)
+        self._hash[key], self._path[key] = digest, parts_of(path)
+        vector = self._vectors.get(digest) if self._embed is not None else None
+        if vector is not None:
+            self._index.set_vector(key, vector)
+        elif self._embed is not None:
+            self._waiting[key], self._text[key] = None, one.text
+
+    def remove(self, key: str) -> None:
+        """Take a component out; nothing happens where there is none. Its vector is kept, in case it comes again."""
+        self._index.remove(key)
+        for kept in (self._hash, self._path, self._waiting, self._text):
+            kept.pop(key, None)
+
+    async def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        under: str | None = None,
+        among: Collection[str] | None = None,
+        embed: Embed | None = None,
+        vectors: bool = True,
+        uses: Mapping[str, int] | None = None,
+    ) -> list[Match]:
+        """The components that fit, best first; those of a scope in their order where nothing is asked.
+
+        Args:
+            query: what is wanted, in any words.
+            limit: at most so many.
+            under: only what lies in this branch of the tree.
+            among: only these keys.
+            embed: embeds the query instead of the retriever's own embedder: `ctx.embed`, a run's own question.
+            vectors: False compares words alone.
+            uses: how often each key was of use before, instead of the retriever's own.
+        """
+        allowed = self._allowed(under, among)
+        query = query[:LONGEST_QUERY]
+        if not query.strip():
+            listed = self.keys(under) if under is not None else ()
+            return [Match(key, 0.0) for key in listed if among is None or key in among][: max(0, limit)]
+        if self._refresh is not None:
+            await self._refresh()
+        vector = await self._vector(query, embed) if vectors else None
+        counted = self._uses if uses is None else uses
+        return self._index.search(query, limit=limit, among=allowed, vector=vector, uses=counted)
+
+    def nearest(self, query: str, *, limit: int = 3, among: Collection[str] | None = None) -> list[str]:
+        """Keys that fit by words alone: for a name that was not spelt as it stands."""
+        found = self._index.search(query[:LONGEST_QUERY], limit=limit, among=self._allowed(None, among))
+        return [one.key for one in found]
+
+    def keys(self, under: str | None = None) -> list[str]:
+        """All keys, or those of a branch, in the order in which they were added."""
+        above = parts_of(under or "")
+        return [key for key, path in self._path.items() if path[: len(above)] == above]
+
+    def browse(self, under: str = "", *, among: Collection[str] | None = None) -> list[Group]:
+        """The branches below a branch (the top ones by default), with how much is in each; sorted by path.
+
+        Args:
+            under: the branch.
+            among: only these keys are counted.
+        """
+        above = parts_of(under)
+        counts: dict[tuple[str, ...], int] = {}
+        own: dict[tuple[str, ...], list[str]] = {}
+        for key, path in self._path.items():
+            if len(path) > len(above) and path[: len(above)] == above and (among is None or key in among):
+                below = path[: len(above) + 1]
+                counts[below] = counts.get(below, 0) + 1
+                if path == below:
+                    own.setdefault(below, []).append(key)
+        return [Group("/".join(path), counts[path], tuple(own.get(path, ()))) for path in sorted(counts)]
+
+    def _allowed(self, under: str | None, among: Collection[str] | None) -> frozenset[str] | None:
+        scope = frozenset(self.keys(under)) if under else None
+        if among is None:
+            return scope
+        return frozenset(among) if scope is None else scope.intersection(among)
+
+    # -- vectors -------------------------------------------------------------------------------------------------------
+
+    async def prepare(self) -> None:
+        """Embed the components that have no vector yet; a failure is kept in `problem`."""
+        await self._embed_waiting()
+
+    async def _vector(self, query: str, embed: Embed | None) -> Sequence[float] | None:
+        if self._embed is None:
+            return None
+        if not await self._embed_waiting():
+            return None
+        # A run asks for itself, whatever this process knows already: else a repetition would find another log.
+        if embed is None and query in self._queries:
+            self._queries.move_to_end(query)
+            return self._queries[query]
+        try:
+            (vector,) = await (embed or self._embed)([query])
+        except (AgentOrchestraError, ValueError) as exc:
+            self._failed(exc)
+            return None
+        self._queries[query] = vector
+        if len(self._queries) > QUERIES_KEPT:
+            self._queries.popitem(last=False)
+        return vector
+
+    async def _embed_waiting(self) -> bool:
+        """Whether every component has its vector now."""
+        self.problem = ""
+        while self._waiting and self._embed is not None:
+            texts = {self._hash[key]: self._text[key] for key in list(self._waiting)[:TOGETHER]}
+            try:
+                found = await self._embed(list(texts.values()))
+                for digest, vector in zip(texts, found, strict=True):
+                    self._vectors[digest] = array("f", vector)
+                self._place(texts)
+            except (AgentOrchestraError, ValueError) as exc:
+                self._failed(exc)
+                return False
+        return True
+
+    def _place(self, digests: Iterable[str]) -> None:
+        known = set(digests)
+        for key in [key for key in self._waiting if self._hash[key] in known]:
+            self._index.set_vector(key, self._vectors[self._hash[key]])
+            del self._waiting[key], self._text[key]
+
+    def _failed(self, error: Exception) -> None:
+        """Words still find: a search must not fail because a model is away."""
+        self.problem = f"the embedder failed, so words alone were compared: {error}"
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """`mcp/github` in its parts."""
+    return tuple(part for part in path.split("/") if part)
+
+
+__all__ = ["Embed", "Group", "Retriever", "parts_of"]

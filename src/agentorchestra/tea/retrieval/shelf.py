@@ -1,0 +1,93 @@
+"""Tools that an agent rarely needs: a line each in the description of `open_tools`, their schemas when it opens them.
+
+    what fits the task ─────────────> schemas in every prompt
+    the others ─> a line ─> open_tools > schemas from the next step on, behind the others
+                         └> called by name: executed as any other
+
+What an agent may do does not change: only what stands in its prompt. The list of schemas grows at its end alone, so
+that what a provider keeps of a prompt stays valid. Of very many tools `tea/retrieval/discovery.py` shows a few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.effects import Effect, Provenance
+from agentorchestra.core.errors import ToolError
+from agentorchestra.core.messages import ToolCall, ToolSchema
+from agentorchestra.tea.calling.tool import Tool, tool
+from agentorchestra.tea.calling.toolset import AgentToolset
+from agentorchestra.tea.retrieval.discovery import OPEN_TOOLS
+
+LINE_CHARS = 80
+
+
+class Shelf:
+    """The toolset of an agent whose rarely used tools are opened when they are wanted.
+
+    Args:
+        tools: what it may call; `open_tools` is added to it.
+        waiting: names of those that are not shown at first, at least one.
+    """
+
+    def __init__(self, tools: AgentToolset, waiting: Sequence[str]) -> None:
+        self._tools = tools
+        self._waiting = tuple(sorted(waiting))
+        self.own = (self._made(),)
+        for one in self.own:
+            tools.add(one)
+
+    @property
+    def core(self) -> tuple[ToolSchema, ...]:
+        """What stands in every prompt, sorted by name."""
+        return tuple(one for one in self._tools.schemas() if one.name not in self._waiting)
+
+    def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
+        """The core, then what was opened, in that order: the front never changes."""
+        return (*self.core, *self.opened(opened))
+
+    def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
+        """The schemas of what was opened or came later."""
+        later = {one.name for one in self._tools.opened(names)}
+        return tuple(
+            self._tools.schema(name) for name in dict.fromkeys(names) if name in self._waiting or name in later
+        )
+
+    def effect(
+        self, call: ToolCall, session: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
+    ) -> Effect:
+        """The effect of a call, whether the tool is open or not."""
+        return self._tools.effect(call, session, provenance)
+
+    def add_later(self, tool: Tool[..., Any]) -> None:
+        """One more, in the middle of the work.
+
+        Raises:
+            ToolDefinitionError: if something else has its name.
+        """
+        self._tools.add_later(tool)
+
+    def _made(self) -> Tool[..., Any]:
+        lines = [f"- {name}: {_first_words(self._tools.schema(name).description)}" for name in self._waiting]
+        described = "\n".join(["Open further tools; you can call them from the next step on:", *lines])
+
+        @tool(effect="pure", thread=False, cut=False, name=OPEN_TOOLS, description=described)
+        def opening(names: list[str]) -> dict[str, JsonValue]:
+            known = [name for name in dict.fromkeys(names) if name in self._waiting]
+            if not known:
+                raise ToolError(f"open_tools opens none of {names}; it opens: {', '.join(self._waiting)}")
+            return {"opened": [*known]}
+
+        return opening
+
+
+def _first_words(description: str) -> str:
+    """The first sentence of a description, in short."""
+    said = " ".join(description.split()).split(". ")[0].rstrip(".")
+    return said if len(said) <= LINE_CHARS else f"{said[: LINE_CHARS - 1]}…"
+
+
+__all__ = ["Shelf"]

@@ -1,0 +1,272 @@
+"""Compound tools: a checked sequence of tools that is one tool (000, app. A.2: "macro-tools").
+
+    quote = compound(
+        "quote",
+        "A price in another currency.",
+        [
+            Step(price_of, {"item": Given("item")}),
+            Step(convert, {"amount": Result("price_of"), "currency": Given("currency")}),
+        ],
+    )
+
+It is checked when it is made. When it is called each step is an effect of its own, through the door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.content import Trust, lowest
+from agentorchestra.core.effects import Outcome
+from agentorchestra.core.errors import ToolDefinitionError, ToolError
+from agentorchestra.core.ids import canonical_json, sha256_json
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.tea.calling.signatures import schema_problems
+from agentorchestra.tea.calling.tool import Tool, ToolResult, Traits, tool_from_schema
+from agentorchestra.tea.transformations.base import Carried
+from agentorchestra.tea.transformations.compatibility import cannot_fit, part_of, result_schema
+
+
+@dataclass(frozen=True)
+class Given:
+    """An argument that is an argument of the whole.
+
+    Attributes:
+        name: what it is called there.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """An argument that is the result of an earlier step, or a part of it.
+
+    Attributes:
+        step: the step's name.
+        path: names and places inside the result: `("rows", 0, "price")`.
+    """
+
+    step: str
+    path: tuple[str | int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call.
+
+    Attributes:
+        tool: what is called.
+        arguments: Given, Result, or a JSON value as it is; arguments of the tool that are optional may be left out.
+        name: of the step; the tool's by default.
+    """
+
+    tool: Tool[..., Any]
+    arguments: Mapping[str, Given | Result | Any] = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def called(self) -> str:
+        """Its name."""
+        return self.name or self.tool.name
+
+
+def compound(
+    name: str,
+    description: str,
+    steps: Sequence[Step],
+    *,
+    returns: str = "",
+    version: str = "1.0.0",
+) -> Tool[..., Any]:
+    """The steps as one tool, whose arguments are what is `Given`.
+
+    Args:
+        name, description, version: of the tool.
+        steps: in order.
+        returns: the step whose result is the result; the last one by default.
+
+    Raises:
+        ToolDefinitionError: for an unknown or missing argument, a step that is not there or comes later, a value or a
+            result that cannot be what the argument needs.
+    """
+    if not steps:
+        raise ToolDefinitionError(f"compound tool {name!r} has no steps; give at least one Step")
+    _check(name, steps, returns)
+    parameters = _parameters(name, steps)
+    last = returns or steps[-1].called
+
+    async def run(ctx: Any, **given: JsonValue) -> ToolResult:
+        results: dict[str, JsonValue] = {}
+        trusts: list[Trust] = []
+        artifacts = []
+        for step in steps:
+            outcome = await ctx.call_tool(step.tool.name, **_arguments(name, step, given, results))
+            if not outcome.ok:
+                raise ToolError(f"{name}: step {step.called!r} failed: {outcome.error or outcome.status}")
+            results[step.called] = _value(outcome)
+            trusts.append(outcome.trust)
+            artifacts += outcome.artifacts
+        return ToolResult(content=results[last], trust=lowest(*trusts), artifacts=tuple(artifacts))
+
+    made = tool_from_schema(
+        run,
+        ToolSchema(name=name, description=description, parameters=parameters),
+        effect="composite",
+        takes_context=True,
+        source=sha256_json(["compound", [_identity(step) for step in steps], last]),
+        traits=Traits(version=version),
+        trust=lowest(Trust.SYSTEM, *(step.tool.schema.trust for step in steps)),
+    )
+    tools = {step.tool.name: step.tool for step in steps}
+    return made.backed_by(Carried(tools=tuple(tools.values())), tools)
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+
+def _check(name: str, steps: Sequence[Step], returns: str) -> None:
+    before: dict[str, Step] = {}
+    for step in steps:
+        if not isinstance(step.tool, Tool):
+            raise ToolDefinitionError(f"a step of compound tool {name!r} is {step.tool!r}; a step calls a tool (@tool)")
+        where = f"step {step.called!r} of compound tool {name!r}"
+        if step.called in before:
+            raise ToolDefinitionError(
+                f"two steps of compound tool {name!r} are called {step.called!r}; give one a name="
+            )
+        if any(one.tool.name == step.tool.name and one.tool is not step.tool for one in before.values()):
+            raise ToolDefinitionError(f"{where} calls another {step.tool.name!r} than an earlier step; rename one")
+        schema = step.tool.schema.parameters
+        known = schema.get("properties", {})
+        for argument, bound in step.arguments.items():
+            if argument not in known:
+                raise ToolDefinitionError(
+                    f"{where} gives {argument!r}, which {step.tool.name} does not take; it takes: "
+                    f"{', '.join(known) or 'nothing'}"
+                )
+            _check_bound(where, argument, bound, schema, before)
+        missing = [one for one in schema.get("required", ()) if one not in step.arguments]
+        if missing:
+            raise ToolDefinitionError(
+                f"{where} does not give {missing[0]!r}, which {step.tool.name} needs; bind it to Given(...), "
+                "Result(...) or a value"
+            )
+        before[step.called] = step
+    if returns and returns not in before:
+        raise ToolDefinitionError(
+            f"compound tool {name!r} has no step {returns!r} to return; it has {', '.join(before)}"
+        )
+
+
+def _check_bound(where: str, argument: str, bound: Any, schema: Mapping[str, Any], before: Mapping[str, Step]) -> None:
+    wanted = {**schema["properties"][argument], "$defs": schema.get("$defs", {})}
+    if isinstance(bound, Given):
+        return
+    if not isinstance(bound, Result):
+        problems = schema_problems(bound, wanted)
+        if problems:
+            raise ToolDefinitionError(f"{where} gives {argument}={bound!r}, which does not fit: {problems[0]}")
+        return
+    if bound.step not in before:
+        raise ToolDefinitionError(
+            f"{where} takes {argument!r} from the step {bound.step!r}, which does not come before it; before it come: "
+            f"{', '.join(before) or 'none'}"
+        )
+    found = result_schema(before[bound.step].tool)
+    if found is None:
+        return  # not known before it is there; the tool checks it then
+    part = part_of(found, bound.path)
+    if isinstance(part, str):
+        raise ToolDefinitionError(f"{where} takes {argument!r} from the result of {bound.step!r}: {part}")
+    problem = cannot_fit(part, wanted)
+    if problem:
+        raise ToolDefinitionError(f"{where} takes {argument!r} from the result of {bound.step!r}: {problem}")
+
+
+def _parameters(name: str, steps: Sequence[Step]) -> dict[str, Any]:
+    """The schema of what is given: as the first tool that takes it says; needed where any tool needs it."""
+    properties: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    required: list[str] = []
+    for step in steps:
+        schema = step.tool.schema.parameters
+        for argument, bound in step.arguments.items():
+            if not isinstance(bound, Given):
+                continue
+            wanted = schema["properties"][argument]
+            held = properties.setdefault(bound.name, wanted)
+            problem = cannot_fit({**held, "$defs": definitions}, {**wanted, "$defs": schema.get("$defs", {})})
+            if problem:
+                raise ToolDefinitionError(
+                    f"{bound.name!r} is given to several steps of compound tool {name!r} that need different things: "
+                    f"{problem}; give it two names"
+                )
+            for one, definition in schema.get("$defs", {}).items():
+                if definitions.setdefault(one, definition) != definition:
+                    raise ToolDefinitionError(
+                        f"two tools of compound tool {name!r} call different types {one!r}; rename one of the types"
+                    )
+            if argument in schema.get("required", ()) and bound.name not in required:
+                required.append(bound.name)
+    found: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    if required:
+        found["required"] = required
+    return {"$defs": definitions, **found} if definitions else found
+
+
+# -- a call ------------------------------------------------------------------------------------------------------------
+
+
+def _arguments(
+    name: str, step: Step, given: Mapping[str, JsonValue], results: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    found: dict[str, JsonValue] = {}
+    for argument, bound in step.arguments.items():
+        if isinstance(bound, Given):
+            if bound.name in given:  # else the tool's own default holds
+                found[argument] = given[bound.name]
+        elif isinstance(bound, Result):
+            found[argument] = _part(name, step, bound, results[bound.step])
+        else:
+            found[argument] = bound
+    return found
+
+
+def _part(name: str, step: Step, bound: Result, value: Any) -> JsonValue:
+    for place in bound.path:
+        try:
+            value = value[place]
+        except (KeyError, IndexError, TypeError):
+            raise ToolError(
+                f"{name}: step {step.called!r} needs {place!r} of the result of {bound.step!r}, which has none: "
+                f"{canonical_json(value)[:200]}"
+            ) from None
+    found: JsonValue = value
+    return found
+
+
+def _value(outcome: Outcome) -> JsonValue:
+    """The result as JSON; content blocks as their text."""
+    if isinstance(outcome.value, dict) and "$blocks" in outcome.value:
+        return "\n".join(str(getattr(one, "text", "")) for one in outcome.blocks())
+    return outcome.value
+
+
+def _identity(step: Step) -> list[Any]:
+    bound: dict[str, Any] = {}
+    for argument, one in step.arguments.items():
+        if isinstance(one, Given):
+            bound[argument] = ["given", one.name]
+        elif isinstance(one, Result):
+            bound[argument] = ["result", one.step, *one.path]
+        else:
+            bound[argument] = ["value", one]
+    return [step.called, step.tool.content_hash, bound]
+
+
+__all__ = ["Given", "Result", "Step", "compound"]

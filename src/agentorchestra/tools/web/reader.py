@@ -1,0 +1,173 @@
+"""Reading a page: from the workspace's kept pages, else from the web, by the reader that the settings name."""
+
+from __future__ import annotations
+
+import asyncio
+import http
+import re
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+from agentorchestra.core.errors import SettingsError, WebError
+from agentorchestra.core.settings import WebSettings
+from agentorchestra.tools.web.addresses import Address, parse_address, shown_address
+from agentorchestra.tools.web.http import Answer, WebClient
+from agentorchestra.tools.web.page_cache import KeptPages
+from agentorchestra.tools.web.pages import Page, page_of
+from agentorchestra.tools.web.robots import Robots
+
+_WORKERS = 4
+"""Processes that read pages at the same time; each may take a gigabyte."""
+
+_ACCEPT = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,*/*;q=0.8"
+
+
+class PageReader:
+    """Reads pages.
+
+    Args:
+        settings: of the web.
+        folder: of the workspace, in which pages are kept; None keeps none.
+        client: in place of one made from the settings.
+
+    Raises:
+        SettingsError: the settings name a service that is none.
+    """
+
+    def __init__(self, settings: WebSettings, folder: Path | None = None, *, client: WebClient | None = None) -> None:
+        self.settings = settings
+        self.client = client or WebClient(settings)
+        self._kept = KeptPages(
+            folder / "web" if folder is not None else None, int(settings.cache_mib * 1024 * 1024), settings.cache_s
+        )
+        self._robots = Robots(self.client)
+        self._workers = asyncio.Semaphore(_WORKERS)
+        if settings.reader == "service" and "{url}" not in settings.service_url:
+            raise SettingsError(
+                f"web.service_url is {settings.service_url!r}; with web.reader = 'service' it is the address of a "
+                "reading service in which {url} stands for the page's, e.g. 'https://reader.example/{url}'"
+            )
+
+    async def page(
+        self, url: str, *, fresh: bool = False, secret: Callable[[str], str] | None = None
+    ) -> tuple[Page, bytes, bool]:
+        """A page, the bytes it was read from, and whether it was kept from an earlier time.
+
+        Args:
+            url: of the page; a fragment is left out.
+            fresh: read it again even if it is kept.
+            secret: gives the value of the service's key.
+
+        Raises:
+            WebError: one sentence for whatever goes wrong.
+        """
+        address = parse_address(url)
+        reader = "text" if self.settings.reader == "crawler" else self.settings.reader
+        if not fresh:
+            kept = await asyncio.to_thread(self._kept.get, address.url, reader)
+            if kept is not None:
+                return (*kept, True)
+        answer = await (self._by_service(address, secret) if reader == "service" else self._directly(address))
+        if not answer.ok:
+            raise _no_success(answer)
+        async with self._workers:
+            page = await page_of(answer, address.url, reader)
+        if reader == "service":
+            page = replace(page, final_url=address.url, redirects=())
+        await asyncio.to_thread(self._kept.put, page, answer.body)
+        return page, answer.body, False
+
+    async def linked(self, first: Page, *, fresh: bool = False) -> AsyncIterator[Page | WebError]:
+        """The pages that a crawler reads besides the first one: those of the same site that its text links to, and so
+        on, in the order of their links. None with another reader.
+
+        What takes longer than one read may take in all is left out.
+
+        Args:
+            first: where it begins.
+            fresh: read them again even if they are kept.
+
+        Yields:
+            A page, or why one could not be read.
+        """
+        if self.settings.reader != "crawler":
+            return
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.settings.timeout_s
+        known = {first.url, first.final_url}
+        wave, left = [first], self.settings.crawl_pages - 1
+        for _ in range(self.settings.crawl_depth):
+            linked = dict.fromkeys(url for page in wave for url in _same_site(page))
+            wanted = [url for url in linked if url not in known][:left]
+            known.update(wanted)
+            left -= len(wanted)
+            wave = []
+            for found in await asyncio.gather(*(self._by(until, url, fresh) for url in wanted)):
+                if isinstance(found, Page):
+                    wave.append(found)
+                yield found
+
+    async def _by(self, until: float, url: str, fresh: bool) -> Page | WebError:
+        try:
+            async with asyncio.timeout_at(until):
+                return (await self.page(url, fresh=fresh))[0]
+        except WebError as error:
+            return error
+        except TimeoutError:
+            return WebError(f"{url} was not read in the time there was; fetch it by itself", kind="timeout", url=url)
+
+    async def _directly(self, address: Address) -> Answer:
+        before = self._robots.check if self.settings.robots else None
+        return await self.client.get(address.url, headers={"accept": _ACCEPT}, before=before)
+
+    async def _by_service(self, address: Address, secret: Callable[[str], str] | None) -> Answer:
+        """What the service makes of a page: the page's address is sent to it."""
+        # The service is asked for nothing that would not be read from here.
+        await self.client.addresses(address, frozenset())
+        if self.settings.robots:
+            await self._robots.check(address)
+        template = self.settings.service_url
+        spelled = address.url if template.endswith("/{url}") else quote(address.url, safe="")
+        headers = {"accept": "text/markdown, text/plain, text/html;q=0.5"}
+        if self.settings.service_key_env and secret is not None:
+            headers["authorization"] = f"Bearer {secret(self.settings.service_key_env)}"
+        service = template.partition("{url}")[0]
+        return await self.client.get(template.replace("{url}", spelled), headers=headers, allowed=(service,))
+
+
+def _same_site(page: Page) -> list[str]:
+    """The addresses of the same site that the text of a page links to, in its order, each once."""
+    here = parse_address(page.final_url)
+    found: dict[str, None] = {}
+    for match in re.finditer(r"\]\((https?://[^\s()]+(?:\([^\s()]*\)[^\s()]*)*)\)", str(page.document.get("text", ""))):
+        try:
+            address = parse_address(match[1])
+        except WebError:
+            continue
+        if address.origin == here.origin:
+            found[address.url] = None
+    return list(found)
+
+
+def _no_success(answer: Answer) -> WebError:
+    shown = shown_address(answer.url)
+    try:
+        said = http.HTTPStatus(answer.status).phrase
+    except ValueError:
+        said = "no known status"
+    ways = {
+        401: "it wants a login; read another source",
+        403: "it does not let programs in; read another source",
+        404: "there is no such page; check the address, or search for it",
+        410: "the page is gone; look for it in an archive",
+        429: "it asks to be left alone for a while; read another source, or try it later",
+    }
+    way_out = ways.get(answer.status, "try it later" if answer.status >= 500 else "read another source")
+    return WebError(
+        f"{shown} answered {answer.status} ({said}): {way_out}", kind="bad_answer", url=shown, status=answer.status
+    )
+
+
+__all__ = ["PageReader"]

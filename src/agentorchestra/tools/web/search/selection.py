@@ -1,0 +1,164 @@
+"""Which engines are asked for a question: by rules that are written here, or by a model. Either is in the log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any
+
+from agentorchestra.core.errors import OutputError, ToolError
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.tea.calling.structured_output import read_output
+from agentorchestra.tools.web.search.archive import address_in
+from agentorchestra.tools.web.search.types import Query, SearchEngine, Strength
+
+_PAST = timedelta(days=30)
+"""What was wanted before this counts as the past: engines of today's web know little of it."""
+
+_CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_JAPANESE = re.compile(r"[\u3040-\u30ff]")
+_SCHOLARLY = re.compile(
+    r"\b(papers?|preprints?|arxiv|doi|journals?|proceedings|theses|thesis|dissertation|et al|peer[- ]reviewed|studies|"
+    r"systematic review|meta-analys[ei]s|citations?|theorem)\b|论文|期刊|学术",
+    re.IGNORECASE,
+)
+_YEAR = re.compile(
+    r"\b(?:as of|in|on|during|before|until|by|since|around|back in)\s+(?:[a-z]+\.?\s+)?(?:\d{1,2},?\s+)?"
+    r"(1[5-9]\d\d|20\d\d)\b|(1[5-9]\d\d|20\d\d)\s*年",
+    re.IGNORECASE,
+)
+_CHOSEN: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "engines": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+        }
+    },
+    "required": ["engines"],
+}
+
+
+def language_of(query: Query) -> str:
+    """The language that a query is in, where its writing says so and nothing else was said."""
+    if query.language:
+        return query.language
+    if _JAPANESE.search(query.text):
+        return "ja"
+    return "zh" if len(_CHINESE.findall(query.text)) >= 2 else ""
+
+
+def by_rules(query: Query, ready: Sequence[SearchEngine], *, files: bool, most: int) -> dict[str, str]:
+    """The engines for a query and why each of them, by rules.
+
+    What the question calls for comes first, then engines of the whole web in the order of the settings:
+
+    | the question | engines |
+    |---|---|
+    | there are files with the task, or folders in the settings | `local` |
+    | it is in Chinese | those for Chinese |
+    | it is about the past (`until` over 30 days ago, or a year in its words) | those that keep versions; an archive \
+only where an address or a site is named |
+    | it names papers, journals, DOIs and the like | those for scholarly works |
+    | any other, without a site | encyclopedias |
+
+    Args:
+        query: with the language it is in.
+        ready: the engines that can be asked.
+        files: whether there are files or folders to search.
+        most: engines at most.
+    """
+    chosen: dict[str, str] = {}
+
+    def take(strength: Strength, why: str, *, unless: frozenset[str] = frozenset()) -> None:
+        for one in ready:
+            if strength in one.traits.strengths and one.name not in chosen and one.name not in unless:
+                chosen[one.name] = why
+
+    if files:
+        take("local", "there are files to search")
+    if query.language == "zh":
+        take("chinese", "the question is in Chinese")
+    if past := _past(query):
+        # An archive is asked for pages, not for words.
+        take("past", past, unless=frozenset() if address_in(query) else frozenset({"archive"}))
+    if match := _SCHOLARLY.search(query.text):
+        take("scholarly", f"the question names {match[0].lower()!r}")
+    if not query.site or query.site.endswith("wikipedia.org"):
+        take("encyclopedia", "an encyclopedia may have an article on it")
+    special = [*chosen]
+    take("general", f"the whole web{f', of {query.site}' if query.site else ''}")
+    # The web has its share even where much else fits.
+    general = [name for name in chosen if name not in special]
+    kept = [*special[: max(1, most - min(2, len(general)))], *general][:most] if special else general[:most]
+    return {name: chosen[name] for name in kept}
+
+
+def _past(query: Query) -> str:
+    today = query.now.date() if query.now is not None else None
+    if query.until is not None and (today is None or query.until < today - _PAST):
+        return f"until {query.until} is the past"
+    for match in _YEAR.finditer(query.text):
+        year = int(match[1] or match[2])
+        if today is None or year < today.year:
+            return f"the question is about {year}"
+    return ""
+
+
+async def by_model(
+    query: Query, ready: Mapping[str, str], ctx: RunContext[Any], *, today: date, most: int
+) -> dict[str, str]:
+    """The engines that the model of the role `search` chooses, with its reasons.
+
+    Args:
+        query: with the language it is in.
+        ready: the engines that can be asked, and what each is.
+        ctx: asks the model.
+        today: the day of the run.
+        most: engines at most.
+
+    Raises:
+        ToolError: it cannot be asked, or chooses none that there is.
+    """
+    outcome = await ctx.ask_model(
+        "search_choice",
+        role="search",
+        query=query.text,
+        since=str(query.since or ""),
+        until=str(query.until or ""),
+        language=query.language,
+        site=query.site,
+        today=today.isoformat(),
+        engines=[{"name": name, "about": about} for name, about in ready.items()],
+        most=most,
+    )
+    if not outcome.ok:
+        raise ToolError(f"the model that chooses could not be asked: {outcome.error}")
+    try:
+        said = read_output(outcome.response.text, _CHOSEN)
+    except OutputError as error:
+        raise ToolError(f"the model that chooses answered something else: {error}") from None
+    assert isinstance(said, dict)
+    engines: Any = said["engines"]
+    chosen = {one["name"]: str(one.get("reason") or "")[:200] for one in engines if one["name"] in ready}
+    if not chosen:
+        raise ToolError("the model that chooses named no engine that there is")
+    return dict([*chosen.items()][:most])
+
+
+def named(asked: Sequence[str], ready: Mapping[str, SearchEngine], others: Mapping[str, str]) -> dict[str, str]:
+    """The engines that the caller named.
+
+    Raises:
+        ToolError: there is none of a name, or it lacks something.
+    """
+    for name in asked:
+        if name not in ready:
+            known = ", ".join(sorted(ready)) or "none"
+            why = f"{name} {others[name]}" if name in others else f"there is no search engine {name[:40]!r}"
+            raise ToolError(f"{why}; those that can be asked: {known}")
+    return dict.fromkeys(asked, "it was named in the call")
+
+
+__all__ = ["by_model", "by_rules", "language_of", "named"]

@@ -1,0 +1,259 @@
+"""What a run is driven with: its tools, models and prompts, today's or as it was started."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from agentorchestra.core.errors import PinError, SettingsError, ToolDefinitionError, UnknownComponentError
+from agentorchestra.core.events import Event
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.protocols import RunRecord, Store
+from agentorchestra.core.spec import SOURCE_MEDIA_TYPE, Pinned, RunManifest, first_names
+from agentorchestra.log.ledger import Ledger
+from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
+from agentorchestra.workspace.catalog import Stock
+from agentorchestra.workspace.parts import Equipment, is_toolkit, tools_by_name
+from agentorchestra.workspace.settings import SETTINGS_FILE
+
+if TYPE_CHECKING:
+    from agentorchestra.agents.components import Components
+
+
+class Equipping:
+    """Equips runs from the stock of a workspace; what was given to one run, another run never sees.
+
+    Args:
+        stock: of the workspace.
+        components: give the tools of a run their versions.
+        store: keeps the texts that runs are pinned to.
+        preset: that lies under the workspace's settings.
+        held: what runs were given in this process, by their ids; also before the workspace was opened again.
+        clients: the models that were given to runs as objects.
+    """
+
+    def __init__(
+        self,
+        stock: Stock,
+        components: Components,
+        store: Store,
+        preset: str,
+        *,
+        held: dict[str, Equipment],
+        clients: list[Any],
+    ) -> None:
+        self._stock = stock
+        self._components = components
+        self._store = store
+        self._preset = preset
+        self._held = held
+        self._clients = clients
+        self._kept_texts: set[str] = set()
+
+    def base(self) -> Equipment:
+        """The workspace's own."""
+        return Equipment(self._stock.tools, self._stock.models, self._stock.prompts)
+
+    def hold(self, run_id: str, equipment: Equipment) -> None:
+        """Remember what a run was given here, for as long as this process has the workspace."""
+        self._held[run_id] = equipment
+
+    def of(self, record: RunRecord) -> Equipment:
+        """What a run was created with here; in another process the workspace's, and what its manifest names."""
+        held = self._held.get(record.id)
+        manifest = record.manifest
+        return held or replace(self.base(), environments=manifest.environments, system=manifest.system)
+
+    async def with_given(self, base: Equipment, tools: Sequence[Any], model: Any) -> Equipment:
+        """What one run has besides the workspace's own.
+
+        Args:
+            base: what it has otherwise.
+            tools: given to the run.
+            model: given to the run; a client takes the place of its namesake.
+        """
+        from agentorchestra.tea.transformations.dependencies import need_nothing
+
+        stock, models = self._stock, base.models
+        if model is not None and not isinstance(model, str):
+            models = models.overlay(model)
+            if model not in self._clients:
+                self._clients.append(model)
+        for one in tools:
+            if is_toolkit(one):
+                raise ToolDefinitionError(f"the toolkit {one.name!r} belongs to a workspace: Workspace(tools=[...])")
+        given = tools_by_name(tools)
+        need_nothing(given, {*stock.tools}, {*stock.every_environment}, {*stock.agents})
+        given = await self._components.tools.admit(given)
+        return replace(base, tools={**base.tools, **given}, models=models)
+
+    async def keep_texts(self, equipment: Equipment) -> str:
+        """Keep the texts of prompts and tools that a run is about to be pinned to; the hash of its tools' schemas."""
+        from agentorchestra.tea.programs.sources import schemas_text, texts_of
+
+        schemas = schemas_text(equipment.tools.values())
+        digest = sha256_text(schemas)
+        texts = {**equipment.prompts.texts(), **texts_of(equipment.tools.values()), digest: schemas}
+        new = {digest: text for digest, text in texts.items() if digest not in self._kept_texts}
+        # All at once: the store writes what waits in one transaction.
+        await asyncio.gather(*(self._store.put_blob(text.encode(), SOURCE_MEDIA_TYPE) for text in new.values()))
+        self._kept_texts.update(new)
+        return digest
+
+    async def as_started(
+        self, record: RunRecord, equipment: Equipment, *, pin: bool, apart: Mapping[str, Any] | None = None
+    ) -> Equipment:
+        """What a run is driven with: today's, with the prompts a fork was given; with `pin` all as it was started.
+
+        An imported run has its own prompts, where they came with it: this machine's are another's. Its tools' modules
+        are a stranger's programs and are never executed.
+
+        Raises:
+            PinError: for a text that was not kept, or cannot be used any more.
+        """
+        from agentorchestra.tea.programs.sources import pinned_tool
+        from agentorchestra.tea.prompts.restrictions import check_plain
+
+        manifest = record.manifest
+        if pin and record.imported is not None:
+            raise PinError(
+                f"run {record.id} was imported: the texts of its tools came with it and are not executed; install the "
+                "tools it needs and go on without --pin (it has its own prompts in any case)"
+            )
+        came = set()
+        if record.imported is not None:
+            came = set(await self._store.find_blobs([one.source for one in manifest.prompts.values() if one.source]))
+        today = equipment.prompts.pins()
+        texts: dict[str, str] = {}
+        for name, one in manifest.prompts.items():
+            if f"prompt:{name}" not in manifest.overrides and not pin and one.source not in came:
+                continue
+            if name not in today or today[name].content_hash != one.content_hash:
+                texts[name] = await self._kept_text(f"prompt {name!r}", one)
+                if record.imported is not None:
+                    check_plain(texts[name], name)
+        tools = {**equipment.tools, **(apart or {})}
+        environments = self._stock.environments_for(equipment)
+        for name, one in manifest.tools.items() if pin else ():
+            found = tools.get(name)
+            if (
+                name in environments
+                or name in (apart or ())
+                or (found is not None and found.content_hash == one.content_hash)
+            ):
+                continue
+            package = getattr(found, "__module__", "").rpartition(".")[0]
+            tools[name] = pinned_tool(name, one, await self._kept_text(f"tool {name!r}", one), package=package)
+        prompts = equipment.prompts.with_texts(texts) if texts else equipment.prompts
+        return replace(equipment, tools=tools, prompts=prompts)
+
+    async def as_replayed(
+        self, record: RunRecord, equipment: Equipment, events: list[Event], *, pin: bool
+    ) -> Equipment:
+        """What a run is replayed with: tools of a server that this process does not have, as the log shows them."""
+        if record.imported is not None:
+            return await self._as_recorded(record, equipment, events)
+        away = [n for n, one in record.manifest.tools.items() if one.origin and n not in equipment.tools]
+        apart = await self._recorded_tools(record, away, events)
+        return await self.as_started(record, equipment, pin=pin, apart=apart)
+
+    async def _as_recorded(self, record: RunRecord, equipment: Equipment, events: list[Event]) -> Equipment:
+        """What an imported run is replayed with: its own texts, its tools as models saw them, no model at all."""
+        from agentorchestra.models.manager import RecordedModels
+
+        started = await self.as_started(record, equipment, pin=False)
+        environments = self._stock.environments_for(equipment)
+        names = [name for name in record.manifest.tools if name not in environments]
+        tools = await self._recorded_tools(record, names, events, here=equipment.tools)
+        return replace(started, tools=tools, models=RecordedModels(), recorded=record.manifest)
+
+    async def _recorded_tools(
+        self, record: RunRecord, names: Sequence[str], events: list[Event], here: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Tools of a run as its log shows them."""
+        from agentorchestra.tea.calling.recorded import as_recorded
+
+        if not names:
+            return {}
+        kept = record.manifest.schemas
+        schemas = await self._store.get_blob(kept) if kept and await self._store.find_blobs([kept]) else b"{}"
+        return as_recorded(names, here or {}, Ledger.of(events), schemas)
+
+    async def _kept_text(self, what: str, pin: Pinned) -> str:
+        if not pin.source:
+            raise PinError(
+                f"the {what} changed since the run was started, and its text was not kept (a tool that its module "
+                "does not name); put it back as it was, or resume without --pin"
+            )
+        return (await self._store.get_blob(pin.source)).decode("utf-8")
+
+    async def changed_since(self, manifest: RunManifest, equipment: Equipment) -> list[str]:
+        """What is not as the run was started with; it goes on as long as the fingerprints match."""
+        from agentorchestra.tea.programs.sources import pin_of
+
+        pins = {("tool", name): pin_of(one) for name, one in equipment.tools.items()}
+        pins |= {("prompt", name): pin for name, pin in equipment.prompts.pins().items()}
+        environments = self._stock.environments_for(equipment)
+        recorded = {("tool", name): pin for name, pin in manifest.tools.items() if name not in environments}
+        recorded |= {("prompt", name): pin for name, pin in manifest.prompts.items()}
+        changed = []
+        for one, was in recorded.items():
+            now = pins.get(one, was)
+            # The file around a tool may change without the tool: it has another version then, and is the same.
+            if now.content_hash != was.content_hash:
+                kind, name = one
+                how = await self._schema_change(name, manifest, equipment) if kind == "tool" else ""
+                changed.append(
+                    f"{kind} {name} changed since the run was started: {was.version} {was.content_hash[:12]} -> "
+                    f"{now.version} {now.content_hash[:12]}{how}"
+                )
+        return changed
+
+    async def _schema_change(self, name: str, manifest: RunManifest, equipment: Equipment) -> str:
+        """What became of a tool's arguments, in words; "" where they are the same or the old ones were not kept."""
+        from agentorchestra.tea.registry.versions import changes_of, level_of
+
+        if not manifest.schemas or not await self._store.find_blobs([manifest.schemas]):
+            return ""
+        kept = json.loads(await self._store.get_blob(manifest.schemas)).get(name, {})
+        changes = changes_of(kept.get("parameters", {}), equipment.tools[name].schema.parameters)
+        if level_of(changes) in ("none", "patch"):
+            return ""
+        return f"; its arguments: {', '.join(one.what for one in changes)} (a {level_of(changes)} change)"
+
+    def check(self, manifest: RunManifest, equipment: Equipment) -> None:
+        """Complain if this process does not have what a run was started with.
+
+        Raises:
+            SettingsError: it was started with another preset.
+            UnknownComponentError: names what is missing, and where it may be found.
+        """
+        stock = self._stock
+        if manifest.preset != self._preset:
+            raise SettingsError(
+                f"the run was started with the preset {manifest.preset!r}, this workspace has "
+                f"{self._preset!r}; open it with Workspace(..., preset={manifest.preset!r})"
+            )
+        missing = sorted(set(manifest.tools) - set(equipment.tools) - set(stock.environments_for(equipment)))
+        missing += sorted(set(manifest.agents) - set(stock.agents))
+        known = {*stock.systems, *stock.agents, CALLS}
+        missing += [manifest.system] if manifest.system not in known else []
+        served = {name: one.origin for name in missing if (one := manifest.tools.get(name)) and one.origin}
+        if served:
+            raise UnknownComponentError(
+                f"this process does not have {first_names(served)}, tools of {', '.join(sorted(set(served.values())))} "
+                f'which the run was started with; name the file of the servers by --mcp, by mcp = "mcp.json" in '
+                f"{SETTINGS_FILE}, or by tools=[mcp(...)]"
+            )
+        if missing:
+            where = f"its app is {manifest.app!r}" if manifest.app else "no app was recorded with it"
+            raise UnknownComponentError(
+                f"this process does not have {', '.join(missing)}, which the run was started with ({where}); "
+                f'name them in {SETTINGS_FILE} by app = "module:workspace", or pass tools= to resume'
+            )
+
+
+__all__ = ["Equipping"]

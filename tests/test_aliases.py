@@ -1,0 +1,41 @@
+"""Former names of modules lead to the modules that are there now."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from agentorchestra import aliases
+
+TABLE = Path(aliases.__file__).with_name("former_modules.txt")
+MOVED = [
+    tuple(line.split()) for line in TABLE.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")
+]
+INSIDE_A_SANDBOX = ("sandbox._", "tea.programs._")
+"""Modules that only the interpreter inside of a sandbox imports."""
+
+
+def test_a_former_name_gives_what_the_module_has() -> None:
+    for before, now in MOVED:
+        if now.startswith(INSIDE_A_SANDBOX):
+            continue
+        present, former = import_module(f"agentorchestra.{now}"), import_module(f"agentorchestra.{before}")
+        for name in vars(present).get("__all__", []):
+            assert getattr(former, name) is getattr(present, name)
+
+
+def test_a_submodule_is_not_loaded_twice() -> None:
+    from agentorchestra.runtime.store.sqlite import SqliteStore as Former  # type: ignore[import-not-found]
+
+    from agentorchestra.log.store.sqlite import SqliteStore
+
+    assert Former is SqliteStore
+
+
+def test_what_never_was_is_not_found() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"agentorchestra\.runtime\.nothing"):
+        import_module("agentorchestra.runtime.nothing")
+    with pytest.raises(ImportError, match="nothing"):
+        from agentorchestra.environments.files import nothing  # noqa: F401
