@@ -40,7 +40,8 @@ from tests.chaos.killing import KILL_AT, hooks
 from tests.compat import old_app
 from tests.site import PAGES, served
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "old_workspace"
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data" / "old_workspace"
 FIXED_TIME = 1_700_000_000
 
 SETTINGS = """
@@ -149,7 +150,8 @@ def main(folder: Path) -> None:
     asyncio.run(begin(ws))
     cases = asyncio.run(write_runs(ws))
     command = [sys.executable, "-m", "tests.compat.write_old", str(folder), "--killed"]
-    environ = os.environ | {KILL_AT: f"after_mark:{cases.pop('last note')}", "PYTHONPATH": os.pathsep.join(PATH)}
+    where = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+    environ = os.environ | where | {KILL_AT: f"after_mark:{cases.pop('last note')}"}
     ended = subprocess.run(command, env=environ, check=False)
     assert ended.returncode == -signal.SIGKILL, ended
     cases |= asyncio.run(change(ws))
@@ -158,9 +160,6 @@ def main(folder: Path) -> None:
     pack(folder, DATA / "workspace.tar.gz")
     cases["research"] = asyncio.run(research(folder / "research"))
     (DATA / "cases.json").write_text(json.dumps(cases, indent=1) + "\n", encoding="utf-8")
-
-
-PATH = [str(Path(__file__).resolve().parents[2]), str(Path(old_app.__file__).resolve().parents[2] / "src")]
 
 
 async def begin(folder: Path) -> None:
