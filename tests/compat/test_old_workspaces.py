@@ -18,14 +18,14 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
+from agentorchestra.tea.dynamic import load_module
+from agentorchestra.tea.kept import pinned_tool
 
 from agentorchestra import RunResult, RunStatus, Workspace, open_workspace
 from agentorchestra.cli import main
 from agentorchestra.core.errors import DivergedError, PinError
 from agentorchestra.core.events import Event
-from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
-from agentorchestra.tea.dynamic import load_module
-from agentorchestra.tea.kept import pinned_tool
 from tests.compat import old_app
 from tests.compat.write_old import register
 
@@ -55,12 +55,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("old_app", None)
 
 
+CHANGED_PROMPTS = ("prompt brief ", "prompt search_choice ", "prompt web_search ")
+
+
 async def _undisturbed(ws: Workspace, result: RunResult, answer: str) -> None:
     """It ended well, the log says nothing of changes that matter, and a replay gives the same."""
     assert (result.status, result.answer) == (RunStatus.COMPLETED, answer), result
     for note in _notes(await ws.events(result.run_id)):
-        # The code of a tool may be another; what a model saw of it may not. The prompt is one of another run.
-        assert note.startswith(("tool ", "prompt brief ")) and "changed since the run was started" in note, note
+        # The code of a tool may be another; what a model saw of it may not. The prompts are those of other runs.
+        assert note.startswith(("tool ", *CHANGED_PROMPTS)) and "changed since the run was started" in note, note
         assert "its arguments" not in note, note
     report = await ws.replay(result.run_id)
     assert (report.status, report.answer) == (RunStatus.COMPLETED, answer)
