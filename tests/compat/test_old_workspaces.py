@@ -18,14 +18,14 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from agentorchestra.runtime.sandbox.bubblewrap import Bubblewrap
-from agentorchestra.tea.dynamic import load_module
-from agentorchestra.tea.kept import pinned_tool
 
 from agentorchestra import RunResult, RunStatus, Workspace, open_workspace
 from agentorchestra.cli import main
 from agentorchestra.core.errors import DivergedError, PinError
 from agentorchestra.core.events import Event
+from agentorchestra.sandbox.bubblewrap import Bubblewrap
+from agentorchestra.tea.programs.dynamic import load_module
+from agentorchestra.tea.programs.sources import pinned_tool
 from tests.compat import old_app
 from tests.compat.write_old import register
 

@@ -44,7 +44,6 @@ def _shared(function: F) -> F:
 
 
 @click.command(
-    short_help="Answer a question a run waits for, and go on with it.",
     epilog=f"""\b
 Examples:
   agentorchestra answer last "the second one"
@@ -72,7 +71,6 @@ def answer(run: str, text: str, question: str | None, no_resume: bool, as_json: 
 
 
 @click.command(
-    short_help="Allow what a run asks permission for, and go on with it.",
     epilog=f"""\b
 Examples:
   agentorchestra approve last
@@ -100,7 +98,6 @@ def approve(run: str, code: str | None, question: str | None, no_resume: bool, a
 
 
 @click.command(
-    short_help="Refuse what a run asks permission for, and go on with it.",
     epilog=f"""\b
 Examples:
   agentorchestra deny last

@@ -37,7 +37,6 @@ OWN = {
 
 
 @click.command(
-    short_help="Open the browser by hand, as an agent has it.",
     epilog="""\b
 Examples:
   agentorchestra browser https://example.org

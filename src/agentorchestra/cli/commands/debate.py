@@ -26,7 +26,6 @@ from agentorchestra.core.budget import Budget
 
 
 @click.command(
-    short_help="Let experts debate a topic, and conclude.",
     epilog="""\b
 Examples:
   agentorchestra debate "Is the stock of AAPL a good investment?" \\

@@ -53,7 +53,6 @@ class Check:
 
 
 @click.command(
-    short_help="Check this installation and the workspace.",
     epilog="""\b
 Examples:
   agentorchestra doctor

@@ -29,7 +29,6 @@ _CHANGES = ("prompt:NAME=FILE", "outcome:KEY=JSON", "role:NAME=MODEL")
 
 
 @click.command(
-    short_help="Go on from any event of a run, with another model or prompt.",
     epilog="""\b
 Examples:
   agentorchestra fork last --at 40

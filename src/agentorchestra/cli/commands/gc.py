@@ -40,7 +40,6 @@ class Span(ParamType):
 
 
 @click.command(
-    short_help="Delete old runs, and what nothing refers to any more.",
     epilog="""\b
 Examples:
   agentorchestra gc --dry-run

@@ -57,7 +57,6 @@ class Since(ParamType):
 
 
 @click.command(
-    short_help="Print events of the log, by session, task, record and index.",
     epilog="""\b
 Examples:
   agentorchestra log --run last --index 10..20

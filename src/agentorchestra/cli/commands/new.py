@@ -51,7 +51,6 @@ TRY = {
 
 
 @click.command(
-    short_help="Write a tool, an agent or a system to begin with, and its test.",
     epilog="""\b
 Examples:
   agentorchestra new tool longest_words

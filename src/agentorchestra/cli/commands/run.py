@@ -31,7 +31,6 @@ from agentorchestra.core.budget import Budget
 
 
 @click.command(
-    short_help="Run a task and print the answer.",
     epilog="""\b
 Examples:
   agentorchestra run "What is the notice period?" --file contract.pdf

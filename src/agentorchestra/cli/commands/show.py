@@ -38,7 +38,6 @@ _NAMED = "."
 
 
 @click.command(
-    short_help="Show what a run did, step by step.",
     epilog="""\b
 Examples:
   agentorchestra show last

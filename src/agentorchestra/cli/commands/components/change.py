@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.commands.components_found import (
+from agentorchestra.cli.commands.components.shared import (
     KINDS,
     Named,
     kind_option,
