@@ -29,7 +29,7 @@ _EXIT_CODES = """Exit codes: those of `agentorchestra run` if the run goes on he
 
 
 def _shared(function: F) -> F:
-    """The options all three take."""
+    """Add the options that all three commands take."""
     for option in (
         workspace_option,
         mcp_option,
@@ -212,7 +212,7 @@ async def _go_on(
 
 
 async def _stopped(workspace: Workspace[Any], run_id: str) -> RunStatus | None:
-    """The status of a run that somebody stopped: an answer does not start it again, only a resume does."""
+    """Return the status of a run that somebody stopped: only a resume starts it again."""
     status = (await workspace.result(run_id)).status
     return status if status in (RunStatus.PAUSED, RunStatus.CANCELLED) else None
 

@@ -114,7 +114,7 @@ def fork(
 
 
 def _changes(given: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
-    """The arguments of `Workspace.fork`.
+    """Return the arguments of `Workspace.fork`.
 
     Raises:
         ForkError: for what cannot be changed.

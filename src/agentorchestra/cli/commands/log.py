@@ -43,7 +43,7 @@ class Since(ParamType):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The time, in UTC."""
+        """Return the time, in UTC."""
         if isinstance(value, datetime):
             return value
         text = str(value).strip()

@@ -61,7 +61,7 @@ components = click.Group(
 
 
 def _short_form(kind: str, example: str) -> click.Group:
-    """The same commands for one kind."""
+    """Return the same commands for one kind."""
     plural = KINDS[kind]
     return click.Group(
         plural,
