@@ -28,6 +28,7 @@ from agentorchestra.cli.output import print_result
 from agentorchestra.cli.start import ROLES, drive_new
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
+from agentorchestra.core.spec import RunSpec
 
 
 @click.command(
@@ -144,8 +145,8 @@ def run(
         if unsafe_local:
             warn_unsafe()
         async with opened(folder, unsafe_local=unsafe_local) as workspace:
-            run_id = await workspace.create(
-                task,
+            spec = RunSpec(
+                task=task,
                 files=files,
                 system=system,
                 model=model,
@@ -160,6 +161,7 @@ def run(
                 memory=memory,
                 environments=environments,
             )
+            run_id = await workspace.create(spec)
             result = await drive_new(
                 workspace,
                 run_id,
