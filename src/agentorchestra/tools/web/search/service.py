@@ -19,9 +19,7 @@ from agentorchestra.tools.web.http import Answer, WebClient
 from agentorchestra.tools.web.search.dates import day_of
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult
 
-MAX_BYTES = 4 * 1024 * 1024
-"""Of one answer: a list of fifty results has some hundred thousand."""
-
+MAX_BYTES = 4 * 1024 * 1024  # of one answer: a list of fifty results has some hundred thousand
 _LONGEST_WAIT = 3_600.0
 _SNIPPET = 600
 _TITLE = 300

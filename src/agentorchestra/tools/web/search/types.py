@@ -12,12 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 
-MOST_RESULTS = 50
-"""That are asked for at once."""
-
-INVENTIVE = "model"
-"""The engine that may make up what it lists: what another one lists as well is had from that one."""
-
+MOST_RESULTS = 50  # that are asked for at once
+INVENTIVE = "model"  # the engine that may make up what it lists: what another one lists as well is had from that one
 _LONGEST_QUERY = 1_000
 _HOST = re.compile(r"(?!-)[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?")
 _LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_]([a-z]{2,4}))?", re.IGNORECASE)
@@ -99,8 +95,7 @@ class SearchResult(BaseModel):
     archived_date: str | None = None
 
 
-Strength = Literal["general", "past", "chinese", "scholarly", "encyclopedia", "local"]
-"""What an engine is chosen for."""
+Strength = Literal["general", "past", "chinese", "scholarly", "encyclopedia", "local"]  # what an engine is chosen for
 
 
 @dataclass(frozen=True)

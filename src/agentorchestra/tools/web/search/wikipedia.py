@@ -15,11 +15,8 @@ from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.search.service import Service, plain, result, rows
 from agentorchestra.tools.web.search.types import Query, SearchResult, Traits
 
-_REVISIONS = 3
-"""Articles of which an earlier version is looked for."""
-
-_TITLES = 5
-"""Articles whose first sentences are shown."""
+_REVISIONS = 3  # articles of which an earlier version is looked for
+_TITLES = 5  # articles whose first sentences are shown
 
 
 class Wikipedia:
