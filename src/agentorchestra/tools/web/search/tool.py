@@ -75,7 +75,7 @@ class Engines:
 
     @property
     def by_name(self) -> dict[str, SearchEngine]:
-        """Those that can be asked."""
+        """Those that can be asked, by their names."""
         return {one.name: one for one in self.ready}
 
 

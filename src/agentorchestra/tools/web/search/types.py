@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -219,15 +220,11 @@ def _day(text: str | None, name: str, *, end: bool) -> date | None:
         year, month, day = int(match[1]), int(match[2] or (12 if end else 1)), match[3]
         if day:
             return date(year, month, int(day))
-        return date(year, month, _last(year, month) if end else 1)
+        return date(year, month, calendar.monthrange(year, month)[1] if end else 1)
     except ValueError:
         raise ToolError(
             f"{name} is {text[:40]!r}; give a day like 2024-01-31, a month like 2024-01, or a year."
         ) from None
-
-
-def _last(year: int, month: int) -> int:
-    return 31 if month == 12 else (date(year, month + 1, 1) - date(year, month, 1)).days
 
 
 __all__ = [
