@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Desk(ActionEnvironment):
-    """What actions on a desktop are written with: its life, its state, bounded calls; see `Computer`."""
+    """The life and state of a desktop, and bounded calls to it; the actions are in `Computer`."""
 
     name = "computer"
     branching: Literal["stateless", "snapshot", "none"] = "none"
@@ -57,26 +57,26 @@ class Desk(ActionEnvironment):
         return self._network or not self._safe
 
     def tags(self, action: str) -> frozenset[Tag]:
-        """What an action touches; where programs reach the network, whatever is done to them may send something."""
+        """Return what an action touches: where programs reach the network, using them may send something."""
         declared = super().tags(action)
         return declared | {Tag.NETWORK} if self._reaches_out and declared & {Tag.EXECUTE, Tag.WRITE} else declared
 
     @property
     def confined(self) -> bool:
-        """In the sandbox no program writes outside of the desktop's folder."""
+        """Return True if programs are in a sandbox without network: none writes outside of the desktop's folder."""
         return not self._reaches_out
 
     # -- life --------------------------------------------------------------------------------------------------------
 
     async def open(self, ctx: Any) -> None:
-        """Nothing is started before it is needed."""
+        """Note the folders; nothing is started before it is needed."""
         world = world_folder(ctx.folder, str(getattr(ctx, "world", MAIN)))
         self._folder = world / "computer"
         self._files = ctx.folder / FILES if ctx.manifest.files else None
         self._desktop = Desktop(world / "display", self._settings.width, self._settings.height)
 
     async def close(self) -> None:
-        """Leave nothing behind but the programs' folder."""
+        """End programs and display; the programs' folder stays."""
         await self._programs.close()
         if self._desktop is not None:
             await self._desktop.close()
@@ -88,7 +88,7 @@ class Desk(ActionEnvironment):
         return self._desktop
 
     async def _do(self, work: Callable[[Hands], T], seconds: float = CALL_S) -> T:
-        """Do something with the display; what goes wrong is a sentence."""
+        """Do something with the display; a failure is one sentence."""
         try:
             return await self._open.do(work, seconds)
         except StuckError as exc:
@@ -115,11 +115,11 @@ class Desk(ActionEnvironment):
     # -- state -------------------------------------------------------------------------------------------------------
 
     async def state(self) -> tuple[Block, ...]:
-        """Screen, mouse, windows and programs, in words."""
+        """Describe screen, mouse, windows and programs."""
         return (self._text("\n".join(await self._described())),)
 
     async def state_for(self, ctx: Any) -> tuple[Block, ...]:
-        """The same, with a picture of the screen where a model of the run may see."""
+        """Return the state, with a picture of the screen if a model of the run can see."""
         words = await self.state()
         if self._open.display is None or not ctx.manifest.media_models.get("image"):
             return words
@@ -173,7 +173,7 @@ class Desk(ActionEnvironment):
         return MediaBlock(sha256=kept.sha256, media_type="image/png", name=name, size=kept.size, source=source)
 
     async def _settled(self, said: str) -> str:
-        """What an action did, as soon as nothing is drawn any more."""
+        """Wait until nothing is drawn any more, and return what an action did."""
         try:
             keeps_up = await self._open.still()
         except StuckError as exc:

@@ -22,32 +22,29 @@ class Numbers:
         self._last = 0
 
     def of(self, window: int) -> int:
-        """The number of a window."""
         if window not in self._of:
             self._last += 1
             self._of[window] = self._last
         return self._of[window]
 
     def keep(self, windows: Iterable[int]) -> None:
-        """Forget those that are not among these, when there are many."""
+        """Forget windows other than these, if there are many."""
         if len(self._of) > 1000:
             there = set(windows)
             self._of = {one: number for one, number in self._of.items() if one in there}
 
     def window(self, number: int) -> int | None:
-        """The window of a number."""
         return next((one for one, its in self._of.items() if its == number), None)
 
 
 def window_line(window: Window, number: int) -> str:
-    """One window."""
     more = ", has the keyboard" if window.focused else ""
     more += ", minimized" if window.hidden else ""
     return f"{number}: {quoted(window.title)} at {window.x}, {window.y}, size {window.width} x {window.height}{more}"
 
 
 def window_lines(windows: Windows, numbers: Numbers) -> list[str]:
-    """All windows, the frontmost first."""
+    """List the windows, the frontmost first."""
     if not windows.shown:
         return ["windows: none"]
     lines = ["windows, the frontmost first:"]
@@ -58,7 +55,7 @@ def window_lines(windows: Windows, numbers: Numbers) -> list[str]:
 
 
 def what_changed(before: Windows | None, after: Windows, numbers: Numbers) -> list[str]:
-    """What became of the windows meanwhile."""
+    """List the changes between two looks at the windows."""
     if before is None:
         return []
     old = {one.window: one for one in before.shown}
@@ -85,12 +82,12 @@ def what_changed(before: Windows | None, after: Windows, numbers: Numbers) -> li
 
 
 def quoted(text: str) -> str:
-    """A title that a program gave itself."""
+    """Quote a title, which a program chose itself."""
     return '"' + text.replace('"', "'") + '"'
 
 
 def how(job: Job) -> str:
-    """What became of a program."""
+    """Return how a program ended, or that it runs."""
     if job.state == "flood":
         return "stopped because it printed too much"
     if job.state == "running":
@@ -101,24 +98,23 @@ def how(job: Job) -> str:
 
 
 def program_line(job: Job) -> str:
-    """One program."""
     return f"{job.job}: {how(job)}: {short(job.command)}"
 
 
 def short(text: str, most: int = _COMMAND_CHARS) -> str:
-    """On one line."""
+    """Return a text on one line, cut."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else f"{flat[:most]}…"
 
 
 def last_words(printed: str) -> str:
-    """The end of what a program printed."""
+    """Return the end of what a program printed."""
     text = printed.strip()
     return text if len(text) <= _PRINTED_CHARS else f"…{text[-_PRINTED_CHARS:]}"
 
 
 def cut(text: str) -> str:
-    """The beginning and the end."""
+    """Return the beginning and the end of a long text."""
     left = len(text) - _RESULT_CHARS
     if left <= 0:
         return text

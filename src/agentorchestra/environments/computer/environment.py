@@ -37,10 +37,8 @@ _TYPE_S = 60.0
 _LOOK_S = 0.1
 _CLOSE_S = 2.0
 _DRAG_STEPS, _DRAG_S = 12, 0.01
-
 _EXECUTE: Sequence[Literal["execute"]] = ("execute",)
 _WRITE: Sequence[Literal["write"]] = ("write",)
-
 X = Annotated[int, Field(description="In pixels from the left edge of the screen.", ge=0)]
 Y = Annotated[int, Field(description="In pixels from the upper edge of the screen.", ge=0)]
 Button = Annotated[Literal["left", "middle", "right"], Field(description="Which button.")]
@@ -59,11 +57,11 @@ class Computer(Desk):
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Computer:
-        """As a workspace has it."""
+        """Return it as a workspace has it."""
         return cls(parts.settings.computer, sandbox=parts.sandbox, limits=parts.limits, network=parts.network)
 
     def rules(self) -> str:
-        """State, vision and interaction, see 000, app. H."""
+        """Return state, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
 
     # -- looking -----------------------------------------------------------------------------------------------------

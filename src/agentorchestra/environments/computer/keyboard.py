@@ -16,7 +16,6 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.computer.screen import PRESS, RELEASE, Screen, library
 
 MOST_CHARACTERS = 10_000
-
 _MODIFIERS = {"ctrl": "Control_L", "control": "Control_L", "shift": "Shift_L", "alt": "Alt_L", "super": "Super_L"}
 _MODIFIERS |= {"meta": "Super_L", "cmd": "Super_L", "win": "Super_L", "altgr": "ISO_Level3_Shift"}
 _NAMES = {
@@ -53,27 +52,20 @@ _NAMES = {
 _LOCK = 2
 _MEDIA_KEYS = range(0x10080000, 0x11000000)
 _UNICODE = 0x01000000
-_SETTLE_S = 0.1
-"""How long programs get to notice new keys before they are pressed."""
+_SETTLE_S = 0.1  # how long programs get to notice new keys before they are pressed
 _PAUSE_S = 0.4
 """How long a program that cannot be asked gets to take in what was typed, before other characters get its keys."""
 
-_NEW_AT_ONCE = 0.4
-"""Of the keys that can be given away: so many are given away before programs get time again."""
+_NEW_AT_ONCE = 0.4  # of the keys that can be given away: so many are given away before programs get time again
 
 
 def keysym_of(character: str) -> int:
-    """The number that X has for a character."""
     code = ord(character)
     return code if 0x20 <= code <= 0x7E or 0xA0 <= code <= 0xFF else _UNICODE | code
 
 
 def named_key(name: str) -> int:
-    """The number of a key by its name, or of a character.
-
-    Raises:
-        ToolError: there is none of this name.
-    """
+    """Return the keysym of a key's name or of a character; a ToolError for unknown names."""
     if len(name) == 1:
         return keysym_of(name)
     known = library("keysymdef")
@@ -89,11 +81,7 @@ def named_key(name: str) -> int:
 
 
 def chord(keys: str) -> tuple[tuple[int, ...], int]:
-    """The modifiers and the key of `ctrl+shift+t`.
-
-    Raises:
-        ToolError: for what is no key.
-    """
+    """Return the modifiers and the key of `ctrl+shift+t`; a ToolError for what is no key."""
     parts = keys.split("+")
     if keys == "+" or keys.endswith("++"):  # the key is the plus
         parts = [*keys[:-1].split("+")[:-1], "+"]
@@ -110,18 +98,13 @@ def chord(keys: str) -> tuple[tuple[int, ...], int]:
 
 
 def unknown_character(text: str) -> str:
-    """The first character of a text that is on no keyboard, "" if there is none."""
+    """Return the first character of a text that is on no keyboard, "" if there is none."""
     allowed = "\n\r\t"
     return next((one for one in text if unicodedata.category(one) in ("Cc", "Cs") and one not in allowed), "")
 
 
 class Keyboard:
-    """The keys of a display.
-
-    Args:
-        screen: the connection.
-        caught_up: waits so many seconds at most until the program with the keyboard has taken in what was typed.
-    """
+    """The keys of a display. `caught_up` waits so many seconds until the program with the keyboard has read them."""
 
     def __init__(self, screen: Screen, caught_up: Callable[[float], bool | None]) -> None:
         self._screen, self._caught_up = screen, caught_up
@@ -181,7 +164,7 @@ class Keyboard:
         self._screen.sync()
 
     def hold(self, held: tuple[int, ...], *, down: bool) -> None:
-        """Press modifiers, or let them go."""
+        """Press modifiers, or release them."""
         if down:
             self.look()
             self._give([one for one in held if one not in self._plain])
@@ -190,15 +173,7 @@ class Keyboard:
         self._screen.sync()
 
     def type(self, text: str, seconds: float) -> int:
-        """Type a text, character by character.
-
-        Args:
-            text: what is typed.
-            seconds: for which is waited at most for a program that is slow to take it in.
-
-        Returns:
-            How many characters were typed: fewer if the time was over.
-        """
+        """Type a text, waiting at most `seconds` for a slow program; return how many characters were typed."""
         until = time.monotonic() + seconds
         self.look()
         if self._screen.pointer().held & _LOCK:
