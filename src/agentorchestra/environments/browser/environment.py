@@ -154,7 +154,7 @@ class Browser(Actions):
         return [f"title: {view.title}", *site, *await self.walls(ctx), view.text, *news], picture
 
     async def _picture(self, ctx: Any, page: Page, view: View) -> tuple[Block, ...]:
-        """Return the page with the references of its view; nothing if it cannot be taken: the text says what there is."""
+        """Return a picture of the page with references; nothing if it cannot be taken: the text says what there is."""
         try:
             data = await self.within("taking a picture of the page", lambda: marked_screenshot(page, view))
         except ToolError:

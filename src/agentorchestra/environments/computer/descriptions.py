@@ -23,8 +23,7 @@ class Numbers:
 
     def of(self, window: int) -> int:
         if window not in self._of:
-            self._last += 1
-            self._of[window] = self._last
+            self._last = self._of[window] = self._last + 1
         return self._of[window]
 
     def keep(self, windows: Iterable[int]) -> None:
@@ -54,10 +53,8 @@ def window_lines(windows: Windows, numbers: Numbers) -> list[str]:
     return lines
 
 
-def what_changed(before: Windows | None, after: Windows, numbers: Numbers) -> list[str]:
+def what_changed(before: Windows, after: Windows, numbers: Numbers) -> list[str]:
     """List the changes between two looks at the windows."""
-    if before is None:
-        return []
     old = {one.window: one for one in before.shown}
     new = {one.window: one for one in after.shown}
     lines = []
@@ -122,16 +119,4 @@ def cut(text: str) -> str:
     return f"{text[:half]}\n[{left:,} characters left out here]\n{text[-half:]}"
 
 
-__all__ = [
-    "MOST_PROGRAMS",
-    "Numbers",
-    "cut",
-    "how",
-    "last_words",
-    "program_line",
-    "quoted",
-    "short",
-    "what_changed",
-    "window_line",
-    "window_lines",
-]
+__all__ = ["MOST_PROGRAMS", "Numbers", "cut", "last_words", "program_line", "quoted", "short", "what_changed"]

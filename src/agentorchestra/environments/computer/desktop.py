@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError, ToolError
+from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.environments.computer.clipboard import Clipboard
 from agentorchestra.environments.computer.display import Display
 from agentorchestra.environments.computer.keyboard import Keyboard
@@ -42,6 +42,10 @@ class Hands:
         self.pings = Pings(self.screen)
         self.keyboard = Keyboard(self.screen, self.pings.caught_up)
         self.clipboard = Clipboard(self.screen)
+
+    def managed(self, seconds: float = _CATCH_UP_S) -> bool:
+        """Return True if the window manager keeps up."""
+        return manager_keeps_up(self.screen, self.clipboard.window, seconds)
 
 
 class Desktop:
@@ -88,7 +92,7 @@ class Desktop:
                     connected = display.connect()
                     self._line = connected.dup()  # the connection's own descriptor belongs to the C library
                     self._hands = Hands(connected, display.authority)
-                    manager_keeps_up(self._hands.screen, self._hands.clipboard.window, _MANAGER_S)
+                    self._hands.managed(_MANAGER_S)
                 return work(self._hands)
 
             running = asyncio.get_running_loop().run_in_executor(self._thread, begin)
@@ -98,10 +102,6 @@ class Desktop:
             except TimeoutError:
                 await self._cut(running)
                 raise StuckError(f"did not answer within {seconds:g} s") from None
-            except AgentOrchestraError:
-                raise
-            except (GoneError, OSError) as exc:
-                raise await self._gone(running, str(exc)) from None
             except asyncio.CancelledError:
                 await asyncio.shield(self._cut(running))
                 raise
@@ -109,7 +109,7 @@ class Desktop:
                 errors = library()
                 if isinstance(exc, errors.Error):
                     raise ToolError(f"the display refused it ({type(exc).__name__})") from None
-                if isinstance(exc, errors.XcffibException):
+                if isinstance(exc, (GoneError, OSError, errors.XcffibException)):
                     raise await self._gone(running, str(exc)) from None
                 raise
 
@@ -150,11 +150,11 @@ class Desktop:
 
     async def manage(self) -> bool:
         """Return True if the window manager keeps up; otherwise start it anew."""
-        if await self.do(lambda hands: manager_keeps_up(hands.screen, hands.clipboard.window, _CATCH_UP_S)):
+        if await self.do(Hands.managed):
             return True
         if self.display is not None:
             await self.display.manage_again()
-            await self.do(lambda hands: manager_keeps_up(hands.screen, hands.clipboard.window, _CATCH_UP_S))
+            await self.do(Hands.managed)
         return False
 
     def serve(self) -> None:
@@ -183,9 +183,7 @@ class Desktop:
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
         async with self._one_call:
-            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            done.set_result(None)
-            await self._cut(done)
+            await self._cut(asyncio.ensure_future(asyncio.sleep(0)))
             await self._end()
             thread, self._thread = self._thread, None
             if thread is not None:

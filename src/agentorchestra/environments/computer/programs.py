@@ -26,11 +26,6 @@ class Programs:
         self._lost = ""
         self._link: Path | None = None
 
-    @property
-    def safe(self) -> bool:
-        """Whether they are in a sandbox at all."""
-        return self._sandbox is None or self._sandbox.safe
-
     async def check(self) -> None:
         """Raise a ToolError that says what to do, if programs cannot be started here."""
         if self._sandbox is None:
@@ -56,24 +51,26 @@ class Programs:
         if self._shell is not None:
             return self._shell
         assert self._sandbox is not None
-        variables = {"DISPLAY": ":0", "XAUTHORITY": COOKIE}
+        number, authority = "0", COOKIE
         if not self._sandbox.safe:  # nothing is mounted: the socket and the cookie are where they are
             self._link = linked(display.sockets / "X0")
             number = self._link.name.removeprefix("X")
-            variables = {"DISPLAY": f":{number}", "XAUTHORITY": str(display.sockets.absolute() / "authority")}
+            authority = str(display.sockets.absolute() / "authority")
         folder.mkdir(parents=True, exist_ok=True)
-        mounts = (display.mount,)
-        state = ShellState(last_job=max(self._started, default=0))
+        state, mounts = ShellState(last_job=max(self._started, default=0)), (display.mount,)
         shell = await shell_in(
             self._sandbox, folder, self._limits, inputs=files, network=self._network, state=state, mounts=mounts
         )
-        words = " ".join(f"{name}='{value}'" for name, value in variables.items())
-        ran = await shell.run(f"unset WAYLAND_DISPLAY; export {words}")
+        ran = await shell.run(f"unset WAYLAND_DISPLAY; export DISPLAY=':{number}' XAUTHORITY='{authority}'")
         if ran.ending != "exited" or ran.exit_code:
             await shell.close()
             raise ToolError(f"the programs' sandbox cannot be used: {ran.detail or ran.stderr or ran.ending}")
         self._shell = shell
         return shell
+
+    async def running(self) -> set[int]:
+        """Return the numbers of those that run."""
+        return {one.job for one in await self.jobs() if one.state == "running"}
 
     async def jobs(self) -> list[Job]:
         """Return all that were started with their state, the newest last."""
@@ -121,11 +118,10 @@ class Programs:
 
     async def close(self) -> None:
         """End them all; what was started stays known."""
-        shell, self._shell = self._shell, None
+        shell, link, self._shell, self._link = self._shell, self._link, None, None
         self._gone |= self._started.keys()
         if shell is not None:
             await shell.close()
-        link, self._link = self._link, None
         if link is not None:
             link.unlink(missing_ok=True)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agentorchestra.core.errors import MissingExtraError, ToolError
@@ -166,6 +166,7 @@ class Screen:
 
     def move(self, x: int, y: int) -> None:
         self.send(MOTION, 0, x, y)
+        self.sync()
 
     def click(self, button: int, count: int = 1) -> None:
         """Press and release a button where the mouse is."""
@@ -174,30 +175,9 @@ class Screen:
             self.send(BUTTON_RELEASE, button)
         self.sync()
 
-    def let_go(self, buttons: Iterable[int] = (1, 2, 3)) -> None:
-        """Let go what is held of the mouse."""
-        held = self.pointer().held
-        for button in buttons:
-            if held & 1 << 7 + button:
-                self.send(BUTTON_RELEASE, button)
-        self.sync()
-
     def sync(self) -> None:
         """Wait until the server has done everything asked so far."""
         self.core.GetInputFocus().reply()
 
 
-__all__ = [
-    "BUTTONS",
-    "BUTTON_PRESS",
-    "BUTTON_RELEASE",
-    "MOTION",
-    "PRESS",
-    "RELEASE",
-    "SCROLLS",
-    "GoneError",
-    "Picture",
-    "Pointer",
-    "Screen",
-    "library",
-]
+__all__ = ["BUTTONS", "SCROLLS", "GoneError", "Picture", "Pointer", "Screen", "library"]

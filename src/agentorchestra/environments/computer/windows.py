@@ -10,7 +10,6 @@ from agentorchestra.environments.computer.screen import Screen
 
 MOST = 40  # windows that are looked at, the frontmost; the others are counted
 TITLE_BYTES = 400
-_LISTED_BYTES = 1 << 20
 _ANY = 0
 _STRUCTURE = 0x00180000  # SubstructureRedirect and SubstructureNotify: who hears what the window manager is asked
 _SUBSTRUCTURE_NOTIFY = 0x00080000
@@ -44,12 +43,8 @@ def windows_of(screen: Screen) -> Windows:
     """Return the windows, the frontmost first."""
     numbers, count = _numbers(screen, screen.root, "_NET_CLIENT_LIST_STACKING", MOST)
     active, _ = _numbers(screen, screen.root, "_NET_ACTIVE_WINDOW", 1)
-    found = []
-    for one in reversed(numbers):
-        window = _window(screen, one, one in active)
-        if window is not None:
-            found.append(window)
-    return Windows(tuple(found), count)
+    found = (_window(screen, one, one in active) for one in reversed(numbers))
+    return Windows(tuple(one for one in found if one is not None), count)
 
 
 def _window(screen: Screen, number: int, focused: bool) -> Window | None:
@@ -171,7 +166,6 @@ class Pings:
 
 
 __all__ = [
-    "MOST",
     "Pings",
     "Window",
     "Windows",

@@ -123,7 +123,7 @@ class Files(Hands):
         return f"{await self._verified(one)}; {await self.settled(ctx)}"
 
     async def fetched(self, ctx: Any, address: str) -> Loaded:
-        """Download what lies at an address by this agent's tab, which stays where it is; a ToolError if nothing comes."""
+        """Download what lies at an address by this agent's tab, which stays where it is."""
         page = await self.tab(ctx)
         api = playwright_api()
 

@@ -120,7 +120,7 @@ class BrowserSession(Pages):
         raise ToolError(f"{why}{f'; {told}' if told else ''}")
 
     async def heal(self, tab: Tab) -> str:
-        """Help a tab whose page does not do what it should, as mildly as possible; return what was done, "" for nothing."""
+        """Help a page that does not do what it should, as mildly as possible; return what was done, "" for nothing."""
         await self._tidy()
         if not self._open:
             await self._begin_again()
