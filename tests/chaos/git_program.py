@@ -40,7 +40,7 @@ def decide(address: str, request: ModelRequest) -> ToolCall:
         call("git_push", remote=address, repository="game"),
         call("github_create_issue", repository=NAME, title="Play it"),
         call("git_pull", remote=address, repository="game"),
-        call("git_log", repository="game"),
+        call("git_status", repository="game"),
     ]
     done = len(told) - 2 * doubted  # a doubt and its look-up do not move the plan on
     if doubted and done == 4 and "Play it" in last:
