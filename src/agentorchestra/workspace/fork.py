@@ -13,7 +13,7 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.ids import new_run_id
 from agentorchestra.core.settings import RoleSettings
 from agentorchestra.core.spec import SOURCE_MEDIA_TYPE, RunManifest, RunSpec
-from agentorchestra.log.fork import fork_point, forked_events, link_files, refuse_lost_environments, replaceable
+from agentorchestra.log.fork import check_replaceable, fork_point, forked_events, link_files, refuse_lost_environments
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.run import current_budget
 from agentorchestra.workspace.catalog import Stock
@@ -73,7 +73,7 @@ class Forking:
         ledger = Ledger.of(copied)
         refuse_lost_environments(run_id, ledger, self._stock.every_environment)
         for key, value in outcomes.items():
-            replaceable(ledger, key, value)
+            check_replaceable(ledger, key, value)
         await self._ready()
         equipment = await self._equipping.with_given(self._equipping.of(parent), objects.tools, objects.model)
         self._equipping.check(parent.manifest, equipment)
