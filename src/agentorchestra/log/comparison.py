@@ -19,7 +19,7 @@ from agentorchestra.core.events import Event, RunCreated, RunEnded
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import RunManifest, RunStatus
-from agentorchestra.log.ledger import Ledger, Record
+from agentorchestra.log.ledger import Ledger, Record, status_of
 
 _SHORT = 200
 _DIFF_LINES = 24
@@ -122,27 +122,18 @@ class _Log:
         self.run_id = events[0].run
         self.manifest: RunManifest = created.manifest
         self.ledger = ledger
-        self.ended = None
-        for event in events:
-            if event.type in ("forked", "driving_started"):
-                self.ended = None
-            elif event.type == "run_ended":
-                self.ended = event.data
-        self.driven = any(e.type == "driving_started" and e.seq > ledger.forked_at for e in events)
+        self.status = status_of(events)
+        turns = [e.data for e in events if e.type in ("forked", "driving_started", "run_ended")]
+        self.result = turns[-1].result if turns and isinstance(turns[-1], RunEnded) else {}
 
     def side(self, key: EffectKey | None, common: frozenset[EffectKey]) -> Side:
-        ended = self.ended if isinstance(self.ended, RunEnded) else None
-        usage = Usage()
-        for _, one in self.ledger.spent:
-            usage = usage + one
-        status = RunStatus.RUNNING if self.driven else RunStatus.CREATED
         return Side(
             run_id=self.run_id,
-            status=RunStatus(ended.status) if ended is not None else status,
+            status=self.status,
             model=self.manifest.model,
             system=self.manifest.system,
-            answer=str(ended.result.get("answer") or "") if ended is not None else "",
-            usage=usage,
+            answer=str(self.result.get("answer") or ""),
+            usage=sum((one for _, one in self.ledger.spent), Usage()),
             continuation=() if key is None else tuple(self._beyond(common)),
         )
 

@@ -29,8 +29,7 @@ def fork_point(run_id: str, events: Sequence[Event], at: int | str | None) -> in
     """Return the sequence of the last event to copy.
 
     Args:
-        run_id: for messages.
-        events: the run's log.
+        run_id, events: the run and its log.
         at: a sequence, the key of an effect (`/1.react#3`: up to its outcome), None for the end.
 
     Raises:
@@ -70,8 +69,7 @@ def forked_events(
     """Return the log a fork begins with.
 
     Args:
-        run_id: the parent.
-        events: its log.
+        run_id, events: the parent and its log.
         seq: the last event to copy.
         manifest: the fork's.
         outcomes: values in place of recorded ones, by key.
@@ -111,11 +109,6 @@ def _replaced(outcome: dict[str, Any], value: JsonValue) -> dict[str, Any]:
 def check_replaceable(ledger: Ledger, key: str, value: JsonValue) -> None:
     """Refuse a value that a recorded effect could not have had, or from whose outcome something followed.
 
-    Args:
-        ledger: of the copied events.
-        key: of the effect.
-        value: in place of the recorded one.
-
     Raises:
         ForkError: for a composite, whose outcome is what its own effects made it, a reply that is not one, and an
             effect that is not the last of its branch.
@@ -146,11 +139,6 @@ def check_replaceable(ledger: Ledger, key: str, value: JsonValue) -> None:
 
 def refuse_lost_environments(run_id: str, ledger: Ledger, factories: Mapping[str, Callable[[], Environment]]) -> None:
     """Refuse a fork of a run whose environments were changed in ways that no snapshot holds.
-
-    Args:
-        run_id: for messages.
-        ledger: of the copied events.
-        factories: the environments by name.
 
     Raises:
         ForkError: naming the environment and the action.

@@ -12,6 +12,7 @@ from agentorchestra.core.effects import OF_MODELS, Effect, EffectKind, Mode, Out
 from agentorchestra.core.errors import DivergedError
 from agentorchestra.core.events import RUN_BRANCH, Answered, Event, Told, upcast
 from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.codec import EffectCodec
 
 
@@ -56,6 +57,19 @@ def parent_key(branch: str) -> EffectKey | None:
 def within(branch: str, prefix: str) -> bool:
     """Return True if a branch lies in the subtree of a prefix."""
     return prefix == "/" or branch == prefix or branch.startswith((prefix + "/", prefix + "."))
+
+
+def status_of(events: Iterable[Event]) -> RunStatus:
+    """Return a run's status by its log."""
+    status = RunStatus.CREATED
+    for event in events:
+        if event.type == "driving_started":
+            status = RunStatus.RUNNING
+        elif event.type == "run_ended":
+            status = RunStatus(upcast(event.type, event.v, event.body)["status"])
+        elif event.type == "forked":
+            status = RunStatus.CREATED
+    return status
 
 
 class Ledger:

@@ -168,9 +168,8 @@ def _unlinked(contents: dict[Path, int], going: set[str] | None, runs: Path) -> 
     """Remove and return contents that no folder of a run links to any more; with `going` only return them.
 
     Args:
-        contents: unused ones.
-        going: names of folders that would be gone.
-        runs: the folder of the runs' folders.
+        contents: unused ones, with their sizes in bytes.
+        going: names of folders in `runs` that would be gone.
     """
     left: Counter[int] = Counter()
     for name in going or ():
