@@ -640,20 +640,18 @@ class Workspace(Generic[Deps]):
             BundleError: if the file cannot be written, or would hold a secret.
         """
         from agentorchestra.log.bundle.exporter import export_run
-        from agentorchestra.log.bundle.origin import packages, revision, shown_settings
+        from agentorchestra.log.bundle.origin import origin_of
         from agentorchestra.log.bundle.secrets import secret_variables
 
         record = await self._record(run_id)
+        program = Path(self.app_folder or self.folder.absolute().parent)
         return await export_run(
             self.store,
             record,
             Path(out if out is not None else f"{run_id}.zip"),
             kept=self._carried() if files else None,
             secrets=secret_variables(self.own.environ) | self._opened.secrets(),
-            settings=shown_settings(self.settings),
-            packages=packages(),
-            distribution=distribution(),
-            git=await asyncio.to_thread(revision, Path(self.app_folder or self.folder.absolute().parent)),
+            origin=await asyncio.to_thread(origin_of, self.settings, distribution(), program),
         )
 
     async def import_file(self, path: str | Path) -> list[Imported]:
