@@ -71,7 +71,7 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         with Path(request["path"]).open("rb") as file:
             data = file.read(request["numbers"]["bytes"] + 1)
         if request.get("member"):
-            data = importlib.import_module("formats.archives").member_of(job, data, name, request["member"])
+            data = importlib.import_module("formats.convert").member_of(job, data, name, request["member"])
             name = request["member"][-1]
         if mode == "member":
             return {}, data

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +24,20 @@ class Refused(Exception):
     def __init__(self, code: str, detail: str = "") -> None:
         super().__init__(code, detail)
         self.code, self.detail = code, detail
+
+
+Convert = Callable[["Job", bytes, str, int], dict[str, Any]]  # converts a member: job, bytes, name, depth
+
+
+@contextmanager
+def refusing(code: str) -> Iterator[None]:
+    """Turn whatever a library says of broken input into a refusal."""
+    try:
+        yield
+    except (Refused, MemoryError, RecursionError):
+        raise
+    except Exception as error:
+        raise Refused(code, f"{type(error).__name__}: {one_line(str(error))}") from None
 
 
 @dataclass

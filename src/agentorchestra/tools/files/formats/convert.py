@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from .archives import UNPACKERS, convert_packed, convert_tar, convert_zip, open_zip
+from .archives import (
+    UNPACKERS,
+    convert_packed,
+    convert_tar,
+    convert_zip,
+    member_named,
+    open_zip,
+    unpack,
+    unpacked_name,
+)
 from .base import Job, Refused, clean, text_document
-from .mail import MARK_OF_MSG, check_compound, convert_eml, convert_msg
+from .mail import MARK_OF_MSG, attachment_of, check_compound, convert_eml, convert_msg
 from .markup import convert_html, convert_json, convert_xml
 from .media import describe_media
 from .office import convert_office, office_type
-from .oldsheets import convert_xls
 from .pdf import convert_pdf
 from .sniff import TABLE_SUFFIXES, foreign, sniff
 from .text import decoded, form_of, table_of
+from .xls import convert_xls
 
 _ENCRYPTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
 _OLD_WORKBOOK = tuple(f"{name}\0".encode("utf-16-le") for name in ("Workbook", "Book"))
@@ -44,7 +53,7 @@ def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
         office = office_type(archive)
         if office is not None:
             return convert_office(job, data, archive, office)
-        return convert_zip(job, data, archive, depth, convert)
+        return convert_zip(job, archive, depth, convert)
     if media_type in UNPACKERS:
         return convert_packed(job, data, name, media_type, depth, convert)
     if media_type == "application/x-tar":
@@ -92,3 +101,22 @@ def _plain(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
             }
         media_type = "text/plain"
     return text_document(job, text, media_type, form_of(found_text))
+
+
+def member_of(job: Job, data: bytes, name: str, path: list[str]) -> bytes:
+    """Return the bytes of a member, by the names of the parts that lead to it.
+
+    Raises:
+        Refused: if there is none.
+    """
+    media_type = sniff(data, name)
+    if media_type in UNPACKERS:
+        data = unpack(job, data, media_type)
+        name = unpacked_name(name)
+        media_type = sniff(data, name)
+    if not path:
+        return data
+    if media_type == "message/rfc822":
+        return member_of(job, attachment_of(data, path[0]), path[0], path[1:])
+    inside, data = member_named(job, data, media_type, path[0])
+    return member_of(job, data, inside, path[1:])

@@ -9,16 +9,12 @@ import zipfile
 from typing import Any
 
 from .archives import check_zip, read_member
-from .base import Job, Parts, Refused, check_installed, clean, need, one_line, text_document
+from .base import Job, Parts, Refused, check_installed, clean, need, one_line, refusing, text_document
 from .markup import check_entities, html_text
+from .opendocument import convert_open_document
+from .sniff import DOCX, EPUB, ODS, ODT, PPTX, XLSX
 from .text import decode
-
-DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-EPUB = "application/epub+zip"
-ODS = "application/vnd.oasis.opendocument.spreadsheet"
-ODT = "application/vnd.oasis.opendocument.text"
+from .xlsx import convert_xlsx
 
 _MAIN = {"word/document.xml": DOCX, "ppt/presentation.xml": PPTX, "xl/workbook.xml": XLSX}
 _LIBRARIES = {
@@ -65,26 +61,16 @@ def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: 
     for library in _LIBRARIES.get(media_type, ("markitdown", "defusedxml")):
         check_installed(library)
     if media_type in (ODS, ODT):
-        from .opendocument import convert_open_document
-
         return convert_open_document(job, data, media_type)
     if job.check:
         return Parts(media_type).document()
     if media_type == XLSX:
-        from .sheets import convert_xlsx
-
         return convert_xlsx(job, data)
     if media_type == EPUB:
         return _book(job, data)
     converters = need("markitdown.converters")
-    try:
-        if media_type == DOCX:
-            return _word(job, data, converters)
-        return _slides(job, data, converters)
-    except (Refused, MemoryError, RecursionError):
-        raise
-    except Exception as error:  # whatever a library says of broken input
-        raise Refused("office", f"{type(error).__name__}: {one_line(str(error))}") from None
+    with refusing("office"):
+        return _word(job, data, converters) if media_type == DOCX else _slides(job, data, converters)
 
 
 def _look_through(job: Job, archive: zipfile.ZipFile) -> None:

@@ -8,6 +8,13 @@ from pathlib import PurePath
 TABLE_SUFFIXES = {".csv": "text/csv", ".tsv": "text/tab-separated-values"}
 MARKDOWN_SUFFIXES = {".md", ".markdown"}
 
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+EPUB = "application/epub+zip"
+ODS = "application/vnd.oasis.opendocument.spreadsheet"
+ODT = "application/vnd.oasis.opendocument.text"
+
 # Pictures and recordings, by their first bytes: (at, bytes, media type).
 _MEDIA: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
