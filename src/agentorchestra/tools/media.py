@@ -75,21 +75,13 @@ ask_media.backed_by(Carried(tools=(media_as,)), uses=(media_as.name,))
 
 @dataclass(frozen=True)
 class Looked:
-    """What a model said of media.
+    """What a model said of media."""
 
-    Attributes:
-        text: its words.
-        by: the model.
-        names: of the media.
-        given: what it was given of them.
-        notes: what was left out.
-    """
-
-    text: str
-    by: str
-    names: tuple[str, ...]
-    given: tuple[str, ...]
-    notes: tuple[str, ...]
+    text: str  # its words
+    by: str  # the model
+    names: tuple[str, ...]  # of the media
+    given: tuple[str, ...]  # what it was given of them
+    notes: tuple[str, ...]  # what was left out
 
 
 async def look(
@@ -124,19 +116,12 @@ async def look(
 
 @dataclass(frozen=True)
 class Item:
-    """A medium.
+    """A medium."""
 
-    Attributes:
-        name: as the file tools name it.
-        kind: `image` (PDFs too), `audio` or `video`.
-        sound: whether anything can be heard in it.
-        paged: whether it has pages, or frames that are named like pages.
-    """
-
-    name: str
-    kind: str
-    sound: bool = False
-    paged: bool = False
+    name: str  # as the file tools name it
+    kind: str  # `image` (PDFs too), `audio` or `video`
+    sound: bool = False  # whether anything can be heard in it
+    paged: bool = False  # whether it has pages, or frames that are named like pages
 
 
 @dataclass(frozen=True)
@@ -219,14 +204,12 @@ class Given:
 
     Attributes:
         forms: `pictures`, `sound`, `clip`, `frames`; `transcript`: its sound in words; `told`: what another model says.
-        by: that other model.
-        cost: what is lost by that, for comparison.
     """
 
     item: Item
     forms: tuple[str, ...]
-    cost: int
-    by: str = ""
+    cost: int  # what is lost by that, for comparison
+    by: str = ""  # that other model
 
     @property
     def how(self) -> str:
@@ -310,18 +293,16 @@ class _Asking:
     """One question, until a model has answered it.
 
     Attributes:
-        known: what goes along with the media.
         notes: what whoever asked should know: what was left out, what could not be heard.
-        answered_by: the model that answered.
     """
 
     ctx: RunContext[Any]
     question: str
     part: _Part
     prompt: str = PROMPT
-    known: tuple[Block, ...] = ()
+    known: tuple[Block, ...] = ()  # what goes along with the media
     notes: list[str] = field(default_factory=list)
-    answered_by: str = ""
+    answered_by: str = ""  # the model that answered
 
     async def answer(
         self, items: Sequence[Item], able: Mapping[str, Sequence[str]] | None = None

@@ -38,21 +38,13 @@ _LONGEST_ERROR = 4_000
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use.
+    """What one program may use."""
 
-    Attributes:
-        seconds: of computing.
-        memory: bytes of its heap.
-        depth: nested calls.
-        printed: characters of output that are kept.
-        processes: interpreters that run at the same time; further calls wait.
-    """
-
-    seconds: float = 10.0
-    memory: int = 256_000_000
-    depth: int = 500
-    printed: int = 100_000
-    processes: int = 4
+    seconds: float = 10.0  # of computing
+    memory: int = 256_000_000  # bytes of its heap
+    depth: int = 500  # nested calls
+    printed: int = 100_000  # characters of output that are kept
+    processes: int = 4  # interpreters that run at the same time; further calls wait
 
 
 class LacksError(ToolError):
@@ -72,13 +64,11 @@ class Fed:
     """What came of a program in Monty.
 
     Attributes:
-        printed: what it printed, and the value of its last expression.
-        error: why it failed, with what it printed until then; "" for a program that ran to its end.
         dump: its variables as Monty keeps them; None for a program that assigns none, or exceeded a limit.
     """
 
-    printed: str
-    error: str = ""
+    printed: str  # what it printed, and the value of its last expression
+    error: str = ""  # why it failed, with what it printed until then; "" for a program that ran to its end
     dump: bytes | None = None
 
 

@@ -60,32 +60,22 @@ class SourceContent:
     """What a source is and holds.
 
     Attributes:
-        name: of the source, as it is meant.
-        media_type: by its content.
-        kind: `text`, `table`, `pdf`, `image`, `audio`, `video`, `archive`, `document`.
-        known_by: `content`, `name`, or "" where both leave open what it is.
-        size: bytes, 0 where only its text is kept.
-        chunks: of its text, each a list of pieces.
         tables: its tables by the names of their parts ("" for the only one), rows of cells; row n is `rows[n - 1]`.
-        table_chunks: the same as pieces, for a model that reads them.
         media: names of the pictures, recordings and videos in it, and of PDFs in it that have pictures for pages.
-        pictured: pages of a PDF that can only be looked at.
-        sha256: of a PDF that is kept as it is, "" for none.
-        notes: what was left out.
     """
 
-    name: str
-    media_type: str = ""
-    kind: str = "text"
-    known_by: str = "content"
-    size: int = 0
-    chunks: list[list[Piece]] = field(default_factory=list)
+    name: str  # of the source, as it is meant
+    media_type: str = ""  # by its content
+    kind: str = "text"  # `text`, `table`, `pdf`, `image`, `audio`, `video`, `archive`, `document`
+    known_by: str = "content"  # `content`, `name`, or "" where both leave open what it is
+    size: int = 0  # bytes, 0 where only its text is kept
+    chunks: list[list[Piece]] = field(default_factory=list)  # of its text, each a list of pieces
     tables: dict[str, list[list[str]]] = field(default_factory=dict)
-    table_chunks: list[list[Piece]] = field(default_factory=list)
+    table_chunks: list[list[Piece]] = field(default_factory=list)  # the same as pieces, for a model that reads them
     media: list[str] = field(default_factory=list)
-    pictured: list[int] = field(default_factory=list)
-    sha256: str = ""
-    notes: list[str] = field(default_factory=list)
+    pictured: list[int] = field(default_factory=list)  # pages of a PDF that can only be looked at
+    sha256: str = ""  # of a PDF that is kept as it is, "" for none
+    notes: list[str] = field(default_factory=list)  # what was left out
 
     def to_json(self) -> bytes:
         """For the artifact."""

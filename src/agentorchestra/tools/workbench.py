@@ -51,17 +51,11 @@ _ENDINGS = {
 
 @dataclass
 class _Live:
-    """A program that is under way, between its parts.
+    """A program that is under way, between its parts."""
 
-    Attributes:
-        program: what is run.
-        calls: the calls it made so far.
-        answers: what they gave.
-    """
-
-    program: dict[str, JsonValue]
-    calls: list[dict[str, JsonValue]] = field(default_factory=list)
-    answers: list[dict[str, JsonValue]] = field(default_factory=list)
+    program: dict[str, JsonValue]  # what is run
+    calls: list[dict[str, JsonValue]] = field(default_factory=list)  # the calls it made so far
+    answers: list[dict[str, JsonValue]] = field(default_factory=list)  # what they gave
     task: asyncio.Task[Ran] | None = None
     asked: asyncio.Queue[tuple[dict[str, JsonValue], asyncio.Future[dict[str, JsonValue]]]] = field(
         default_factory=asyncio.Queue

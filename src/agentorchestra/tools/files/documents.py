@@ -17,14 +17,13 @@ class TextDocument:
     """Text, addressed by line. Line ends are read as a bare newline whatever they were.
 
     Attributes:
-        notes: what was left out.
         form: of a text that stands in the file as it is here: its encoding, line ends and undecodable bytes, "" where
             they are as usual. None for a text that was converted from another format.
     """
 
     text: str
     media_type: str = "text/plain"
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was left out
     kind: Literal["text"] = "text"
     form: str | None = None
 
@@ -69,35 +68,25 @@ class Trait:
     Attributes:
         kind: `fill`, `font colour`, `number format`, `formula`, `comment`, `merged`, `hidden rows`, `hidden columns`,
             `coloured by rule`.
-        value: a colour as RRGGBB, a format's code, a formula as it stands in the first cell, a comment; else "".
-        areas: where, in order.
     """
 
     kind: str
-    value: str
-    areas: tuple[Area, ...]
+    value: str  # a colour as RRGGBB, a format's code, a formula as it stands in the first cell, a comment; else ""
+    areas: tuple[Area, ...]  # where, in order
 
 
 @dataclass(frozen=True)
 class TableDocument:
-    """A table, addressed by row and cell (row 1 is the first record of the file).
+    """A table, addressed by row and cell (row 1 is the first record of the file)."""
 
-    Attributes:
-        header: the columns' names; letters where the file names none.
-        rows: the records below the header.
-        first_row: the row number of `rows[0]`: 2 below a header, else 1.
-        notes: what was left out.
-        traits: fills, comments and the like, of workbooks.
-    """
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    first_row: int
+    header: tuple[str, ...]  # the columns' names; letters where the file names none
+    rows: tuple[tuple[str, ...], ...]  # the records below the header
+    first_row: int  # the row number of `rows[0]`: 2 below a header, else 1
     delimiter: str = ","
     media_type: str = "text/csv"
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was left out
     kind: Literal["table"] = "table"
-    traits: tuple[Trait, ...] = ()
+    traits: tuple[Trait, ...] = ()  # fills, comments and the like, of workbooks
 
     @property
     def last_row(self) -> int:
@@ -129,15 +118,13 @@ class PdfDocument:
     """The text of a PDF's pages, and its tables once more as tables.
 
     Attributes:
-        tables: the tables with the page each stands on, in order.
-        notes: what was left out.
         pictured: the pages that are pictures with no text, or with a scanner's line only: they can be looked at.
     """
 
     pages: tuple[str, ...]
     media_type: str = "application/pdf"
-    tables: tuple[tuple[int, TableDocument], ...] = ()
-    notes: tuple[str, ...] = ()
+    tables: tuple[tuple[int, TableDocument], ...] = ()  # the tables with the page each stands on, in order
+    notes: tuple[str, ...] = ()  # what was left out
     pictured: tuple[int, ...] = ()
     kind: Literal["pdf"] = "pdf"
 
@@ -154,28 +141,20 @@ class PdfDocument:
 
 @dataclass(frozen=True)
 class Part:
-    """A named part of a document.
-
-    Attributes:
-        size: bytes, of members and attachments.
-    """
+    """A named part of a document."""
 
     name: str
     document: Document
-    size: int | None = None
+    size: int | None = None  # bytes, of members and attachments
 
 
 @dataclass(frozen=True)
 class PartsDocument:
-    """A document made of others: sheets, slides, cells of a notebook, chapters, attachments, members of an archive.
-
-    Attributes:
-        notes: what was left out.
-    """
+    """A document made of others: sheets, slides, cells of a notebook, chapters, attachments, members of an archive."""
 
     parts: tuple[Part, ...]
     media_type: str = "application/zip"
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was left out
     kind: Literal["parts"] = "parts"
 
 

@@ -69,17 +69,12 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 @dataclass(frozen=True)
 class Hit:
-    """A passage that was found.
+    """A passage that was found."""
 
-    Attributes:
-        sha256: of the file it stands in.
-        score: higher is better; comparable within one answer only.
-    """
-
-    sha256: str
+    sha256: str  # of the file it stands in
     place: str
     text: str
-    score: float
+    score: float  # higher is better; comparable within one answer only
 
 
 def query_words(query: str) -> list[str]:
@@ -90,19 +85,12 @@ def query_words(query: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A document made ready for the index: what takes time, done outside the lock.
+    """A document made ready for the index: what takes time, done outside the lock."""
 
-    Attributes:
-        rows: (searchable words, heading, place, text) of each passage.
-        kept: the converted document where converting it again would be costly.
-        problem: why it could not be read, with `{name}` for the file's name; it then has no rows.
-        pictures: the pages without text that could be searched, "" for none.
-    """
-
-    rows: Sequence[tuple[str, str, str, str]] = ()
-    kept: bytes | None = None
-    problem: str | None = None
-    pictures: str = ""
+    rows: Sequence[tuple[str, str, str, str]] = ()  # (searchable words, heading, place, text) of each passage
+    kept: bytes | None = None  # the converted document where converting it again would be costly
+    problem: str | None = None  # why it could not be read, with `{name}` for the file's name; it then has no rows
+    pictures: str = ""  # the pages without text that could be searched, "" for none
 
     @property
     def chars(self) -> int:

@@ -34,14 +34,12 @@ class Standing:
     """How far the files of a search are read.
 
     Attributes:
-        readable: the hashes of those that can be searched.
         problems: hash to sentence of those that cannot, `{name}` for the file's name.
-        left: how many were not read in time.
     """
 
-    readable: set[str] = field(default_factory=set)
+    readable: set[str] = field(default_factory=set)  # the hashes of those that can be searched
     problems: dict[str, str] = field(default_factory=dict)
-    left: int = 0
+    left: int = 0  # how many were not read in time
 
 
 async def bring_up(

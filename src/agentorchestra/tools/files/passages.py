@@ -29,17 +29,11 @@ MAX_PASSAGE = 1_200
 
 @dataclass(frozen=True)
 class Passage:
-    """A piece of a document.
+    """A piece of a document."""
 
-    Attributes:
-        place: where it stands.
-        text: what is shown, quoted and checked.
-        heading: the heading above it, searched along with it but not part of it.
-    """
-
-    place: str
-    text: str
-    heading: str = ""
+    place: str  # where it stands
+    text: str  # what is shown, quoted and checked
+    heading: str = ""  # the heading above it, searched along with it but not part of it
 
 
 # --- sentences ------------------------------------------------------------------------------------------------------

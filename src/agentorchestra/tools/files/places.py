@@ -30,18 +30,16 @@ class Place:
     """A span inside a file, ends included.
 
     Attributes:
-        unit: what `first` and `last` count.
         first_column, last_column: from 1, only for cells.
-        part: the path of the part it lies in, or "".
         first_char, last_char: from 1, of a stretch of one line or page; 0 for all of it.
     """
 
-    unit: Unit
+    unit: Unit  # what `first` and `last` count
     first: int
     last: int
     first_column: int = 0
     last_column: int = 0
-    part: str = ""
+    part: str = ""  # the path of the part it lies in, or ""
     first_char: int = 0
     last_char: int = 0
 

@@ -171,15 +171,12 @@ class _Plain(NamedTuple):
     """A text as it is compared: words and numbers without anything between them.
 
     Attributes:
-        text: their letters and digits; only between two digits there is a blank.
-        marks: for each offset whether a quote may begin (_START) or end there (_END).
-        words: how many there are.
         starts, lines: for each word where it begins, and on which line of the text.
     """
 
-    text: str
-    marks: bytes
-    words: int
+    text: str  # their letters and digits; only between two digits there is a blank
+    marks: bytes  # for each offset whether a quote may begin (_START) or end there (_END)
+    words: int  # how many there are
     starts: array[int]
     lines: array[int]
 

@@ -92,23 +92,14 @@ def span_of(view_range: Sequence[int]) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Asked:
-    """What of a document is read, and how it is told.
+    """What of a document is read, and how it is told."""
 
-    Attributes:
-        part: a place, "" for all.
-        span: the first and last line, page or row, in place of those of `part`.
-        kind: of the source that blocks name.
-        way: how pages that are pictures can be looked at, for whoever reads (`how_to_look`).
-        ranged: whether the tool takes `view_range`, to say how to read on.
-        limit: characters.
-    """
-
-    part: str = ""
-    span: tuple[int, int] | None = None
-    kind: SourceKind = "file"
-    way: str = ""
-    ranged: bool = False
-    limit: int = PART_CHARS
+    part: str = ""  # a place, "" for all
+    span: tuple[int, int] | None = None  # the first and last line, page or row, in place of those of `part`
+    kind: SourceKind = "file"  # of the source that blocks name
+    way: str = ""  # how pages that are pictures can be looked at, for whoever reads (`how_to_look`)
+    ranged: bool = False  # whether the tool takes `view_range`, to say how to read on
+    limit: int = PART_CHARS  # characters
 
 
 def document_blocks(
@@ -157,17 +148,11 @@ def _text_of(block: Block) -> str:
 
 @dataclass(frozen=True)
 class _Read:
-    """What was read of a part of a document.
+    """What was read of a part of a document."""
 
-    Attributes:
-        blocks: its content.
-        notes: what was left out, and how to read on.
-        ends: whether it was read to its end.
-    """
-
-    blocks: list[Block]
-    notes: list[Block]
-    ends: bool = True
+    blocks: list[Block]  # its content
+    notes: list[Block]  # what was left out, and how to read on
+    ends: bool = True  # whether it was read to its end
 
 
 def _with_form(document: Leaf, place: Place, read: _Read) -> list[Block]:

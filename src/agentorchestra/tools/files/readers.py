@@ -32,15 +32,11 @@ _READ_HERE = {"text/plain", "text/markdown", *TABLE_SUFFIXES.values()}
 
 
 class Checked(NamedTuple):
-    """What a file is.
-
-    Attributes:
-        textless: a PDF whose pages are all pictures, which can only be looked at.
-    """
+    """What a file is."""
 
     media_type: str
     size: int
-    textless: bool = False
+    textless: bool = False  # a PDF whose pages are all pictures, which can only be looked at
 
 
 def look_into(path: Path, limits: Limits = LIMITS) -> Checked:

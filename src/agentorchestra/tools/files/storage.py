@@ -74,17 +74,13 @@ class Kept:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a file held when it looked like `look` (size, times, inode, device).
-
-    Attributes:
-        inside: what a look inside found, `text` or `pictures`; "" where only its first bytes were looked at.
-    """
+    """What a file held when it looked like `look` (size, times, inode, device)."""
 
     look: tuple[int, int, int, int, int]
     sha256: str
     media_type: str
     problem: str = ""
-    inside: str = ""
+    inside: str = ""  # what a look inside found, `text` or `pictures`; "" where only its first bytes were looked at
     remember: bool = True
 
 
@@ -129,17 +125,12 @@ def keep_files(
 
 @dataclass
 class _Wanted:
-    """A file or folder as it was given: what is to be kept for it.
-
-    Attributes:
-        lenient: the name of the folder whose files may fail, "" for a file given by its own name.
-        root: where that folder is.
-    """
+    """A file or folder as it was given: what is to be kept for it."""
 
     found: list[Found]
-    lenient: str
+    lenient: str  # the name of the folder whose files may fail, "" for a file given by its own name
     left_out: LeftOut
-    root: Path | None = None
+    root: Path | None = None  # where that folder is
 
 
 def _wanted(given: Sequence[Path], apart: Path | None, sentences: list[str]) -> list[_Wanted]:

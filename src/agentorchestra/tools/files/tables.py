@@ -29,23 +29,14 @@ _ADDRESS = re.compile(r"(^|; )[A-Z]{1,3}\d+:? ", re.MULTILINE)
 
 @dataclass(frozen=True)
 class TableView:
-    """A part of a table as it is shown.
+    """A part of a table as it is shown."""
 
-    Attributes:
-        text: CSV, or the value of the one cell that is read; "" where no cell has a value.
-        place: what of the table was come to.
-        traits: what its cells have besides values, "" for nothing.
-        rest: the places that are left to read, in order.
-        notes: what is to be known of it.
-        untold: the cells of the place whose traits are left out, None for none.
-    """
-
-    text: str
-    place: Place
-    traits: str = ""
-    rest: tuple[Place, ...] = ()
-    notes: tuple[str, ...] = ()
-    untold: Place | None = None
+    text: str  # CSV, or the value of the one cell that is read; "" where no cell has a value
+    place: Place  # what of the table was come to
+    traits: str = ""  # what its cells have besides values, "" for nothing
+    rest: tuple[Place, ...] = ()  # the places that are left to read, in order
+    notes: tuple[str, ...] = ()  # what is to be known of it
+    untold: Place | None = None  # the cells of the place whose traits are left out, None for none
 
 
 def table_view(table: TableDocument, place: Place, limit: int) -> TableView:

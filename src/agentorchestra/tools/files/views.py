@@ -23,17 +23,11 @@ _SLACK = 8  # a rest of this part of the limit is shown along: nobody has to ask
 
 
 class View(NamedTuple):
-    """What is shown of a document.
+    """What is shown of a document."""
 
-    Attributes:
-        pieces: the place and the text of each: all lines are one piece, each page is one.
-        last: the last line or page that is shown.
-        cut: the stretches of lines or pages that are shown in place of the whole.
-    """
-
-    pieces: list[tuple[Place, str]]
-    last: int
-    cut: list[Place]
+    pieces: list[tuple[Place, str]]  # the place and the text of each: all lines are one piece, each page is one
+    last: int  # the last line or page that is shown
+    cut: list[Place]  # the stretches of lines or pages that are shown in place of the whole
 
 
 def text_view(document: TextDocument, place: Place, limit: int) -> View:

@@ -26,29 +26,17 @@ READABLE = (
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on what is read.
+    """Bounds on what is read."""
 
-    Attributes:
-        max_bytes: of any file, and of any member of an archive.
-        seconds: wall-clock and processor time for one file.
-        memory_bytes: address space of the process that reads it.
-        output_bytes: what that process may write.
-        pages: pages of one PDF.
-        chars: characters of text of one file.
-        cells: cells of its tables; rows beyond are left out, and that is said.
-        members: parts of one archive, with those inside it.
-        unpacked_bytes: what an archive holds unpacked, with those inside it.
-    """
-
-    max_bytes: int = 100_000_000
-    seconds: float = 60.0
-    memory_bytes: int = 1 << 30
-    output_bytes: int = 256_000_000
-    pages: int = 3_000
-    chars: int = 30_000_000
-    cells: int = 500_000
-    members: int = 5_000
-    unpacked_bytes: int = 400_000_000
+    max_bytes: int = 100_000_000  # of any file, and of any member of an archive
+    seconds: float = 60.0  # wall-clock and processor time for one file
+    memory_bytes: int = 1 << 30  # address space of the process that reads it
+    output_bytes: int = 256_000_000  # what that process may write
+    pages: int = 3_000  # pages of one PDF
+    chars: int = 30_000_000  # characters of text of one file
+    cells: int = 500_000  # cells of its tables; rows beyond are left out, and that is said
+    members: int = 5_000  # parts of one archive, with those inside it
+    unpacked_bytes: int = 400_000_000  # what an archive holds unpacked, with those inside it
 
 
 LIMITS = Limits()
@@ -63,17 +51,14 @@ class Request:
     Attributes:
         mode: look whether the file can be read, read it, read it as a page of the web, describe a recording, take
             frames of it, give a member, or all that an archive holds, or a medium in the form in which models take it.
-        member: the names of the parts that lead to a member; none for the file itself.
-        at: seconds at which frames are taken.
-        count: frames that are taken evenly, when `at` is empty.
         asked: which form (formats/shapes.py), or what a server said of a page (formats/webpage.py).
     """
 
     path: Path
     mode: Mode
-    member: Sequence[str] = ()
-    at: Sequence[float] = ()
-    count: int = 0
+    member: Sequence[str] = ()  # the names of the parts that lead to a member; none for the file itself
+    at: Sequence[float] = ()  # seconds at which frames are taken
+    count: int = 0  # frames that are taken evenly, when `at` is empty
     asked: Mapping[str, Any] = field(default_factory=dict)
 
 

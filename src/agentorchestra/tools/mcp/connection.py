@@ -35,12 +35,11 @@ class About:
 
     Attributes:
         name, version: its own, "" where it gives none.
-        protocol: version of the protocol that is spoken.
     """
 
     name: str = ""
     version: str = ""
-    protocol: str = ""
+    protocol: str = ""  # version of the protocol that is spoken
 
 
 @dataclass

@@ -37,16 +37,13 @@ class Definition:
     """A tool of a server that can be used.
 
     Attributes:
-        server: the server's name in the file.
-        remote: what the server calls it.
-        name: what models call it.
         description, parameters: as a model sees them.
         effect, idempotent: what it is taken to do (`effects_of`).
     """
 
-    server: str
-    remote: str
-    name: str
+    server: str  # the server's name in the file
+    remote: str  # what the server calls it
+    name: str  # what models call it
     description: str
     parameters: dict[str, Any]
     effect: Effects

@@ -28,21 +28,13 @@ _GOODBYE_S = 2.0
 
 @dataclass
 class Sending:
-    """What became of the HTTP requests of one call.
+    """What became of the HTTP requests of one call."""
 
-    Attributes:
-        begun: something of it went out.
-        unsent: none of it was sent: nobody listens there.
-        refused: the server does not know this session any more, so it did nothing.
-        problem: why there is no answer, in a few words.
-        status: of the answer, 0 without one.
-    """
-
-    begun: bool = False
-    unsent: bool = False
-    refused: bool = False
-    problem: str = ""
-    status: int = 0
+    begun: bool = False  # something of it went out
+    unsent: bool = False  # none of it was sent: nobody listens there
+    refused: bool = False  # the server does not know this session any more, so it did nothing
+    problem: str = ""  # why there is no answer, in a few words
+    status: int = 0  # of the answer, 0 without one
 
 
 SENDING: ContextVar[Sending | None] = ContextVar("sending", default=None)

@@ -71,21 +71,13 @@ _COMPATIBLE = ipaddress.IPv6Network("::/96")
 
 @dataclass(frozen=True)
 class Address:
-    """An address in the one form in which it is asked for.
+    """An address in the one form in which it is asked for."""
 
-    Attributes:
-        scheme: `http` or `https`.
-        host: a name in lower case and in ASCII (IDNA), or an IP address in its usual form, without brackets.
-        port: the port, always given.
-        path: path and query, percent-encoded; at least `/`.
-        fragment: what stood behind `#`, which no server sees.
-    """
-
-    scheme: str
-    host: str
-    port: int
-    path: str
-    fragment: str = ""
+    scheme: str  # `http` or `https`
+    host: str  # a name in lower case and in ASCII (IDNA), or an IP address in its usual form, without brackets
+    port: int  # the port, always given
+    path: str  # path and query, percent-encoded; at least `/`
+    fragment: str = ""  # what stood behind `#`, which no server sees
 
     @property
     def url(self) -> str:

@@ -53,24 +53,17 @@ class Answer:
     """What a site answered, whatever its status.
 
     Attributes:
-        url: the address that answered, after redirects.
-        status: of HTTP.
-        headers: by name in lower case; several of one name are joined by ", ".
-        body: the bytes, unpacked.
-        redirects: the addresses that led here, the first one asked for first; empty without any.
         read_at: when it came, in UTC.
-        elapsed_s: seconds it took, redirects and waiting included.
-        cut: whether there was more than was to be read (`cut=True`).
     """
 
-    url: str
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    redirects: tuple[str, ...] = ()
+    url: str  # the address that answered, after redirects
+    status: int  # of HTTP
+    headers: Mapping[str, str]  # by name in lower case; several of one name are joined by ", "
+    body: bytes  # the bytes, unpacked
+    redirects: tuple[str, ...] = ()  # the addresses that led here, the first one asked for first; empty without any
     read_at: datetime.datetime = field(default_factory=lambda: datetime.datetime.now(datetime.UTC))
-    elapsed_s: float = 0.0
-    cut: bool = False
+    elapsed_s: float = 0.0  # seconds it took, redirects and waiting included
+    cut: bool = False  # whether there was more than was to be read (`cut=True`)
 
     @property
     def ok(self) -> bool:

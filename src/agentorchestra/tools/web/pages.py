@@ -26,37 +26,21 @@ LIMITS = Limits(max_bytes=100_000_000, seconds=30.0, chars=10_000_000)
 
 @dataclass(frozen=True)
 class Page:
-    """A page.
+    """A page."""
 
-    Attributes:
-        url: as it was asked for.
-        final_url: the address that answered.
-        redirects: the addresses that led there.
-        read_at: when, in UTC, ISO 8601.
-        media_type: of what came.
-        size: its bytes.
-        document: as JSON (`document_to_json`).
-        about: what the page says of itself: title, author, date, sitename.
-        charset: in which its text was read.
-        links: [words, address] of each link.
-        pictures: [words, address] of each picture.
-        reader: which one read it.
-        notes: what the reader of the page should know of how it came.
-    """
-
-    url: str
-    final_url: str
-    redirects: tuple[str, ...]
-    read_at: str
-    media_type: str
-    size: int
-    document: dict[str, Any]
-    about: dict[str, str] = field(default_factory=dict)
-    charset: str = ""
-    links: tuple[tuple[str, str], ...] = ()
-    pictures: tuple[tuple[str, str], ...] = ()
-    reader: str = "text"
-    notes: tuple[str, ...] = ()
+    url: str  # as it was asked for
+    final_url: str  # the address that answered
+    redirects: tuple[str, ...]  # the addresses that led there
+    read_at: str  # when, in UTC, ISO 8601
+    media_type: str  # of what came
+    size: int  # its bytes
+    document: dict[str, Any]  # as JSON (`document_to_json`)
+    about: dict[str, str] = field(default_factory=dict)  # what the page says of itself: title, author, date, sitename
+    charset: str = ""  # in which its text was read
+    links: tuple[tuple[str, str], ...] = ()  # [words, address] of each link
+    pictures: tuple[tuple[str, str], ...] = ()  # [words, address] of each picture
+    reader: str = "text"  # which one read it
+    notes: tuple[str, ...] = ()  # what the reader of the page should know of how it came
 
     def read(self) -> Document:
         """The document."""

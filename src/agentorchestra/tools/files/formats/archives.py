@@ -41,18 +41,13 @@ _PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".tgz", ".tbz2", ".txz")
 
 
 class Member(NamedTuple):
-    """A member of an archive.
-
-    Attributes:
-        refused: why it is never read ("a link"), "" for a file or a folder.
-        read: gives its bytes, within the bounds of the job.
-    """
+    """A member of an archive."""
 
     name: str
-    refused: str
+    refused: str  # why it is never read ("a link"), "" for a file or a folder
     folder: bool
     executable: bool
-    read: Callable[[], bytes]
+    read: Callable[[], bytes]  # gives its bytes, within the bounds of the job
 
 
 def open_zip(data: bytes) -> zipfile.ZipFile:

@@ -42,19 +42,12 @@ def refusing(code: str) -> Iterator[None]:
 
 @dataclass
 class Job:
-    """One file that is read, and what is left of its bounds; members of archives share those of the whole.
+    """One file that is read, and what is left of its bounds; members of archives share those of the whole."""
 
-    Attributes:
-        check: only look whether it can be read.
-        deadline: (monotonic clock) after which what may be left out is left out.
-        numbers: the bounds, see `Limits`.
-        notes: what was left out, for the reader.
-    """
-
-    check: bool
-    deadline: float
-    numbers: dict[str, int]
-    notes: list[str] = field(default_factory=list)
+    check: bool  # only look whether it can be read
+    deadline: float  # (monotonic clock) after which what may be left out is left out
+    numbers: dict[str, int]  # the bounds, see `Limits`
+    notes: list[str] = field(default_factory=list)  # what was left out, for the reader
     _chars: int = 0
     _cells: int = 0
     _unpacked: int = 0

@@ -26,23 +26,14 @@ _LINE_END = re.compile("\r\n|\r|\n")
 
 @dataclass(frozen=True)
 class Decoded:
-    """What bytes say as text.
+    """What bytes say as text."""
 
-    Attributes:
-        text: with the line ends that it has; NUL characters are shown as `NUL`.
-        encoding: Python's name of it.
-        mark: the byte order mark in front.
-        undecoded: stretches of bytes that mean nothing in this encoding; each shows as U+FFFD.
-        first_undecoded: where the first of them stands in the text.
-        nuls: how many NUL characters there were.
-    """
-
-    text: str
-    encoding: str
-    mark: bytes = b""
-    undecoded: int = 0
-    first_undecoded: int = 0
-    nuls: int = 0
+    text: str  # with the line ends that it has; NUL characters are shown as `NUL`
+    encoding: str  # Python's name of it
+    mark: bytes = b""  # the byte order mark in front
+    undecoded: int = 0  # stretches of bytes that mean nothing in this encoding; each shows as U+FFFD
+    first_undecoded: int = 0  # where the first of them stands in the text
+    nuls: int = 0  # how many NUL characters there were
 
     @property
     def name(self) -> str:

@@ -53,20 +53,13 @@ class Engines:
 
     Each is a tool, whether it can be asked here or not: a run that was started with a key is replayed, and goes on,
     where there is none.
-
-    Attributes:
-        all: in the order of the settings.
-        lacking: those that cannot be asked, and what each lacks.
-        choice: who chooses among them: `rules` or `model`.
-        most: that are asked for one question.
-        timeout_s: of those that say nothing themselves.
     """
 
-    all: tuple[SearchEngine, ...]
-    lacking: Mapping[str, str]
-    choice: str = "rules"
-    most: int = 5
-    timeout_s: float = 10.0
+    all: tuple[SearchEngine, ...]  # in the order of the settings
+    lacking: Mapping[str, str]  # those that cannot be asked, and what each lacks
+    choice: str = "rules"  # who chooses among them: `rules` or `model`
+    most: int = 5  # that are asked for one question
+    timeout_s: float = 10.0  # of those that say nothing themselves
 
     @property
     def ready(self) -> tuple[SearchEngine, ...]:
