@@ -63,7 +63,7 @@ def load_formats() -> None:
 
 
 def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """The result of a request, and the bytes that follow it."""
+    """Return the result of a request, and the bytes that follow it."""
     base = importlib.import_module("formats.base")
     mode, name = request["mode"], request["name"]
     job = base.Job(mode == "check", time.monotonic() + request["seconds"] / 2, request["numbers"])

@@ -31,11 +31,7 @@ _TOLD = 100
 
 @dataclass
 class Standing:
-    """How far the files of a search are read.
-
-    Attributes:
-        problems: hash to sentence of those that cannot, `{name}` for the file's name.
-    """
+    """How far the files of a search are read; `problems` has `{name}` for the file's name."""
 
     readable: set[str] = field(default_factory=set)  # the hashes of those that can be searched
     problems: dict[str, str] = field(default_factory=dict)
@@ -45,15 +41,9 @@ class Standing:
 async def bring_up(
     ctx: RunContext[Any], index: PassageIndex, files: Sequence[FileRef], *, seconds: float | None = None
 ) -> Standing:
-    """Read into the index what is not there yet.
+    """Read into the index what is not there yet, for `seconds` at most.
 
     What was read stays when this is cancelled or runs out of time.
-
-    Args:
-        ctx: of the run; is told the progress.
-        index: the index.
-        files: what is to be searched.
-        seconds: after this what is not read yet is left; None for `SECONDS`.
     """
     by_hash = {one.sha256: one for one in reversed(files)}
     standing = Standing()

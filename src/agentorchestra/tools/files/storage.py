@@ -158,7 +158,7 @@ def _wanted(given: Sequence[Path], apart: Path | None, sentences: list[str]) -> 
 
 
 def _told_apart(found: list[Found]) -> list[Found]:
-    """Names that became equal when what cannot be printed was replaced get a number."""
+    """Number the names that became equal when what cannot be printed was replaced."""
     taken: set[str] = set()
     counters: dict[str, int] = {}
     apart = []
@@ -249,11 +249,7 @@ class _Keeper:
         return _Seen(after, digest, media_type, inside=inside, remember=settled and after == look)
 
     def _take(self, source: Path) -> tuple[str, tuple[int, int, int, int, int]]:
-        """Copy a file into the store.
-
-        Returns:
-            The hash of what was kept, and how the file looked when it was opened.
-        """
+        """Copy a file into the store; return the hash of what was kept, and how the file looked when it was opened."""
         try:
             # Without waiting: in the meantime it may have become a pipe.
             opened = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -377,7 +373,7 @@ def _nothing_in(folder: _Wanted) -> FileInputError:
 
 
 def _inside(path: Path, *, thorough: bool) -> tuple[str, str]:
-    """What a file is and holds. In a folder only the beginning is looked at where more would take a process each."""
+    """Return the type and the content of a file; in a folder, of its beginning where more would take a process each."""
     kind = None if thorough else _at_first_sight(path)
     if kind is not None:
         return kind, ""
@@ -386,7 +382,7 @@ def _inside(path: Path, *, thorough: bool) -> tuple[str, str]:
 
 
 def _at_first_sight(path: Path) -> str | None:
-    """The type by the first bytes, None for text and for what has to be looked into."""
+    """Return the type by the first bytes, None for text and for what has to be looked into."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             found = os.fstat(file.fileno())
@@ -416,7 +412,7 @@ def _looks(found: os.stat_result) -> tuple[int, int, int, int, int]:
 
 
 def kept_place(store: Path, sha256: str) -> Path:
-    """Where a content lies."""
+    """Return where a content lies."""
     return store / sha256[:2] / sha256
 
 
@@ -499,7 +495,7 @@ class _SeenFiles:
             self._db.close()
 
     def known(self, paths: Iterable[bytes]) -> dict[bytes, _Seen]:
-        """What is remembered of these files."""
+        """Return what is remembered of these files."""
         if self._db is None:
             return {}
         found: dict[bytes, _Seen] = {}
@@ -543,7 +539,7 @@ class _SeenFiles:
 
 
 def _checker() -> str:
-    """Who checked: another version may read what this one cannot."""
+    """Return the version that checked: another one may read what this one cannot."""
     try:
         return metadata.version("agentorchestra")
     except metadata.PackageNotFoundError:

@@ -46,12 +46,9 @@ Mode = Literal["check", "read", "media", "frames", "member", "unpack", "shape", 
 
 @dataclass(frozen=True)
 class Request:
-    """What a worker is asked.
+    """A question to a worker.
 
-    Attributes:
-        mode: look whether the file can be read, read it, read it as a page of the web, describe a recording, take
-            frames of it, give a member, or all that an archive holds, or a medium in the form in which models take it.
-        asked: which form (formats/shapes.py), or what a server said of a page (formats/webpage.py).
+    `asked` says which form is wanted (formats/shapes.py), or what a server said of a page (formats/webpage.py).
     """
 
     path: Path
@@ -73,10 +70,7 @@ FORKER: ContextVar[Callable[[Request, Limits], Awaitable[tuple[dict[str, Any], b
 
 
 def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
-    """Ask a worker; blocks.
-
-    Returns:
-        Its result, and the bytes that followed.
+    """Ask a worker; return its result, and the bytes that followed. Blocks.
 
     Raises:
         FileInputError: one sentence, for whatever it refuses.
@@ -103,7 +97,7 @@ def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
 
 
 async def run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
-    """`run` for a caller with an event loop; when it is cancelled, no process is left."""
+    """Do as `run` for a caller with an event loop; when it is cancelled, no process is left."""
     forker = FORKER.get()
     if forker is not None:
         with contextlib.suppress(WorkersGoneError):
@@ -145,7 +139,7 @@ def _command(request: Request, limits: Limits, fd: int) -> list[str]:
 
 
 def asked(request: Request, limits: Limits) -> dict[str, Any]:
-    """What a worker is told, without its parent."""
+    """Return what a worker is told, without its parent."""
     return {
         "path": str(request.path.absolute()),
         "name": request.path.name,
@@ -170,7 +164,7 @@ def asked(request: Request, limits: Limits) -> dict[str, Any]:
 
 
 def environment() -> dict[str, str]:
-    """Only what Python needs to start: a parser of hostile input gets no keys."""
+    """Return only what Python needs to start: a parser of hostile input gets no keys."""
     kept = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "SYSTEMROOT")
     # One thread each for libraries that would start one per processor, with a stack in the bounded address space.
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -179,7 +173,7 @@ def environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def lifeline() -> Iterator[int]:
-    """A pipe whose write end only this process holds: the child sees it close when this process is gone."""
+    """Return a pipe whose write end only this process holds: the child sees it close when this process is gone."""
     read_end, write_end = os.pipe()
     try:
         yield read_end
@@ -202,7 +196,7 @@ def outcome(path: Path, out: IO[bytes], returncode: int | None, limits: Limits) 
 
 
 def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
-    """The sentence for a code of a converter's."""
+    """Return the sentence for a code of a converter's."""
     if code == "foreign":
         what, _, way_out = detail.partition("|")
         return f"{path} is {what}, which cannot be read; {way_out}. Readable are {READABLE}."
@@ -250,7 +244,7 @@ def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
 
 
 def timed_out(path: Path, limits: Limits) -> FileInputError:
-    """The refusal of a file that took too long."""
+    """Return the refusal of a file that took too long."""
     return _refused(path, "time", "", limits)
 
 

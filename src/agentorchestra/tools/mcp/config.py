@@ -39,12 +39,7 @@ _HTTP = frozenset({"http", "streamable-http", "streamable_http", "streamablehttp
 
 @dataclass(frozen=True)
 class Server:
-    """One server of the file, ready to be reached.
-
-    Attributes:
-        command, args, env, cwd: of a program that speaks over its standard input and output.
-        url, headers: of one that is reached over HTTP.
-    """
+    """One server of the file: a program that speaks over its standard input and output, or one reached over HTTP."""
 
     name: str  # its key in the file
     trust: bool = False  # whether what it says about its tools may loosen what they are taken to do
@@ -94,11 +89,7 @@ _KNOWN_ELSEWHERE = frozenset({"description", "name", "$comment", "comment", "ico
 
 
 def read_mcp_file(path: Path, environ: Mapping[str, str]) -> McpFile:
-    """Read, check and fill in a file.
-
-    Args:
-        path: the file.
-        environ: where `${VAR}` comes from.
+    """Read, check and fill in a file; `${VAR}` comes from `environ`.
 
     Raises:
         McpError: with the file, the server, the field, the value and what to do.

@@ -43,20 +43,16 @@ class Page:
     notes: tuple[str, ...] = ()  # what the reader of the page should know of how it came
 
     def read(self) -> Document:
-        """The document."""
+        """Return the document."""
         return document_from_json(self.document)
 
     def to_json(self) -> dict[str, Any]:
-        """For the cache."""
+        """Return it for the cache."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Page:
-        """The inverse.
-
-        Raises:
-            ValueError, KeyError, TypeError: for another format.
-        """
+        """Do the inverse; ValueError, KeyError or TypeError for another format."""
         if data.pop("format") != FORMAT:
             raise ValueError("it was kept by another version")
         links, pictures = (_pairs(data.pop(name)) for name in ("links", "pictures"))
@@ -65,18 +61,14 @@ class Page:
 
 
 def _pairs(given: Iterable[Sequence[object]]) -> tuple[tuple[str, str], ...]:
-    """[words, address] of links and pictures."""
+    """Return [words, address] of links and pictures."""
     return tuple((str(words), str(target)) for words, target in given)
 
 
 async def page_of(answer: Answer, url: str, reader: str, *, charset: str = "") -> Page:
     """Read what a site answered, in a process with bounded time and memory.
 
-    Args:
-        answer: of the site.
-        url: as it was asked for.
-        reader: which one reads it.
-        charset: in place of the one that the server declares.
+    `charset` stands in place of the one that the server declares.
 
     Raises:
         WebError: of kind `bad_answer`: it is not what can be read.
@@ -122,26 +114,26 @@ async def page_of(answer: Answer, url: str, reader: str, *, charset: str = "") -
 
 
 def file_name(url: str) -> str:
-    """A plain file's name for what lies at an address."""
+    """Return a plain file's name for what lies at an address."""
     last = unquote(urlsplit(url).path.rstrip("/").rpartition("/")[2])
     plain = re.sub(r"[^\w.-]+", "-", last).strip("-.")[-80:]
     return plain or "page"
 
 
 def artifact_name(url: str, ending: str) -> str:
-    """The artifact in which a page is kept: the same for the same address in every step of a run."""
+    """Return the artifact in which a page is kept: the same for the same address in every step of a run."""
     parts = urlsplit(url)
     plain = re.sub(r"[^\w.-]+", "-", f"{parts.hostname}{unquote(parts.path)}").strip("-.")[:60].rstrip("-.")
     return f"web/{plain}-{hashlib.sha256(url.encode()).hexdigest()[:8]}{ending}"
 
 
 def is_address(source: str) -> bool:
-    """Whether a source is a page of the web, and no file."""
+    """Return True if a source is a page of the web, and no file."""
     return source.startswith(("http://", "https://"))
 
 
 async def read_in_run(ctx: RunContext[Any], url: str) -> Document | None:
-    """A page as this run read it last, None where it read none at that address."""
+    """Return a page as this run read it last, None where it read none at that address."""
     try:
         plain = parse_address(url).url
     except WebError:
@@ -156,12 +148,12 @@ async def read_in_run(ctx: RunContext[Any], url: str) -> Document | None:
 
 
 def is_text(page: Page) -> bool:
-    """Whether a page is one text, and no medium that is only described."""
+    """Return True if a page is one text, and no medium that is only described."""
     return page.document["kind"] == "text" and not page.media_type.startswith(("image/", "audio/", "video/"))
 
 
 def outline(document: Document, most: int = 30) -> Sequence[str]:
-    """The headings of a text with their lines."""
+    """Return the headings of a text with their lines."""
     if not isinstance(document, TextDocument):
         return ()
     found = [

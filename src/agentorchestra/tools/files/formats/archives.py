@@ -59,11 +59,7 @@ def open_zip(data: bytes) -> zipfile.ZipFile:
 
 
 def read_member(job: Job, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Return a member's bytes, counted while they are unpacked: what the archive says of their number may be wrong.
-
-    Raises:
-        Refused: when a bound is met, or the member is broken or encrypted.
-    """
+    """Return a member's bytes, counted while they are unpacked: what the archive says of their number may be wrong."""
     if info.flag_bits & 1:
         raise Refused("encrypted_member", one_line(info.filename))
     if info.file_size > _RATIO_FROM and info.file_size > _RATIO * max(info.compress_size, 1):
@@ -191,11 +187,7 @@ def _is_clutter(name: str) -> bool:
 
 
 def unpack(job: Job, data: bytes, media_type: str) -> bytes:
-    """Return what a compressed file holds.
-
-    Raises:
-        Refused: when it is too much or broken.
-    """
+    """Return what a compressed file holds, within the bounds."""
     try:
         with UNPACKERS[media_type](io.BytesIO(data)) as file:
             return _bounded(job, file)
@@ -223,11 +215,7 @@ def unpacked_name(name: str) -> str:
 
 
 def unpack_all(job: Job, data: bytes, name: str) -> tuple[dict[str, Any], bytes]:
-    """Return the files of an archive, one level deep: names and sizes, what was left out, and their bytes in order.
-
-    Raises:
-        Refused: for what is no archive, is broken or encrypted as a whole, or unpacks to more than may be.
-    """
+    """Return the files of an archive, one level deep: names and sizes, what was left out, and their bytes in order."""
     media_type = sniff(data, name)
     if media_type in UNPACKERS:
         data = unpack(job, data, media_type)
@@ -274,11 +262,7 @@ def _unpacked(job: Job, members: Iterator[Member]) -> tuple[dict[str, Any], byte
 
 
 def member_named(job: Job, data: bytes, media_type: str, name: str) -> tuple[str, bytes]:
-    """Return the full name and the bytes of a member, by the name of its part.
-
-    Raises:
-        Refused: if there is none.
-    """
+    """Return the full name and the bytes of a member, by the name of its part."""
     members: Iterator[Member] = iter(())
     if media_type == "application/zip":
         members = _zip_members(job, open_zip(data))

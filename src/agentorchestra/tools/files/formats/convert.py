@@ -30,16 +30,9 @@ _OLD_WORKBOOK = tuple(f"{name}\0".encode("utf-16-le") for name in ("Workbook", "
 
 
 def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
-    """A document as JSON has it; to check, one that says the media type only.
+    """Return a document as JSON has it; to check, one that says the media type only.
 
-    Args:
-        job: the bounds.
-        data: the file's, or a member's, bytes.
-        name: its name, whose ending tells apart kinds of plain text.
-        depth: archives around it.
-
-    Raises:
-        Refused: if it is not read.
+    The ending of the name tells apart kinds of plain text; `depth` counts the archives around it.
     """
     if not data.strip(b" \t\r\n\x0b\x0c\xef\xbb\xbf\xff\xfe\x00"):
         raise Refused("empty")
@@ -72,7 +65,7 @@ def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
 
 
 def _compound(job: Job, data: bytes, depth: int) -> dict[str, Any]:
-    """A message of Outlook's, or an old workbook."""
+    """Return a message of Outlook's, or an old workbook."""
     check_compound(data)
     if MARK_OF_MSG in data:
         return convert_msg(job, data, depth, convert)
@@ -104,11 +97,7 @@ def _plain(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
 
 
 def member_of(job: Job, data: bytes, name: str, path: list[str]) -> bytes:
-    """Return the bytes of a member, by the names of the parts that lead to it.
-
-    Raises:
-        Refused: if there is none.
-    """
+    """Return the bytes of a member, by the names of the parts that lead to it."""
     media_type = sniff(data, name)
     if media_type in UNPACKERS:
         data = unpack(job, data, media_type)

@@ -20,7 +20,7 @@ MARK_OF_MSG = "__substg1.0_".encode("utf-16-le")
 
 
 def convert_eml(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str, Any]:
-    """The message with its main headers, then each attachment as what it is."""
+    """Return the message with its main headers, then each attachment as what it is."""
     message = _parsed(data)
     parts = Parts(EML)
     lines = [f"{name}: {one_line(str(message[name]), 2_000)}" for name in _HEADERS if message[name]]
@@ -103,7 +103,7 @@ def check_compound(data: bytes) -> None:
 
 
 def convert_msg(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str, Any]:
-    """A message of Outlook's."""
+    """Return a message of Outlook's."""
     oxmsg = need("oxmsg")
     parts = Parts(MSG)
     with refusing("mail"):

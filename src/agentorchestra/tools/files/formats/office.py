@@ -29,11 +29,7 @@ _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 
 
 def office_type(archive: zipfile.ZipFile) -> str | None:
-    """The media type of an office document or a book, None for other archives.
-
-    Raises:
-        Refused: for those that are not read.
-    """
+    """Return the media type of an office document or a book, None for other archives."""
     names = set(archive.namelist())
     if "mimetype" in names:
         with archive.open("mimetype") as file:
@@ -55,7 +51,7 @@ def office_type(archive: zipfile.ZipFile) -> str | None:
 
 
 def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: str) -> dict[str, Any]:
-    """A document, a presentation, a workbook or a book."""
+    """Return a document, a presentation, a workbook or a book."""
     with archive:
         _look_through(job, archive)
     for library in _LIBRARIES.get(media_type, ("markitdown", "defusedxml")):
@@ -74,11 +70,7 @@ def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: 
 
 
 def _look_through(job: Job, archive: zipfile.ZipFile) -> None:
-    """Unpack every part once, within bounds, before a library does so without any.
-
-    Raises:
-        Refused: when a bound is met, a part is broken, or XML declares entities.
-    """
+    """Unpack every part once, within bounds, before a library does so without any."""
     check_zip(job, archive)
     for info in archive.infolist():
         job.spend_member()
@@ -99,7 +91,7 @@ def _word(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
 
 
 def _margins(data: bytes) -> str:
-    """Headers and footers, which the conversion leaves out."""
+    """Return the headers and footers, which the conversion leaves out."""
     tree = need("defusedxml.ElementTree")
     found: list[str] = []
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -131,7 +123,7 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
 
 
 def _book(job: Job, data: bytes) -> dict[str, Any]:
-    """The chapters in the order of reading."""
+    """Return the chapters in the order of reading."""
     tree = need("defusedxml.ElementTree")
     converters = need("markitdown.converters")
     parts = Parts(EPUB)

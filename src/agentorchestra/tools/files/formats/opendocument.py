@@ -21,7 +21,7 @@ _HIDDEN = ("collapse", "filter")
 
 
 def convert_open_document(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
-    """A workbook or a text; the archive was looked through already."""
+    """Return a workbook or a text; the archive was looked through already."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = set(archive.namelist())
         if "META-INF/manifest.xml" in names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
@@ -44,17 +44,17 @@ def convert_open_document(job: Job, data: bytes, media_type: str) -> dict[str, A
 
 
 def _name(node: Any) -> str:
-    """The name of an element without its name space; "" for a comment."""
+    """Return the name of an element without its name space; "" for a comment."""
     return str(node.tag).rpartition("}")[2] if isinstance(node.tag, str) else ""
 
 
 def _said(node: Any, name: str) -> str:
-    """An attribute by its name without a name space, "" where it has none."""
+    """Return an attribute by its name without a name space, "" where it has none."""
     return next((value for key, value in node.items() if key.rpartition("}")[2] == name), "")
 
 
 def _number(node: Any, name: str, most: int) -> int:
-    """An attribute that counts: 1 at least."""
+    """Return an attribute that counts: 1 at least."""
     text = _said(node, name)
     return max(1, min(int(text), most)) if text.isdigit() else 1
 
@@ -190,7 +190,7 @@ class _Rows:
 
 
 def _rows(node: Any) -> Iterator[Any]:
-    """The rows and columns of a table, also those in groups and headers."""
+    """Give the rows and columns of a table, also those in groups and headers."""
     for one in node:
         if _name(one) in ("table-row", "table-column"):
             yield one
@@ -199,7 +199,7 @@ def _rows(node: Any) -> Iterator[Any]:
 
 
 def _value(cell: Any) -> tuple[str, str]:
-    """What a cell holds, and the kind of its number where that tells more."""
+    """Return what a cell holds, and the kind of its number where that tells more."""
     kind = _said(cell, "value-type")
     written = _paragraphs(cell) or clean(_said(cell, "string-value"))
     if kind in ("float", "percentage", "currency"):
@@ -217,7 +217,7 @@ def _value(cell: Any) -> tuple[str, str]:
 
 
 def _formula(text: str) -> str:
-    """As a person writes it: `of:=[.A1]*2` is `=A1*2`."""
+    """Return a formula as a person writes it: `of:=[.A1]*2` is `=A1*2`."""
     return clean(_CELL_REFERENCE.sub(lambda match: match[1].replace(":.", ":"), text.partition(":")[2] or text))
 
 
@@ -225,7 +225,7 @@ def _formula(text: str) -> str:
 
 
 def _text(job: Job, content: Any, styles: Any) -> dict[str, Any]:
-    """A text as Markdown; headers and footers at the end."""
+    """Return a text as Markdown; headers and footers at the end."""
     blocks = list(_blocks(content))
     notes = []
     if any(_name(node) == "tracked-changes" for node in content):
@@ -240,7 +240,7 @@ def _text(job: Job, content: Any, styles: Any) -> dict[str, Any]:
 
 
 def _blocks(node: Any) -> Iterator[str]:
-    """The paragraphs, headings, lists and tables of a part of a text."""
+    """Give the paragraphs, headings, lists and tables of a part of a text."""
     for one in node:
         name = _name(one)
         if name == "h":
@@ -288,7 +288,7 @@ def _line(node: Any) -> str:
 
 
 def _paragraphs(node: Any) -> str:
-    """The text of the paragraphs in an element, a line each, without comments."""
+    """Return the text of the paragraphs in an element, a line each, without comments."""
     return clean("\n".join(_inline(one) for one in node if _name(one) in ("p", "h")))
 
 
@@ -310,7 +310,7 @@ def _noted(note: Any) -> Iterator[str]:
 
 
 def _inline(node: Any) -> str:
-    """The text of a paragraph as it is read: spaces as they are counted, notes and comments in brackets."""
+    """Return the text of a paragraph as it is read: spaces as they are counted, notes and comments in brackets."""
     found = [node.text or ""]
     for one in node:
         name = _name(one)

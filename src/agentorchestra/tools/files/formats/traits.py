@@ -33,7 +33,7 @@ class Areas:
         self._open: dict[tuple[int, int], list[int]] = {}
 
     def add(self, row: int, first: int, last: int) -> None:
-        """Columns first to last of a row; rows come in order."""
+        """Take the columns first to last of a row; rows come in order."""
         above = self._open.get((first, last))
         if above is not None and above[2] == row - 1:
             above[2] = row
@@ -42,15 +42,14 @@ class Areas:
         self._done.append(area)
 
     def listed(self) -> list[list[int]]:
-        """The rectangles, in order."""
+        """Return the rectangles, in order."""
         return sorted(self._done)
 
 
 class CellTraits:
     """The traits of one sheet, while its rows are read.
 
-    Args:
-        look: the fill, font colour and number format of a style, each "" where it is the usual one.
+    `look` gives the fill, font colour and number format of a style, each "" where it is the usual one.
     """
 
     def __init__(self, look: Callable[[Any], tuple[str, str, str]]) -> None:
@@ -118,7 +117,7 @@ class CellTraits:
             self._others.append((kind, value, sorted(found[:MOST_AREAS])))
 
     def listed(self) -> list[list[Any]]:
-        """All of them as JSON has them; what was left out is in `notes`."""
+        """Return all of them as JSON has them; what was left out is in `notes`."""
         for kind, row in self._full.items():
             said = f"the {kind}s are told of the first {self._counts[kind]:,} cells that have one, up to row {row - 1}"
             self.notes.append(said)
@@ -132,14 +131,14 @@ class CellTraits:
 
 
 def _runs(cells: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
-    """Neighbours of a row with the same value."""
+    """Give neighbours of a row with the same value."""
     for (value, _), run in groupby(enumerate(cells), lambda one: (one[1][1], one[1][0] - one[0])):
         columns = [column for _, (column, _) in run]
         yield columns[0], columns[-1], value
 
 
 def filled_down(formulas: Iterable[tuple[int, int, str]]) -> Iterator[tuple[str, list[int]]]:
-    """Formulas with their areas: one for those that were filled down from the first cell."""
+    """Give formulas with their areas: one for those that were filled down from the first cell."""
     formula = need("openpyxl.formula.translate")
     open_: tuple[str, list[int], Any] | None = None
     for row, column, text in sorted(formulas, key=lambda one: (one[1], one[0])):

@@ -14,13 +14,7 @@ LAST_ROW, LAST_COLUMN = 1_048_576, 16_384
 
 
 class Sheet:
-    """One sheet as it is read, row by row, within the bounds of the job.
-
-    Attributes:
-        traits: what its cells have besides values.
-        records: the rows read so far, as text.
-        notes: what was left out.
-    """
+    """One sheet as it is read, row by row, within the bounds of the job."""
 
     def __init__(self, job: Job, traits: CellTraits) -> None:
         self._job = job
@@ -29,13 +23,10 @@ class Sheet:
         self.notes: list[str] = []
 
     def row(self, number: int, cells: Sequence[dict[str, Any]], *, hidden: bool = False) -> bool:
-        """Take a row, and empty ones for those above it that are missing; False where no more may be read.
+        """Take a row, after empty ones for those above it that are missing; False where no more may be read.
 
-        Args:
-            number: from 1.
-            cells: `column` (from 1), `value` (None for none), `text` (of the value, or what stands for it), `style_id`,
-                and `formula` where there is one.
-            hidden: whether it is.
+        A cell has `column` (from 1), `value` (None for none), `text` (of the value, or what stands for it), `style_id`,
+        and `formula` where there is one.
         """
         while len(self.records) < number - 1:
             if not self._job.take_cells(1):
@@ -93,11 +84,7 @@ class Sheet:
 
 
 def workbook(parts: Parts, note: str = "") -> dict[str, Any]:
-    """Return the document of a workbook.
-
-    Raises:
-        Refused: if no sheet has content.
-    """
+    """Return the document of a workbook; Refused if no sheet has content."""
     if not len(parts):
         raise Refused("no_text", "this workbook has no sheet with content")
     parts.notes += [note] if note else []

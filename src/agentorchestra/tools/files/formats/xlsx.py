@@ -35,7 +35,7 @@ def convert_xlsx(job: Job, data: bytes) -> dict[str, Any]:
 
 
 def _trust_no_dimensions() -> None:
-    """Leave out what openpyxl does when it opens a sheet: looking for the sheet's size, which nobody here believes.
+    """Keep openpyxl from looking for the size of a sheet when it opens one: nobody here believes it.
 
     Where a file does not say it, that means parsing the whole sheet (57 s for a million rows). There is no setting.
     """
