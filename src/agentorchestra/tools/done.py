@@ -56,8 +56,8 @@ def done(
 def done_tool(output_schema: dict[str, Any] | None = None, validator: Validator | None = None) -> Tool[..., Any]:
     """Return the tool `done` of one agent. Its value has the fields of core's AgentResult.
 
-    What does not fit is a mistake that the agent can correct: an empty answer, or an `output` against its schema. With a
-    schema the text may be left out; `blocked` and `partial` may then come without an output.
+    What does not fit is a mistake that the agent can correct: an empty answer, or an `output` against its schema. With
+    a schema the text may be left out; `blocked` and `partial` may then come without an output.
 
     Args:
         output_schema: JSON schema of a structured answer.
