@@ -73,7 +73,8 @@ async def read_part(
 
 def room_for(ctx: RunContext[Any]) -> int:
     """Return characters that one reading may give an agent: fewer where its window is small."""
-    room: int | None = getattr(getattr(ctx, "parent", None), "result_chars", None)
+    agent = getattr(getattr(ctx, "parent", None), "agent", None)
+    room: int | None = agent.result_chars if agent is not None else None
     return PART_CHARS if room is None else max(_LEAST_CHARS, min(PART_CHARS, room * 4 // 5))
 
 
