@@ -18,7 +18,6 @@ from agentorchestra.tea.calling.environment import action
 
 MOST_WAITED = 60.0  # seconds of one `wait`
 _LOOK_AGAIN_S = 0.2
-_DOWNLOADS = "Download is starting"
 
 
 class Navigating(Acting):

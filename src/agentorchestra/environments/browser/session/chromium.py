@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import resource
 import shutil
@@ -36,6 +37,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 _PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
 """Of this process's environment; keys and tokens in it are nothing for a browser."""
 
+_NEEDED = ("playwright", "PIL", "h11", "psutil")
 _NO_SANDBOX = ("No usable sandbox", "without --no-sandbox is not supported")
 
 
@@ -75,6 +77,31 @@ def find_chromium(executable: str = "", own: str = "") -> str:
         "no Chromium was found; install one (Debian: `apt install chromium`, else `playwright install chromium`), or "
         "set browser.executable to its path"
     )
+
+
+def check_installed(executable: str = "") -> str:
+    """Return the Chromium, or the folder in which playwright keeps its own.
+
+    Raises:
+        MissingExtraError: with what has to be installed.
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(
+            f"the environment browser needs the extra browser ({missing[0]} is not installed); install it with "
+            "`pip install 'agentorchestra[browser]'`, and a Chromium"
+        )
+    try:
+        return find_chromium(executable, _own_chromium())
+    except ToolError as exc:
+        raise MissingExtraError(f"the environment browser has no browser: {exc}") from None
+
+
+def _own_chromium() -> str:
+    """Return playwright's own Chromium, "" for none; playwright itself says so only when it runs."""
+    given = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
+    base = Path(given) if given not in ("", "0") else Path.home() / ".cache" / "ms-playwright"
+    return next((str(one) for one in sorted(base.glob("chromium-*")) if one.is_dir()), "")
 
 
 def flags() -> list[str]:
@@ -379,4 +406,13 @@ def shared_browser(settings: BrowserSettings) -> SharedBrowser:
     return found
 
 
-__all__ = ["SharedBrowser", "find_chromium", "first_line", "flags", "playwright_api", "shared_browser", "within"]
+__all__ = [
+    "SharedBrowser",
+    "check_installed",
+    "find_chromium",
+    "first_line",
+    "flags",
+    "playwright_api",
+    "shared_browser",
+    "within",
+]

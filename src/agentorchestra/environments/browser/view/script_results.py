@@ -76,24 +76,14 @@ class Rendered(BaseModel):
     cut: bool
 
 
-_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
-
-
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
-
-
 def as_told(kind: type[T], value: Any) -> T:
     """Return what a script said; a ToolError if it is something else: the page has changed what scripts are made of."""
     try:
-        found: T = _adapter(kind).validate_python(value)
+        return TypeAdapter(kind).validate_python(value)
     except ValidationError:
         raise ToolError(
             "the page meddles with the scripts that look at it; use places in pixels on a screenshot, or another page"
         ) from None
-    return found
 
 
 __all__ = ["Field", "Film", "Option", "Options", "Rendered", "Scrolled", "Size", "as_told"]
