@@ -105,7 +105,7 @@ def _own_chromium() -> str:
 
 
 def flags() -> list[str]:
-    """Return the arguments that the browser is started with."""
+    """Return what the browser is started with."""
     return ["--disable-dev-shm-usage", *FLAGS]
 
 
@@ -299,7 +299,7 @@ class SharedBrowser:
         self._now: _Launched | None = None
         self._users: set[object] = set()
         self._looks = asyncio.Semaphore(settings.looks_at_once)
-        self.generation = 0
+        self.generation = 0  # counts launches; pages and contexts of an earlier one are gone
 
     @property
     def alive(self) -> bool:

@@ -72,10 +72,6 @@ class Downloads:
         self._tasks: set[asyncio.Task[None]] = set()
         self.all: list[Loaded] = []
 
-    @property
-    def under_way(self) -> bool:
-        return bool(self._tasks)
-
     def begin(self, tab: Tab, download: Any, artifacts: Path | None) -> None:
         """Take a download that a page began."""
         one = Loaded(harmless(download.suggested_filename), str(download.url)[:300])
@@ -113,16 +109,14 @@ class Downloads:
     async def _wait(self, tab: Tab, download: Any, one: Loaded, artifacts: Path | None) -> None:
         """Wait until it has ended; one that grows too large is cancelled."""
         ended = asyncio.ensure_future(download.failure())
-        most = int(self._settings.download_mib * (1 << 20))
         name = _taken_from(tab.begun, download.url)
         try:
             while not ended.done():
                 await asyncio.wait({ended}, timeout=_LOOK_S)
                 name = name or await asyncio.to_thread(_newest, artifacts)
                 one.size = await asyncio.to_thread(_received, artifacts, name)
-                if one.size > most:
+                if self._too_large(one):
                     await within(download.cancel(), self._settings.call_s)
-                    one.state, one.why = "refused", f"it is larger than {self._settings.download_mib:g} MiB"
                     return
             problem = ended.result()
         finally:
@@ -130,14 +124,18 @@ class Downloads:
         if problem:
             one.state, one.why = "failed", str(problem)[:200]
 
+    def _too_large(self, one: Loaded) -> bool:
+        if one.size > int(self._settings.download_mib * (1 << 20)):
+            one.state, one.why = "refused", f"it is larger than {self._settings.download_mib:g} MiB"
+        return one.state == "refused"
+
     async def _save(self, download: Any, one: Loaded) -> None:
         """Put it on disk and look whether it is there."""
         made = await asyncio.to_thread(self._ground.temporary)
         try:
             await within(download.save_as(made), self._settings.call_s + self._settings.download_s)
             one.size = (await asyncio.to_thread(made.stat)).st_size
-            if one.size > int(self._settings.download_mib * (1 << 20)):
-                one.state, one.why = "refused", f"it is larger than {self._settings.download_mib:g} MiB"
+            if self._too_large(one):
                 return
             one.path = await asyncio.to_thread(self._placed, made, one.name)
             one.state = "complete"
@@ -191,10 +189,9 @@ class Downloads:
 
     async def close(self) -> None:
         """End what is under way."""
-        tasks = [*self._tasks]
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 def _taken_from(begun: list[tuple[str, str]], url: str) -> str:

@@ -37,16 +37,8 @@ _LINGER_S = 2.0
 
 _HOP_BY_HOP = frozenset(
     {
-        b"connection",
-        b"expect",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
+        *(b"connection", b"expect", b"keep-alive", b"proxy-authenticate", b"proxy-authorization"),
+        *(b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"),
     }
 )
 _Headers = list[tuple[bytes, bytes]]
@@ -72,13 +64,13 @@ class BoundaryProxy:
             ) from None
         self.boundary = boundary
         self._server: asyncio.Server | None = None
-        self._port = 0
+        self.port = 0  # on 127.0.0.1; 0 before it started
         self._open: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
         """Listen, at a port that is free."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_PIECE)
-        self._port = self._server.sockets[0].getsockname()[1]
+        self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
         """End every connection and stop listening."""
@@ -100,14 +92,9 @@ class BoundaryProxy:
         await self.close()
 
     @property
-    def port(self) -> int:
-        """Return where it listens on 127.0.0.1; 0 before it started."""
-        return self._port
-
-    @property
     def for_context(self) -> ProxySettings:
         """Return the argument for `browser.new_context(proxy=...)`."""
-        return {"server": f"http://127.0.0.1:{self._port}", "bypass": BYPASS}
+        return {"server": f"http://127.0.0.1:{self.port}", "bypass": BYPASS}
 
     # -- connections -------------------------------------------------------------------------------------------------
 
@@ -150,7 +137,7 @@ class BoundaryProxy:
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         why = ""
         for ip in found:
-            if address.port == self._port and ipaddress.ip_address(ip).is_loopback:
+            if address.port == self.port and ipaddress.ip_address(ip).is_loopback:
                 why = "it is the browser's own proxy"
                 break
             try:
