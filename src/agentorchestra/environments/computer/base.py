@@ -51,8 +51,6 @@ class Desk(ActionEnvironment):
         self._known = Windows()
         self._running: set[int] = set()
 
-    # -- what policy is told -----------------------------------------------------------------------------------------
-
     @property
     def _reaches_out(self) -> bool:
         return self._network or not self._safe
@@ -66,8 +64,6 @@ class Desk(ActionEnvironment):
     def confined(self) -> bool:
         """Return True if programs are in a sandbox without network: none writes outside of the desktop's folder."""
         return not self._reaches_out
-
-    # -- life --------------------------------------------------------------------------------------------------------
 
     async def open(self, ctx: Any) -> None:
         """Note the folders; nothing is started before it is needed."""
@@ -118,8 +114,6 @@ class Desk(ActionEnvironment):
         await self._programs.close()
         self._known = Windows()
         return f"the desktop is gone ({why}), its windows and programs too; the next action begins with an empty one"
-
-    # -- state -------------------------------------------------------------------------------------------------------
 
     async def state(self) -> tuple[Block, ...]:
         """Describe screen, mouse, windows and programs."""

@@ -15,7 +15,7 @@ from agentorchestra.environments.computer.clipboard import Clipboard
 from agentorchestra.environments.computer.display import Display
 from agentorchestra.environments.computer.keyboard import Keyboard
 from agentorchestra.environments.computer.screen import GoneError, Screen, library
-from agentorchestra.environments.computer.windows import Pings, manager_keeps_up
+from agentorchestra.environments.computer.windows import caught_up, manager_keeps_up
 
 T = TypeVar("T")
 CALL_S = 5.0  # how long the display may take for one call
@@ -39,8 +39,7 @@ class Hands:
 
     def __init__(self, connected: socket.socket, authority: bytes) -> None:
         self.screen = Screen(connected, authority)
-        self.pings = Pings(self.screen)
-        self.keyboard = Keyboard(self.screen, self.pings.caught_up)
+        self.keyboard = Keyboard(self.screen)
         self.clipboard = Clipboard(self.screen)
 
     def managed(self, seconds: float = _CATCH_UP_S) -> bool:
@@ -67,12 +66,9 @@ class Desktop:
                 library()  # before anything is started: what is missing is said at once
             except MissingExtraError as exc:
                 raise ToolError(str(exc)) from None
-            self.display = Display(self._place, *self._size)
-            try:
-                await self.display.start()
-            except BaseException:
-                self.display = None
-                raise
+            display = Display(self._place, *self._size)
+            await display.start()
+            self.display = display
         return self.display
 
     async def do(self, work: Callable[[Hands], T], seconds: float = CALL_S) -> T:
@@ -139,7 +135,7 @@ class Desktop:
     async def still(self) -> bool:
         """Wait until the program with the keyboard has read its input and nothing is drawn; False if it is too slow."""
         loop = asyncio.get_running_loop()
-        keeps_up = await self.do(lambda hands: hands.pings.caught_up(_CATCH_UP_S)) is not False
+        keeps_up = await self.do(lambda hands: caught_up(hands.screen, _CATCH_UP_S)) is not False
         end = loop.time() + _STILL_MOST_S
         await self.do(lambda hands: hands.screen.changed())
         while loop.time() < end:

@@ -296,14 +296,14 @@ class Computer(Desk):
     @action(mutates=False)
     async def output(self, program: ProgramNumber) -> str:
         """What a program has printed, both outputs, its beginning and end if that is long."""
-        job = await self._programs.output(program)
+        job = await self._programs.shell_of(program).output(program)
         printed = told.cut((job.output or "").rstrip("\n"))
         return "\n".join([*([printed] if printed else []), f"[program {told.program_line(job)}]"])
 
     @action(tags=_EXECUTE)
     async def stop(self, program: ProgramNumber) -> str:
         """End a program: it is asked to, and killed if it has not ended after a second."""
-        job = await self._programs.stop(program)
+        job = await self._programs.shell_of(program).stop(program)
         self._running.discard(program)
         said = f"program {told.program_line(job)}"
         if self._open.display is None:

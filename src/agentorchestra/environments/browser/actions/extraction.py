@@ -149,8 +149,6 @@ class Reading(Hands):
         said = TextBlock(text=f"{about}: artifact {name}{more}", source=source, trust=Trust.UNTRUSTED)
         return ToolResult(content=[said, shown], artifacts=(kept,))
 
-    # -- people ------------------------------------------------------------------------------------------------------
-
     @action(composite=True)
     async def ask_human(self, ctx: Any, question: str) -> str:
         """Ask a person for what only a person can do or allow: a captcha, a login, a payment.
@@ -167,8 +165,6 @@ class Reading(Hands):
             picture, address = seen.artifacts[0].name, _source_of(seen)
         said: str = await ctx.ask(question, page=address, picture=picture)
         return said
-
-    # -- the past ----------------------------------------------------------------------------------------------------
 
     @action(mutates=False, tags=("read", "network"))
     async def find_archive_url(self, ctx: Any, url: str, date: Inside) -> TextBlock:

@@ -186,8 +186,6 @@ class Files(Hands):
         )
         return f"downloaded {one.path} ({len(data):,} bytes, {kind}{odd})"
 
-    # -- the folder --------------------------------------------------------------------------------------------------
-
     def place(self, path: str) -> Place:
         """Return where a path leads: in the run's folder, or among the task's files; a ToolError for other places."""
         try:

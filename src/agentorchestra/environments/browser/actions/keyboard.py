@@ -147,8 +147,6 @@ class Typing(Hands):
         await self.within(f"pressing {chord}", press)
         return await self.settled(ctx)
 
-    # -- lists -------------------------------------------------------------------------------------------------------
-
     @action(tags=("read", "network"))
     async def select(self, ctx: Any, ref: Ref, options: Annotated[list[Inside], pydantic.Field(min_length=1)]) -> str:
         """Choose from a list, also from one that opens when it is clicked.

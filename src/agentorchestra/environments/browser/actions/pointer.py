@@ -150,8 +150,6 @@ class Pointing(Hands):
         await self.within("turning the wheel", turn)
         return await self.settled(ctx)
 
-    # -- scrolling ---------------------------------------------------------------------------------------------------
-
     @action(tags=("read", "network"))
     async def scroll(
         self,

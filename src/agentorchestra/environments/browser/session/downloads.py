@@ -172,8 +172,6 @@ class Downloads:
             one.told = True
         return [f"download: {one.sentence}" for one in found]
 
-    # -- over a crash ------------------------------------------------------------------------------------------------
-
     def to_json(self) -> JsonValue:
         return [[one.name, one.url, one.state, one.path, one.size, one.why, one.told] for one in self.all]
 

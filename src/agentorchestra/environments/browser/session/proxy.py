@@ -96,8 +96,6 @@ class BoundaryProxy:
         """Return the argument for `browser.new_context(proxy=...)`."""
         return {"server": f"http://127.0.0.1:{self.port}", "bypass": BYPASS}
 
-    # -- connections -------------------------------------------------------------------------------------------------
-
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection of the browser."""
         task = cast("asyncio.Task[Any]", asyncio.current_task())

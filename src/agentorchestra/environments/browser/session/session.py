@@ -65,8 +65,6 @@ class BrowserSession(Pages):
         with contextlib.suppress(TimeoutError):
             await within(tab.stirred.wait(), 0.1)
 
-    # -- calls, and what helps when they do not end ------------------------------------------------------------------
-
     async def run(self, tab: Tab, what: str, make: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
         """Return the result of a call on a tab, which has so many seconds (None for `call_s` of the settings).
 

@@ -210,9 +210,6 @@ def unmatched_fields(page: Node, part: Part) -> list[Node]:
     ]
 
 
-# -- what the snapshot misses -----------------------------------------------------------------------------------------
-
-
 def _add_missing(place: Node, nodes: list[Node], part: Part, give: Give) -> None:
     """Give references to what can be used and has none in the snapshot, each in the smallest element around it."""
     taken = {node.box for node in nodes if node.ref and node.box is not None}
