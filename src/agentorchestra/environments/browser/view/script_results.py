@@ -22,15 +22,11 @@ class Scrolled(BaseModel):
 
 
 class Size(BaseModel):
-    """Of a whole page, in CSS pixels."""
-
     width: float
     height: float
 
 
 class Field(BaseModel):
-    """What is to be typed into."""
-
     tag: str
     type: str
     disabled: bool
@@ -40,16 +36,12 @@ class Field(BaseModel):
 
 
 class Option(BaseModel):
-    """Of a list."""
-
     label: str
     value: str
     disabled: bool = False
 
 
 class Options(BaseModel):
-    """Of a `<select>`."""
-
     multiple: bool
     options: list[Option]
 

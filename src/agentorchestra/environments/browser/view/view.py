@@ -1,7 +1,7 @@
 """What an agent sees of a page: `look`.
 
-The accessibility snapshot that Playwright makes for models, with what it leaves out (joined.py), cut to what is in view
-and to a budget (shown.py). A page that is too large for a snapshot is shown all the same, by a plainer view that the
+The accessibility snapshot that Playwright makes for models, with what it leaves out (frames.py), cut to what is in view
+and to a budget (lines.py). A page that is too large for a snapshot is shown all the same, by a plainer view that the
 page draws itself in bounded time.
 """
 
