@@ -9,11 +9,11 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import BrowserSettings, WebSettings
 from agentorchestra.environments.browser.actions.arguments import Inside, host_of
 from agentorchestra.environments.browser.actions.base import agent_of, dialog_sentence
-from agentorchestra.environments.browser.actions.logins import Logins
-from agentorchestra.environments.browser.actions.navigation import Navigating
-from agentorchestra.environments.browser.actions.pdfs import Pdfs
-from agentorchestra.environments.browser.actions.pointer import Pointing
-from agentorchestra.environments.browser.actions.video import Films
+from agentorchestra.environments.browser.actions.logins import LoginActions
+from agentorchestra.environments.browser.actions.navigation import NavigationActions
+from agentorchestra.environments.browser.actions.pdfs import PdfActions
+from agentorchestra.environments.browser.actions.pointer import PointerActions
+from agentorchestra.environments.browser.actions.video import VideoActions
 from agentorchestra.environments.browser.session.boundary import Boundary, why_not_shown
 from agentorchestra.environments.browser.session.chromium import check_installed
 from agentorchestra.environments.browser.session.session import DialogOpened
@@ -52,7 +52,7 @@ _AGAIN = frozenset(
 _NEWS = 3  # how many times shorter than the page what changed must be to be told besides
 
 
-class Browser(Films, Pdfs, Logins, Pointing, Navigating):
+class Browser(VideoActions, PdfActions, LoginActions, PointerActions, NavigationActions):
     """Pages of the web in a real browser."""
 
     name = "browser"
@@ -123,7 +123,7 @@ class Browser(Films, Pdfs, Logins, Pointing, Navigating):
         if tab.error:
             lines.append(f"last error of a script: {tab.error}")
         for one in self.session.tabs.values():  # their addresses stand in the lines
-            tab.note_site(one.page.url if one.page is not None else one.url)
+            tab.note_site(one.address)
         url, *others = tab.sources()
         source = Source(kind="web", ref=url)
         also = (
@@ -136,9 +136,8 @@ class Browser(Films, Pdfs, Logins, Pointing, Navigating):
         taken = {number for number in self.session.current.values() if number != mine}
         lines = []
         for tab in self.session.tabs.values():
-            address = tab.page.url if tab.page is not None else tab.url
             whose = " (current)" if tab.number == mine else " (of another agent)" if tab.number in taken else ""
-            lines.append(f"tab {tab.number}{whose}: {address[:_MOST_ADDRESS]}")
+            lines.append(f"tab {tab.number}{whose}: {tab.address[:_MOST_ADDRESS]}")
         return lines
 
     async def _shown(self, ctx: Any, tab: Tab) -> tuple[list[str], tuple[Block, ...]]:

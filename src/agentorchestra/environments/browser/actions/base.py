@@ -1,4 +1,4 @@
-"""`Acting`: what the actions of the environment `browser` are written with."""
+"""`TabActions`: what the actions of the environment `browser` are written with."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def shown_as(ctx: Any, agent: str, ref: str, url: str) -> str:
     return next((said for found, said in filter(None, lines) if found == ref.strip().strip("[]")), "")
 
 
-class Acting(FolderEnvironment):
+class TabActions(FolderEnvironment):
     """What the actions are written with: the tabs of a run, bounded calls, what happened since."""
 
     name = "browser"
@@ -273,4 +273,4 @@ def dialog_sentence(tab: Tab | None) -> str:
     )
 
 
-__all__ = ["Acting", "agent_of", "dialog_sentence"]
+__all__ = ["TabActions", "agent_of", "dialog_sentence"]

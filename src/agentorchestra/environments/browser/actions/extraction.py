@@ -12,7 +12,7 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.errors import ToolError, WebError
 from agentorchestra.core.settings import SearchEngineSettings, SearchSettings
 from agentorchestra.environments.browser.actions.arguments import Inside, Ref
-from agentorchestra.environments.browser.actions.targets import Hands, address_of
+from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
 from agentorchestra.environments.browser.scripts import of_page, script
 from agentorchestra.environments.browser.view.screenshots import clear_screenshot, picture_options
 from agentorchestra.environments.browser.view.script_results import Rendered, Size, as_told
@@ -31,7 +31,7 @@ _WIDEST, _TALLEST = 4_000, 8_000  # pixels of the picture of a whole page
 PROMPT = "browser_extract"
 
 
-class Reading(Hands):
+class ExtractionActions(TargetActions):
     """Actions that read."""
 
     search: SearchSettings = SearchSettings()  # settings of search engines, of which the archive is one
@@ -225,4 +225,4 @@ def _pieces(text: str) -> list[tuple[int, int, str]]:
     return pieces
 
 
-__all__ = ["PROMPT", "Reading"]
+__all__ = ["PROMPT", "ExtractionActions"]

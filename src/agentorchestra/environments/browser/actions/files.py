@@ -16,7 +16,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.beneath import parts_of
 from agentorchestra.environments.browser.actions.arguments import Point, Ref, Site, same_site
 from agentorchestra.environments.browser.actions.base import agent_of
-from agentorchestra.environments.browser.actions.targets import Hands, address_of
+from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
 from agentorchestra.environments.browser.session.chromium import playwright_api
 from agentorchestra.environments.browser.session.downloads import Loaded
 from agentorchestra.environments.files import disk
@@ -33,7 +33,7 @@ _CHOOSER_S = 5.0
 _LOOK_AGAIN_S = 0.05
 
 
-class Files(Hands):
+class FileActions(TargetActions):
     """Uploads and downloads."""
 
     @action(tags=("read", "send"))
@@ -250,4 +250,4 @@ async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]
                 await cdp.detach()
 
 
-__all__ = ["MOST_FILES", "MOST_UPLOADED", "Files"]
+__all__ = ["MOST_FILES", "MOST_UPLOADED", "FileActions"]

@@ -11,7 +11,7 @@ import pydantic
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Count, Inside, Ref, Site, Switch, same_site
-from agentorchestra.environments.browser.actions.targets import Hands, address_of
+from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.view.script_results import Field, Option, Options, as_told
 from agentorchestra.tea.calling.environment import action
@@ -38,7 +38,7 @@ _OTHERS |= {way.lower(): f"Arrow{way}" for way in ("Up", "Down", "Left", "Right"
 _CLIPBOARD = frozenset({"c", "v", "x"})
 
 
-class Typing(Hands):
+class KeyboardActions(TargetActions):
     """The keyboard."""
 
     @action(tags=("send",))
@@ -282,4 +282,4 @@ async def _focused(page: Page) -> Frame:
         frame = inner
 
 
-__all__ = ["MOST_OPTIONS", "MOST_TYPED", "Typing", "checked_keys", "refuse"]
+__all__ = ["MOST_OPTIONS", "MOST_TYPED", "KeyboardActions", "checked_keys", "refuse"]

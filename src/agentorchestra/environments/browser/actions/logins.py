@@ -8,7 +8,7 @@ from typing import Any
 
 from agentorchestra.core.errors import MissingKeyError, ToolError
 from agentorchestra.environments.browser.actions.arguments import Ref, Site, host_of, same_site
-from agentorchestra.environments.browser.actions.keyboard import Typing, refuse
+from agentorchestra.environments.browser.actions.keyboard import KeyboardActions, refuse
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.view.script_results import Field, as_told
 from agentorchestra.tea.calling.environment import action
@@ -19,7 +19,7 @@ _CAPTCHAS = re.compile(
 )
 
 
-class Logins(Typing):
+class LoginActions(KeyboardActions):
     """Passwords by their names."""
 
     @action(tags=("send",))
@@ -70,4 +70,4 @@ class Logins(Typing):
         return said
 
 
-__all__ = ["Logins"]
+__all__ = ["LoginActions"]

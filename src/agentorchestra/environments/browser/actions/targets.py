@@ -1,4 +1,4 @@
-"""`Hands`: elements and places on the page, as the actions that point and type use them."""
+"""`TargetActions`: elements and places on the page, as the actions that point and type use them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agentorchestra.core.content import Source
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Point, point_of
-from agentorchestra.environments.browser.actions.base import Acting
+from agentorchestra.environments.browser.actions.base import TabActions
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.session.chromium import playwright_api
 from agentorchestra.environments.browser.view.text import plain
@@ -42,7 +42,7 @@ DONE = ("performing click action", "performing hover action", "click action done
 """What stands in the log of a call once it has done something: such a call is not made again."""
 
 
-class Hands(Acting):
+class TargetActions(TabActions):
     """Elements and places on the page as it is."""
 
     def here(self) -> Source:
@@ -70,19 +70,13 @@ class Hands(Acting):
             )
         return point
 
-    async def place_of(self, ctx: Any, ref: str) -> Point:
-        """Return the middle of a reference, scrolled into the view; a ToolError if it has no place."""
+    async def place_of(self, ctx: Any, ref: str, *, scroll: bool = True) -> Point:
+        """Return the middle of a reference, scrolled into the view if wanted; a ToolError if it has no place."""
         aimed = await self.aimed(ctx, ref)
         if isinstance(aimed, Point):
             return aimed
-        await self.on(ref, lambda ms: aimed.scroll_into_view_if_needed(timeout=ms))
-        return await self.seen_at(ctx, ref)
-
-    async def seen_at(self, ctx: Any, ref: str) -> Point:
-        """Return the middle of a reference as the view is now, maybe outside of it; a ToolError if it has no place."""
-        aimed = await self.aimed(ctx, ref)
-        if isinstance(aimed, Point):
-            return aimed
+        if scroll:
+            await self.on(ref, lambda ms: aimed.scroll_into_view_if_needed(timeout=ms))
         box = await self.within(f"finding the place of {ref}", aimed.bounding_box)
         if box is None:
             raise ToolError(f"{ref} cannot be seen; open what hides it first, or look at the state again")
@@ -157,4 +151,4 @@ def mistake(error: Exception, ref: str) -> ToolError:
     return ToolError(f"{ref} could not be used ({first}); look at the state again and try another way")
 
 
-__all__ = ["Hands", "address_of", "in_view", "mistake"]
+__all__ = ["TargetActions", "address_of", "in_view", "mistake"]

@@ -98,8 +98,6 @@ class Downloads:
         except asyncio.CancelledError:
             one.state = "cut off"
             raise
-        except ToolError as exc:
-            one.state, one.why = "failed", str(exc)
         except Exception as exc:  # of Playwright, or of the disk
             one.state, one.why = "failed", first_line(exc)
         finally:
@@ -207,12 +205,12 @@ _KNOWN: set[str] = set()  # what the browser calls downloads that are taken care
 
 def _newest(artifacts: Path | None) -> str:
     """Return a download that the browser told nothing of: its page came for it alone. Blocks."""
-    found = [*artifacts.glob("*.crdownload")] if artifacts is not None else []
-    unknown = {one.stem: one for one in found if one.stem not in _KNOWN}
-    for name in sorted(unknown, key=lambda name: _changed(unknown[name]), reverse=True):
-        _KNOWN.add(name)
-        return name
-    return ""
+    found = artifacts.glob("*.crdownload") if artifacts is not None else ()
+    newest = max((one for one in found if one.stem not in _KNOWN), key=_changed, default=None)
+    if newest is None:
+        return ""
+    _KNOWN.add(newest.stem)
+    return newest.stem
 
 
 def _changed(path: Path) -> float:

@@ -84,8 +84,7 @@ def addresses(tabs: Iterable[Tab]) -> list[JsonValue]:
     """Return the tabs for `kept`."""
     found: list[JsonValue] = []
     for tab in tabs:
-        if tab.page is not None and not tab.crashed:
-            tab.url = tab.page.url
+        tab.url = tab.url if tab.crashed else tab.address
         # What is longer is data, not an address that leads to the same page again.
         found.append([tab.number, tab.url if len(tab.url) <= _MOST_ADDRESS else BLANK])
     return found

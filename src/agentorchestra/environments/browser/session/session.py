@@ -145,7 +145,7 @@ class BrowserSession(Pages):
 
     async def _replace(self, tab: Tab, what: str) -> str:
         """Close a tab's page, which `what` (`crashed`) is wrong with, and give it an empty one."""
-        page, was = tab.page, (tab.page.url if tab.page is not None else tab.url)
+        page, was = tab.page, tab.address
         tab.lose()
         tab.url = BLANK
         told = f"the page {what} and was closed, its tab is empty now; open {was[:200]} again, or go another way"

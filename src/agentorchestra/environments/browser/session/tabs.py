@@ -47,6 +47,11 @@ class Tab:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     begun: list[tuple[str, str]] = field(default_factory=list)  # downloads that the browser told of: address, its id
 
+    @property
+    def address(self) -> str:
+        """Return the address of its page, or that at which it is opened again."""
+        return self.page.url if self.page is not None else self.url
+
     def note(self, sentence: str) -> None:
         """Keep a sentence for the agent."""
         if len(self.notes) < _MOST_NOTES:
@@ -121,11 +126,9 @@ class Tab:
         What a page shows in its frames, and what was there a moment ago, is not its own.
         """
         found, self.visited = self.visited, set()
-        page = self.page
-        first = page.url if page is not None else self.url
-        for frame in page.frames if page is not None else ():
+        for frame in self.page.frames if self.page is not None else ():
             _add_site(found, frame.url)
-        return [first, *sorted(found - {site_of(first)})]
+        return [self.address, *sorted(found - {site_of(self.address)})]
 
     def note_site(self, url: str) -> None:
         """Note that words of another document are told with those of this tab."""
