@@ -465,7 +465,7 @@ def _look_up(view: _View, questions: list[rules.Question]) -> list[tuple[str, Ar
         query = next((one for one in question.queries()[:MAX_SEARCHES] if one not in asked), None)
         if query is not None:
             asked.add(query)
-            calls.append(("search_files", {"query": query, "limit": 12}))
+            calls.append(("search_files", {"query": query}))
     return calls
 
 

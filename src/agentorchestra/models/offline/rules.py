@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import Literal
 
-from agentorchestra.models.offline.vocabulary import ASKING, FUNCTION, MONTHS, word_set
+from agentorchestra.models.offline.vocabulary import ASKING, FUNCTION, IRREGULAR, MONTHS, word_set
 from agentorchestra.models.render import RenderedContent
 
 # --- words ----------------------------------------------------------------------------------------------------------
@@ -66,8 +66,8 @@ _ENDINGS = {"", *word_set("s es ed d e ing y ies ied n en t st ned ning ted ting
 
 @lru_cache(maxsize=262_144)
 def same_word(a: str, b: str) -> bool:
-    """Return True if two keys are one word up to its ending (open, opened)."""
-    if a == b:
+    """Return True if two keys are one word up to its ending (open, opened) or by an irregular form (draw, drew)."""
+    if a == b or any({a, b} <= forms for forms in IRREGULAR):
         return True
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
     if shared < 3 or not (a.isalpha() and b.isalpha()):

@@ -33,4 +33,22 @@ exist exists one ones someone anyone something
 )
 """How an answer is asked for, or what kind of thing it is: no document needs to hold these."""
 
+IRREGULAR = [
+    {"lead", "led"},
+    {"build", "built"},
+    {"hold", "held"},
+    {"make", "made"},
+    {"win", "won"},
+    {"write", "wrote", "written"},
+    {"begin", "began", "begun"},
+    {"buy", "bought"},
+    {"sell", "sold"},
+    {"draw", "drew", "drawn"},
+    {"find", "found"},
+    {"give", "gave", "given"},
+    {"pay", "paid"},
+    {"take", "took", "taken"},
+]
+"""Forms of one word that do not share their beginning."""
+
 MONTHS = word_set("january february march april may june july august september october november december")
