@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from letters import png, read, written
-from support import Calls, Example, Mind, Shown, main, steps
 
 from agentorchestra.testing import call
+from support import Calls, Example, Mind, Shown, main, steps
 
 SCENES = (("PRESS START", "navy"), ("CHOOSE THE NEXT LEVEL", "darkred"), ("WELL DONE", "navy"))
 SECONDS = 4
