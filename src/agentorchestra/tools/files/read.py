@@ -83,8 +83,7 @@ async def read_part(
 
 def room_for(ctx: RunContext[Any]) -> int:
     """Characters that one reading may give an agent: fewer where its window is small."""
-    agent = getattr(getattr(ctx, "parent", None), "agent", None)
-    room: int | None = agent.result_chars if agent is not None else None
+    room = room_of_caller(ctx)
     return PART_CHARS if room is None else max(_LEAST_CHARS, min(PART_CHARS, room * 4 // 5))
 
 
