@@ -10,6 +10,7 @@ from typing import Any
 from agentorchestra.core.content import Block, Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.runtime.results import room_of_caller
 from agentorchestra.tea.calling.tool import ToolResult
 from agentorchestra.tools.files.common import block, document_at, file_named, how_to_look, note, only_pictures
 from agentorchestra.tools.files.documents import (
