@@ -17,7 +17,7 @@ from agentorchestra.agents.first_view import files_shown, shown_first
 from agentorchestra.agents.generation.delivery import Receiving
 from agentorchestra.agents.generation.workshop import Workshop
 from agentorchestra.agents.memory import memory_of
-from agentorchestra.agents.state import agent_state
+from agentorchestra.agents.state import agent_state, recorded_request
 from agentorchestra.agents.user_messages import told_block
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
@@ -46,7 +46,8 @@ from agentorchestra.models.limits import USUAL
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
-from agentorchestra.runtime.session import OF_EVERY_AGENT, Session
+from agentorchestra.runtime.permission import OF_EVERY_AGENT
+from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.calling.toolset import AgentToolset, Offered
 from agentorchestra.tea.memory.base import MemoryFactory
@@ -227,7 +228,7 @@ def _model_facts(
     except UsageError:
         if not session.run.replaying and not beside:
             raise
-        recorded = session.recorded_request(model)
+        recorded = recorded_request(session, model)
         if recorded is None:  # of this agent the recording ends before a request: nothing depends on the model
             return True, ModelSettings(), ""
         return bool(recorded.tools), recorded.settings, ""
@@ -320,7 +321,7 @@ async def build_agent(
             fields=values["fields"],
         )
         rendered = f"{rendered}\n\n{acting}"
-    session.sight.know((*sources, *described(schemas)))
+    session.seen.add((*sources, *described(schemas)))
     state = State(
         messages=(system_message(rendered), Message(role="user", content=told)),
         max_steps=spec.max_steps,
