@@ -17,10 +17,11 @@ from agentorchestra.core.errors import AgentFailedError, OutputError, ReplayErro
 from agentorchestra.core.events import BudgetRaised, Event, RunEnded, new_event
 from agentorchestra.core.spec import FINAL, AgentResult, AgentSpec, RunManifest, RunResult, RunStatus
 from agentorchestra.log.ledger import Ledger
+from agentorchestra.runtime import job
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import repeated
-from agentorchestra.runtime.run import Run, current_budget, make_result, wait_for
+from agentorchestra.runtime.run import Run, current_budget, wait_for
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.waits import end_undriven, not_yet, requested
 from agentorchestra.workspace.catalog import Stock
@@ -92,7 +93,7 @@ class Driving:
         ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
         if not isinstance(ended, RunEnded) or ended.status != record.status:
             ended = RunEnded(status=record.status, active_s=round(run.active_s(), 3))
-        return make_result(run_id, record.manifest, ended, run)
+        return job.make_result(run_id, record.manifest, ended, run)
 
     async def resume(self, run_id: str, given: RunObjects, *, budget: Budget | None, pin: bool) -> RunResult:
         """See Workspace.resume."""
@@ -157,7 +158,7 @@ class Driving:
                     run.note(change, level="warning")
                 for failure in self._components.failures():
                     run.note(failure, level="warning")
-                result = await run.drive(top, owner=place.engine.owner)
+                result = await job.drive(run, top, owner=place.engine.owner)
                 # The answer or the time may have come while the siblings of what waits were still at work.
                 if result.status is not RunStatus.WAITING:
                     return result
@@ -288,7 +289,7 @@ class Driving:
         if record.imported is not None:
             run.sealed = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
         try:
-            result = await run.replay(partial(self._top, record.manifest, self._stock.hidden(equipment)))
+            result = await job.replay(run, partial(self._top, record.manifest, self._stock.hidden(equipment)))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
             if record.imported is None:
                 raise
