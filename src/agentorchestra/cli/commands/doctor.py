@@ -275,7 +275,7 @@ def _monty() -> list[Check]:
 
 def _search(folder: Path, settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
     """Which search engines can be asked; a warning for those that the settings name and that lack something."""
-    from agentorchestra.workspace.search import search_engines
+    from agentorchestra.workspace.composition import search_engines
     from agentorchestra.workspace.settings import settings_path
 
     if settings is None:
