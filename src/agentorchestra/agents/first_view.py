@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentorchestra.agents.state import add_tools
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Provenance, provenance_of
 from agentorchestra.core.protocols import Environment
@@ -131,7 +132,7 @@ async def shown_first(
         if not waiting:
             return None
         shelf = Shelf(tools, waiting)
-        session.own_tools = {**session.own_tools, **{one.name: one for one in shelf.own}}
+        add_tools(session, *shelf.own)
         return Shown(shelf, (), ())
     others = {*tools.names} - {*packaged, *offered, "done"}
     if others:  # they are found with those that have no room; a planner's few tools stay where all others are agents
@@ -152,7 +153,7 @@ async def shown_first(
         offered=offered,
         functions=code,
     )
-    session.own_tools = {**session.own_tools, **{one.name: one for one in discovery.own}}
+    add_tools(session, *discovery.own)
     effects = discovery.first(spec.instruction, role=spec.role, provenance=provenance)
     outcomes = await session.perform_all(effects)
     opened: list[str] = []

@@ -17,6 +17,7 @@ from agentorchestra.agents.first_view import files_shown, shown_first
 from agentorchestra.agents.generation.delivery import Receiving
 from agentorchestra.agents.generation.workshop import Workshop
 from agentorchestra.agents.memory import memory_of
+from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.user_messages import told_block
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
@@ -275,7 +276,7 @@ async def build_agent(
     tools = tools_of(spec, kit)
     made = await _made(spec, session, kit)
     tools = [*(tool for tool in tools if tool.name not in made), *made.values()]
-    session.own_tools = {tool.name: tool for tool in tools if tool.name not in kit.tools} | made
+    agent_state(session).own_tools = {tool.name: tool for tool in tools if tool.name not in kit.tools} | made
     instances = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
     toolset = AgentToolset(tools, instances, offered=offered, role=spec.role)
     model, role = model_of(spec, session)
@@ -308,7 +309,7 @@ async def build_agent(
     }
     rendered = _rendered(system_prompt, **values)
     if code:
-        session.functions = functions = Functions(toolset)
+        agent_state(session).functions = functions = Functions(toolset)
         texts = [functions.text(python_name(one.name)) for one in listed]
         boxed = session.manifest.sandbox not in ("", "none")
         acting = _rendered(
@@ -365,7 +366,7 @@ async def build_agent(
         forces=model in session.manifest.forced,
     )
     compaction = _compaction(spec, session, kit, model, settings)
-    session.result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
+    agent_state(session).result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
     if kit.workshop is None or not receives:
         return AgentParts(state, decide, tuple(instances), (compaction,))
     discovery = shown.discovery if shown is not None and isinstance(shown.discovery, Discovery) else None
@@ -547,7 +548,7 @@ async def run_agent(
     perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
     top = is_top(session)
     told = Trust.USER if top else lowest(Trust.AGENT, *(one.trust for one in session.provenance))
-    working = session.memory  # of an agent with a workflow around this loop
+    working = agent_state(session).memory  # of an agent with a workflow around this loop
     memory = working or memory_of(spec, session, kit, top=top, trust=told)
     parts = Parts(
         decide=agent.decide,
@@ -572,7 +573,7 @@ async def run_workflow(spec: AgentSpec, session: Session[Any], kit: Kit, drive: 
     if memory is None:
         return await drive(spec, session, kit)
     known = await memory.begin()
-    session.memory = memory
+    agent_state(session).memory = memory
     result = await drive(spec.model_copy(update={"context": (*spec.context, *known)}), session, kit)
     await memory.workflow(session)
     await memory.end(result, session)

@@ -310,7 +310,7 @@ def step_of(state: State) -> Happening | None:
 def calls_of(session: Session[Any]) -> list[Happening]:
     """What was called on a branch so far and what that gave, in order; what was called together is one happening."""
     found: dict[int, list[tuple[str, Trust]]] = {}
-    for n in range(1, session.asked + 1):
+    for n in range(1, session.last_n + 1):
         record = session.run.ledger.records.get(EffectKey(session.branch, n))
         if record is None or record.outcome is None or record.effect.get("kind") not in _CALLS:
             continue

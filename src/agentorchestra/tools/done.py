@@ -15,8 +15,7 @@ from agentorchestra.tea.calling.signatures import schema_problems
 from agentorchestra.tea.calling.tool import Tool, Traits, tool, tool_from_schema
 
 Status = Literal["completed", "partial", "blocked"]
-Validator = Callable[[JsonValue], list[str]]
-"""What is wrong with an output, a phrase each."""
+Validator = Callable[[JsonValue], list[str]]  # what is wrong with an output, a phrase each
 
 
 class SourceArgument(BaseModel):

@@ -27,9 +27,7 @@ PROMPT = "media"
 MOST_FILES = 8
 MOST_PAGES = 8
 MOST_FRAMES = 12
-MOST_BYTES = 18_000_000
-"""Of all media of one question: about what providers take in one request."""
-
+MOST_BYTES = 18_000_000  # of all media of one question: about what providers take in one request
 _KINDS = {"image": "pictures", "audio": "sound", "video": "videos"}
 _WAYS_OUT = {
     "image": WAY_TO_SEE,

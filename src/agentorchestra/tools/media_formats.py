@@ -33,9 +33,7 @@ Form = Literal["facts", "pictures", "sound", "frames", "clip"]
 _FOLDER = "env:folder"
 """In the run's state: the snapshot at which the folder of the environments stands (environments/manifest.py)."""
 
-_TASK_FILES = "files/"
-"""Where the task's files are seen in that folder."""
-
+_TASK_FILES = "files/"  # where the task's files are seen in that folder
 _ENDINGS = {"image/png": ".png", "image/jpeg": ".jpg", "audio/mpeg": ".mp3", "audio/wav": ".wav", "video/mp4": ".mp4"}
 
 

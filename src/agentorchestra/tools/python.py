@@ -29,9 +29,7 @@ from agentorchestra.tea.programs.processes import MontyPool
 from agentorchestra.tea.retrieval.discovery import OPENING
 from agentorchestra.tools.workbench import INTERPRETER, Workbench
 
-MONTY = "monty"
-"""The interpreter's name as a component."""
-
+MONTY = "monty"  # the interpreter's name as a component
 STATE = f"{PRIVATE}python"
 """The variables that an agent's programs left: blobs by the name of the place where they ran."""
 
@@ -274,9 +272,7 @@ def assigned(code: str) -> set[str]:
     return found
 
 
-_OURS = frozenset({"tools", "ToolError", "open"})
-"""Names that are there in the sandbox only."""
-
+_OURS = frozenset({"tools", "ToolError", "open"})  # names that are there in the sandbox only
 _LIMITS = re.compile(r"(?:TimeoutError|MemoryError|RecursionError)\b")
 _MISSING = re.compile(r"(?:ModuleNotFoundError|ImportError|NotImplementedError|AttributeError|NameError|TypeError)\b")
 

@@ -36,15 +36,9 @@ from agentorchestra.tools.files.views import stretches
 from agentorchestra.tools.media_formats import on_disk
 from agentorchestra.tools.web.pages import is_address, read_in_run
 
-KIND_KNOWN = "analysis:kind:"
-"""Names of the run's state that hold what a model said a text is, by the file's name."""
-
-HEAD = 65_536
-"""Bytes that tell what a file is."""
-
-MOST_CHUNKED = 3_000_000
-"""Characters of one source that are cut into chunks; more are left out, and that is said."""
-
+KIND_KNOWN = "analysis:kind:"  # names of the run's state that hold what a model said a text is, by the file's name
+HEAD = 65_536  # bytes that tell what a file is
+MOST_CHUNKED = 3_000_000  # characters of one source that are cut into chunks; more are left out, and that is said
 _NAMED_TEXT = (
     *(".txt", ".text", ".log", ".rst", ".tex", ".bib", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".srt", ".vtt"),
     *(".pdb", ".py", ".js", ".ts", ".c", ".h", ".cpp", ".java", ".go", ".rs", ".sh", ".sql", ".css", ".r"),

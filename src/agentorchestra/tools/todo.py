@@ -22,8 +22,7 @@ Action = Literal["create", "update", "list", "get", "set_active", "mark_step", "
 
 _MARKS: dict[StepStatus, str] = {"not_started": "[ ]", "in_progress": "[→]", "completed": "[✓]", "blocked": "[!]"}
 _VAR = "agent:todo"
-_FIRST = "plan"
-"""What a plan without a name is called."""
+_FIRST = "plan"  # what a plan without a name is called
 
 
 class StepArgument(BaseModel):

@@ -36,14 +36,10 @@ Answer = Callable[[RunContext[Any], dict[str, JsonValue]], Awaitable[dict[str, J
 """Makes a program's call (`name`, `arguments`); gives `value`, or `error` and its `type`."""
 
 INTERPRETER = "sandbox"
-FILE = "file:"
-"""Names of the run's state that hold the files of the working folder."""
-
+FILE = "file:"  # names of the run's state that hold the files of the working folder
 SHOWN_PICTURES = 3
 SHOWN_BYTES = 4 << 20
-LINKED = 200
-"""Entries of the task's files that also stand directly in the working folder."""
-
+LINKED = 200  # entries of the task's files that also stand directly in the working folder
 _ENDINGS = {
     "time": "it was stopped after its time limit of {seconds:g} s",
     "memory": "it was stopped: {detail}",

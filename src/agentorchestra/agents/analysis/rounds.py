@@ -89,7 +89,7 @@ class Rounds:
         alone = not sources and not _FILE_NAME.search(self._text())
         more: tuple[Block, ...] = ()
         while True:
-            began = self.session.asked
+            began = self.session.last_n
             result = await self._round((*sources, *more), alone)
             self.done.append(Round(result, self._calls(began)))
             await self._add_to_report(result)
@@ -112,7 +112,7 @@ class Rounds:
         own = self.spec.model_copy(update={"context": (*self.spec.context, *sources), "tools": tools})
         observe: tuple[Observe, ...] = (quote_check(self.kit.prompts.get("verification")),)
         if alone:
-            observe += (SecondLook(self.kit.prompts.get("analysis_second_look"), self.session.asked),)
+            observe += (SecondLook(self.kit.prompts.get("analysis_second_look"), self.session.last_n),)
         return await run_agent(own, self.session, self.kit, prompt=REASONING if alone else NAME, observe=observe)
 
     @staticmethod
@@ -215,7 +215,7 @@ class Rounds:
         mine = [(key.n, record) for key, record in records if key.branch == self.session.branch]
         for n, record in sorted(mine, key=lambda one: one[0]):
             effect = record.effect
-            if not began < n <= self.session.asked or effect.get("kind") not in _CALLS:
+            if not began < n <= self.session.last_n or effect.get("kind") not in _CALLS:
                 continue
             name = str(effect.get("component", "")).rpartition("@")[0]
             if name in (CHECK, REPORT, "done") or record.outcome is None:
@@ -302,7 +302,7 @@ class SecondLook:
             str(record.outcome.value)
             for key, record in session.run.ledger.records.items()
             if key.branch == session.branch
-            and self.began < key.n <= session.asked
+            and self.began < key.n <= session.last_n
             and str(record.effect.get("component", "")).startswith(f"{PYTHON}@")
             and record.outcome is not None
             and record.outcome.ok

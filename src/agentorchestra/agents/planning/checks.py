@@ -107,7 +107,7 @@ class Check:
         result, self.told = state.result, told_in(state)
         if result is None:
             return state
-        found = results_before(session, upto=session.asked + 1)
+        found = results_before(session, upto=session.last_n + 1)
         looked = await look_up(result.sources, session)
         result = looked.corrected(result)
         lost = self._unfound(result, looked, found, session)
@@ -196,7 +196,7 @@ class Check:
         """Figures of the answer that neither the user, an agent, a tool nor a program gave."""
         known = [self.task, *self.told]
         known += [f"{one.task}\n{one.answer}" for one in session.manifest.earlier]
-        for _, one, _ in results_before(session, upto=session.asked + 1):
+        for _, one, _ in results_before(session, upto=session.last_n + 1):
             known += [one.answer, one.report, *(f"{cited.place}\n{cited.quote}" for cited in one.sources)]
         if session.manifest.checks:
             known += [f"{one.asked}\n{one.text}" for one in outputs(session)]

@@ -106,7 +106,7 @@ def _bounded(lines: Sequence[str], what: str, room: int) -> list[str]:
 async def report(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     """Show what there is, let the model write, number its marks, write the file."""
     caller = session.parent
-    found = results_before(caller, upto=session.asked_at) if caller is not None else []
+    found = results_before(caller, upto=session.decided_n) if caller is not None else []
     material = await _gathered(found, session)
     shown = spec.model_copy(update={"context": (*spec.context, *material.blocks())})
     check = MarkCheck(kit.prompts.get(MARKS), material.evidence)

@@ -27,7 +27,6 @@ from agentorchestra.core.spec import RunSpec
 
 
 @click.command(
-    short_help="Let experts debate a topic, and conclude.",
     epilog="""\b
 Examples:
   agentorchestra debate "Is the stock of AAPL a good investment?" \\

@@ -32,7 +32,6 @@ from agentorchestra.core.spec import RunSpec
 
 
 @click.command(
-    short_help="Run a task and print the answer.",
     epilog="""\b
 Examples:
   agentorchestra run "What is the notice period?" --file contract.pdf

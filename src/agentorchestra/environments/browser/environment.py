@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_DOWNLOADS = 10
 _MOST_ADDRESS = 300
-
-_LOOKS = 2.5
-"""Times `call_s` that a look at a page takes at most: of a large page a second, plainer one is taken."""
+_LOOKS = 2.5  # times `call_s` that a look at a page takes at most: of a large page a second, plainer one is taken
 
 
 _RARE = frozenset(
@@ -47,8 +45,7 @@ _RARE = frozenset(
     }
 )
 
-_NEWS = 3
-"""How many times shorter than the page what changed must be to be told besides."""
+_NEWS = 3  # how many times shorter than the page what changed must be to be told besides
 
 
 class Browser(Actions):
@@ -63,14 +60,14 @@ class Browser(Actions):
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Browser:
-        """As a workspace has it."""
+        """Return it as a workspace has it."""
         made = cls(parts.settings.browser, parts.settings.web)
         made.search = parts.settings.search
         return made
 
     @property
     def rarely_used(self) -> frozenset[str]:
-        """The actions that most tasks do without: an agent opens their schemas when it wants them."""
+        """Return the actions that most tasks do without: an agent opens their schemas when it wants them."""
         return _RARE if self.settings.logins else _RARE | {"fill_secret"}
 
     def check(self) -> None:
@@ -85,16 +82,16 @@ class Browser(Actions):
         Boundary(self.web, private=given.private, allow=given.allow, deny=given.deny)
 
     def rules(self) -> str:
-        """State, vision and interaction, see 000, app. H."""
+        """Return state, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
 
     async def state(self) -> tuple[Block, ...]:
-        """The tabs, for whoever looks from outside; an agent sees the page of its own tab as well."""
+        """List the tabs, for whoever looks from outside; an agent sees the page of its own tab as well."""
         lines = self._tab_lines(0) or ["no page is open"]
         return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),)
 
     async def state_for(self, ctx: Any) -> tuple[Block, ...]:
-        """Address, tabs, dialog, downloads, last error, and the page of this agent's current tab."""
+        """Return address, tabs, dialog, downloads, last error, and the page of this agent's current tab."""
         if agent_of(ctx) not in self.session.current:  # nothing is opened for one who only looks
             return await self.state()
         page: list[str] = []
@@ -128,7 +125,6 @@ class Browser(Actions):
         return (TextBlock(text="\n".join([*lines, *page]), source=source, trust=Trust.UNTRUSTED), *picture, *also)
 
     def _tab_lines(self, mine: int) -> list[str]:
-        """A line for each tab."""
         taken = {number for number in self.session.current.values() if number != mine}
         lines = []
         for tab in self.session.tabs.values():
@@ -138,7 +134,7 @@ class Browser(Actions):
         return lines
 
     async def _shown(self, ctx: Any, tab: Tab) -> tuple[list[str], tuple[Block, ...]]:
-        """Title and elements of a tab's page, what changed since this agent saw it last, and a picture of it."""
+        """Return title and elements of a tab's page, what changed since this agent saw it last, and a picture of it."""
         page = await self.tab(ctx)
         refused = why_not_shown(page.url)
         if refused:
@@ -158,7 +154,7 @@ class Browser(Actions):
         return [f"title: {view.title}", *site, *await self.walls(ctx), view.text, *news], picture
 
     async def _picture(self, ctx: Any, page: Page, view: View) -> tuple[Block, ...]:
-        """The page with the references of its view; nothing if it cannot be taken, the text says what there is."""
+        """Return a picture of the page with references; nothing if it cannot be taken: the text says what there is."""
         try:
             data = await self.within("taking a picture of the page", lambda: marked_screenshot(page, view))
         except ToolError:
@@ -170,13 +166,13 @@ class Browser(Actions):
         )
 
     async def leave(self) -> None:
-        """Close the pages: what is kept is put back."""
+        """Close the pages; what is kept is put back."""
         session, self._session, self._tab = self._session, None, None
         if session is not None:
             await session.close()
 
     async def restored(self) -> None:
-        """Pages are opened again when they are needed, with what is kept."""
+        """Close the pages; they are opened again when they are needed, with what is kept."""
         await self.leave()
 
     async def close(self) -> None:

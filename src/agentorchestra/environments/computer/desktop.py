@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError, ToolError
+from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.environments.computer.clipboard import Clipboard
 from agentorchestra.environments.computer.display import Display
 from agentorchestra.environments.computer.keyboard import Keyboard
@@ -18,18 +18,12 @@ from agentorchestra.environments.computer.screen import GoneError, Screen, libra
 from agentorchestra.environments.computer.windows import Pings, manager_keeps_up
 
 T = TypeVar("T")
-
-CALL_S = 5.0
-"""How long the display may take for one call."""
-
+CALL_S = 5.0  # how long the display may take for one call
 _CUT_S = 5.0
 _STILL_S, _STILL_MOST_S = 0.12, 1.5
-_CATCH_UP_S = 3.0
-"""How long an action waits for the program with the keyboard."""
-
+_CATCH_UP_S = 3.0  # how long an action waits for the program with the keyboard
 _SERVE_S = 0.1
-_MANAGER_S = 5.0
-"""How long the window manager has to begin."""
+_MANAGER_S = 5.0  # how long the window manager has to begin
 
 
 class StuckError(Exception):
@@ -41,7 +35,7 @@ class LostError(Exception):
 
 
 class Hands:
-    """What a call works with."""
+    """One connection to the display, with all that works by it."""
 
     def __init__(self, connected: socket.socket, authority: bytes) -> None:
         self.screen = Screen(connected, authority)
@@ -49,14 +43,13 @@ class Hands:
         self.keyboard = Keyboard(self.screen, self.pings.caught_up)
         self.clipboard = Clipboard(self.screen)
 
+    def managed(self, seconds: float = _CATCH_UP_S) -> bool:
+        """Return True if the window manager keeps up."""
+        return manager_keeps_up(self.screen, self.clipboard.window, seconds)
+
 
 class Desktop:
-    """One desktop; started by the first call.
-
-    Args:
-        place: a folder that is made for its display.
-        width, height: of the screen, in pixels.
-    """
+    """One desktop; started by the first call. `place` is a folder that is made for its display."""
 
     def __init__(self, place: Path, width: int, height: int) -> None:
         self._place, self._size = place, (width, height)
@@ -68,11 +61,7 @@ class Desktop:
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> Display:
-        """The display, started if it is not.
-
-        Raises:
-            ToolError: it cannot be started here.
-        """
+        """Return the display, started if it is not; a ToolError if that is not possible here."""
         if self.display is None:
             try:
                 library()  # before anything is started: what is missing is said at once
@@ -87,11 +76,7 @@ class Desktop:
         return self.display
 
     async def do(self, work: Callable[[Hands], T], seconds: float = CALL_S) -> T:
-        """Do something with the display, in a thread.
-
-        Args:
-            work: blocks.
-            seconds: after which the connection is cut.
+        """Do something with the display in a thread; the connection is cut after so many seconds.
 
         Raises:
             StuckError, LostError: see there.
@@ -107,7 +92,7 @@ class Desktop:
                     connected = display.connect()
                     self._line = connected.dup()  # the connection's own descriptor belongs to the C library
                     self._hands = Hands(connected, display.authority)
-                    manager_keeps_up(self._hands.screen, self._hands.clipboard.window, _MANAGER_S)
+                    self._hands.managed(_MANAGER_S)
                 return work(self._hands)
 
             running = asyncio.get_running_loop().run_in_executor(self._thread, begin)
@@ -117,10 +102,6 @@ class Desktop:
             except TimeoutError:
                 await self._cut(running)
                 raise StuckError(f"did not answer within {seconds:g} s") from None
-            except AgentOrchestraError:
-                raise
-            except (GoneError, OSError) as exc:
-                raise await self._gone(running, str(exc)) from None
             except asyncio.CancelledError:
                 await asyncio.shield(self._cut(running))
                 raise
@@ -128,12 +109,12 @@ class Desktop:
                 errors = library()
                 if isinstance(exc, errors.Error):
                     raise ToolError(f"the display refused it ({type(exc).__name__})") from None
-                if isinstance(exc, errors.XcffibException):
+                if isinstance(exc, (GoneError, OSError, errors.XcffibException)):
                     raise await self._gone(running, str(exc)) from None
                 raise
 
     async def _gone(self, running: asyncio.Future[Any], said: str) -> Exception:
-        """What the end of a connection means."""
+        """Return the error for a connection that ended."""
         await self._cut(running)
         why = await self.display.ended() if self.display is not None else said
         if not why:
@@ -156,11 +137,7 @@ class Desktop:
             await asyncio.get_running_loop().run_in_executor(self._thread, hands.screen.close)
 
     async def still(self) -> bool:
-        """Wait a moment: until the program with the keyboard has caught up, and nothing is drawn any more.
-
-        Returns:
-            Whether that program keeps up, as far as it can be known.
-        """
+        """Wait until the program with the keyboard has read its input and nothing is drawn; False if it is too slow."""
         loop = asyncio.get_running_loop()
         keeps_up = await self.do(lambda hands: hands.pings.caught_up(_CATCH_UP_S)) is not False
         end = loop.time() + _STILL_MOST_S
@@ -172,16 +149,16 @@ class Desktop:
         return keeps_up
 
     async def manage(self) -> bool:
-        """Whether the window manager keeps up; one that does not is started anew."""
-        if await self.do(lambda hands: manager_keeps_up(hands.screen, hands.clipboard.window, _CATCH_UP_S)):
+        """Return True if the window manager keeps up; otherwise start it anew."""
+        if await self.do(Hands.managed):
             return True
         if self.display is not None:
             await self.display.manage_again()
-            await self.do(lambda hands: manager_keeps_up(hands.screen, hands.clipboard.window, _CATCH_UP_S))
+            await self.do(Hands.managed)
         return False
 
     def serve(self) -> None:
-        """Answer programs that paste what the clipboard holds of ours."""
+        """Let programs paste our text, until another one is copied."""
         if self._serving is None or self._serving.done():
             self._serving = asyncio.create_task(self._serve())
 
@@ -200,15 +177,13 @@ class Desktop:
             await display.close()
 
     async def close(self) -> None:
-        """End the display and all that shows on it; idempotent. The next call starts another one."""
+        """End the display and all that shows on it; the next call starts another one."""
         serving, self._serving = self._serving, None
         if serving is not None:
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
         async with self._one_call:
-            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            done.set_result(None)
-            await self._cut(done)
+            await self._cut(asyncio.ensure_future(asyncio.sleep(0)))
             await self._end()
             thread, self._thread = self._thread, None
             if thread is not None:

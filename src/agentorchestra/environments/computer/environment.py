@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -12,22 +12,12 @@ from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.environments.computer import descriptions as told
-from agentorchestra.environments.computer.base import Desk, look, runs
+from agentorchestra.environments.computer.base import Desk, look
 from agentorchestra.environments.computer.clipboard import MOST_BYTES
-from agentorchestra.environments.computer.desktop import CALL_S, Hands, LostError, StuckError
+from agentorchestra.environments.computer.desktop import CALL_S, Hands
 from agentorchestra.environments.computer.keyboard import MOST_CHARACTERS, chord, named_key, unknown_character
-from agentorchestra.environments.computer.screen import (
-    BUTTON_PRESS,
-    BUTTON_RELEASE,
-    BUTTONS,
-    SCROLLS,
-)
-from agentorchestra.environments.computer.windows import (
-    Windows,
-    close_window,
-    place_window,
-    raise_window,
-)
+from agentorchestra.environments.computer.screen import BUTTON_PRESS, BUTTON_RELEASE, BUTTONS, SCROLLS
+from agentorchestra.environments.computer.windows import Windows, close_window, place_window, raise_window
 from agentorchestra.environments.folder import rules_text
 from agentorchestra.environments.registry import EnvironmentParts
 from agentorchestra.runtime.results import ToolResult
@@ -37,10 +27,8 @@ _TYPE_S = 60.0
 _LOOK_S = 0.1
 _CLOSE_S = 2.0
 _DRAG_STEPS, _DRAG_S = 12, 0.01
-
 _EXECUTE: Sequence[Literal["execute"]] = ("execute",)
 _WRITE: Sequence[Literal["write"]] = ("write",)
-
 X = Annotated[int, Field(description="In pixels from the left edge of the screen.", ge=0)]
 Y = Annotated[int, Field(description="In pixels from the upper edge of the screen.", ge=0)]
 Button = Annotated[Literal["left", "middle", "right"], Field(description="Which button.")]
@@ -59,11 +47,11 @@ class Computer(Desk):
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Computer:
-        """As a workspace has it."""
+        """Return it as a workspace has it."""
         return cls(parts.settings.computer, sandbox=parts.sandbox, limits=parts.limits, network=parts.network)
 
     def rules(self) -> str:
-        """State, vision and interaction, see 000, app. H."""
+        """Return state, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
 
     # -- looking -----------------------------------------------------------------------------------------------------
@@ -103,17 +91,22 @@ class Computer(Desk):
         title: Annotated[str, Field(description="Ends as soon as a window has this in its title.")] = "",
     ) -> str:
         """Wait, and say what changed."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + seconds
-        found = False
-        while not found and loop.time() < end:
-            await asyncio.sleep(min(_LOOK_S, max(0.0, end - loop.time())) if title else seconds)
-            if title:
-                _, windows = await self._do(look)
-                found = any(title.casefold() in one.title.casefold() for one in windows.shown)
-        if title and not found:
+        if not title:
+            await asyncio.sleep(seconds)
+        elif not await self._until(
+            lambda windows: any(title.casefold() in one.title.casefold() for one in windows.shown), seconds
+        ):
             return await self._settled(f"waited {seconds:g} s; no window has {told.quoted(title[:100])} in its title")
         return await self._settled("waited")
+
+    async def _until(self, reached: Callable[[Windows], bool], seconds: float) -> bool:
+        """Look at the windows again and again; return True once they are as wanted."""
+        end = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < end:
+            if reached((await self._do(look))[1]):
+                return True
+            await asyncio.sleep(_LOOK_S)
+        return False
 
     # -- mouse -------------------------------------------------------------------------------------------------------
 
@@ -121,12 +114,7 @@ class Computer(Desk):
     async def mouse_move(self, x: X, y: Y) -> str:
         """Move the mouse without a click, for instance for what shows only then."""
         self._inside(x, y)
-
-        def work(hands: Hands) -> None:
-            hands.screen.move(x, y)
-            hands.screen.sync()
-
-        await self._do(work)
+        await self._do(lambda hands: hands.screen.move(x, y))
         return await self._settled(f"the mouse is at {x}, {y}")
 
     @action(tags=_WRITE)
@@ -172,7 +160,7 @@ class Computer(Desk):
                 hands.screen.move(place_x, place_y)
                 if kind:
                     hands.screen.send(kind, BUTTONS[button])
-                hands.screen.sync()
+                    hands.screen.sync()
 
             await self._do(work)
             await asyncio.sleep(_DRAG_S)
@@ -262,7 +250,7 @@ class Computer(Desk):
         found = self._window(window)
         await self._do(lambda hands: place_window(hands.screen, found, x, y, width, height))
         said = await self._settled(f"window {window} was asked to go to {x}, {y} with {width} x {height}")
-        now = next((one for one in (self._known or Windows()).shown if one.window == found), None)
+        now = next((one for one in self._known.shown if one.window == found), None)
         return said if now is None else f"{said}\nwindow {told.window_line(now, window)}"
 
     @action(tags=_WRITE)
@@ -270,13 +258,8 @@ class Computer(Desk):
         """Ask a window to close, as its button does; a program may ask back, or not listen."""
         found = self._window(window)
         await self._do(lambda hands: close_window(hands.screen, found))
-        loop = asyncio.get_running_loop()
-        end = loop.time() + _CLOSE_S
-        while loop.time() < end:
-            _, windows = await self._do(look)
-            if not any(one.window == found for one in windows.shown):
-                return await self._settled(f"window {window} was asked to close")
-            await asyncio.sleep(_LOOK_S)
+        if await self._until(lambda windows: not any(one.window == found for one in windows.shown), _CLOSE_S):
+            return await self._settled(f"window {window} was asked to close")
         said = await self._settled(f"window {window} was asked to close, and is still there")
         return f"{said}\nits program may have asked something, or does not listen: then stop the program"
 
@@ -297,15 +280,11 @@ class Computer(Desk):
         display = await self._open.start()
         job = await self._programs.start(command, display, self._folder, self._files)
         self._running.add(job.job)
-        loop = asyncio.get_running_loop()
-        end = loop.time() + wait_s
-        while loop.time() < end:
-            _, windows = await self._do(look)
-            if {one.window for one in windows.shown} - {one.window for one in before.shown}:
+        known = {one.window for one in before.shown}
+        end = asyncio.get_running_loop().time() + wait_s
+        while asyncio.get_running_loop().time() < end and job.job in await self._programs.running():
+            if await self._until(lambda windows: any(one.window not in known for one in windows.shown), _LOOK_S):
                 break
-            if not any(one.job == job.job and runs(one) for one in await self._programs.jobs()):
-                break
-            await asyncio.sleep(_LOOK_S)
         said = await self._settled(f"program {job.job} was started")
         return said if self._safe else f"[run without a sandbox]\n{said}"
 
@@ -329,13 +308,9 @@ class Computer(Desk):
         said = f"program {told.program_line(job)}"
         if self._open.display is None:
             return said
-        try:
+        async with self._explained(f"{said}; but "):
             if not await self._open.manage():  # it may have had so many windows that it is still busy with them
                 said += "\nthe window manager did not keep up and was started anew"
-        except StuckError as exc:
-            raise ToolError(f"{said}; but {await self._stuck(str(exc))}") from None
-        except LostError as exc:
-            raise ToolError(f"{said}; but {await self._lost(str(exc))}") from None
         return await self._settled(said)
 
     # -- clipboard ---------------------------------------------------------------------------------------------------

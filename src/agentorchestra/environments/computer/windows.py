@@ -8,14 +8,10 @@ from typing import NamedTuple
 
 from agentorchestra.environments.computer.screen import Screen
 
-MOST = 40
-"""Windows that are looked at, the frontmost; the others are counted."""
-
+MOST = 40  # windows that are looked at, the frontmost; the others are counted
 TITLE_BYTES = 400
-_LISTED_BYTES = 1 << 20
 _ANY = 0
-_STRUCTURE = 0x00180000
-"""SubstructureRedirect and SubstructureNotify: who hears what the window manager is asked."""
+_STRUCTURE = 0x00180000  # SubstructureRedirect and SubstructureNotify: who hears what the window manager is asked
 _SUBSTRUCTURE_NOTIFY = 0x00080000
 _EVENT_MASK = 0x800
 _PAGER = 2
@@ -24,43 +20,31 @@ _ASK_AGAIN_S = 0.1
 
 
 class Window(NamedTuple):
-    """One window, its frame not counted.
+    """One window, its frame not counted."""
 
-    Attributes:
-        window: its number in X.
-        title: as it says itself, cut.
-        x, y, width, height: in pixels.
-        focused: whether it has the keyboard.
-        hidden: minimized.
-    """
-
-    window: int
-    title: str
-    x: int
+    window: int  # its number in X
+    title: str  # as it says itself, cut
+    x: int  # x, y, width, height: in pixels
     y: int
     width: int
     height: int
-    focused: bool = False
-    hidden: bool = False
+    focused: bool = False  # whether it has the keyboard
+    hidden: bool = False  # minimized
 
 
 class Windows(NamedTuple):
-    """Those that are looked at, the frontmost first, and how many there are in all."""
+    """The frontmost windows, the first in front, and how many there are in all."""
 
     shown: tuple[Window, ...] = ()
     total: int = 0
 
 
 def windows_of(screen: Screen) -> Windows:
-    """The windows, the frontmost first."""
+    """Return the windows, the frontmost first."""
     numbers, count = _numbers(screen, screen.root, "_NET_CLIENT_LIST_STACKING", MOST)
     active, _ = _numbers(screen, screen.root, "_NET_ACTIVE_WINDOW", 1)
-    found = []
-    for one in reversed(numbers):
-        window = _window(screen, one, one in active)
-        if window is not None:
-            found.append(window)
-    return Windows(tuple(found), count)
+    found = (_window(screen, one, one in active) for one in reversed(numbers))
+    return Windows(tuple(one for one in found if one is not None), count)
 
 
 def _window(screen: Screen, number: int, focused: bool) -> Window | None:
@@ -75,7 +59,7 @@ def _window(screen: Screen, number: int, focused: bool) -> Window | None:
 
 
 def _numbers(screen: Screen, window: int, name: str, most: int) -> tuple[list[int], int]:
-    """The last numbers of a property, and how many it has."""
+    """Return the last numbers of a property, and how many it has."""
     head = screen.core.GetProperty(False, window, screen.atom(name), _ANY, 0, 0).reply()
     count = head.bytes_after // 4 if head.format == 32 else 0
     if not count:
@@ -109,7 +93,7 @@ def raise_window(screen: Screen, window: int) -> None:
 
 
 def place_window(screen: Screen, window: int, x: int, y: int, width: int, height: int) -> None:
-    """Put a window's content somewhere, with a size."""
+    """Move and resize a window's content."""
     static, every = 10, 0b1111 << 8
     ask(screen, window, "_NET_MOVERESIZE_WINDOW", static | every | _PAGER << 12, x, y, width, height)
 
@@ -123,13 +107,7 @@ def close_window(screen: Screen, window: int) -> None:
 
 
 def manager_keeps_up(screen: Screen, window: int, seconds: float) -> bool:
-    """Whether the window manager answers within so many seconds.
-
-    Args:
-        screen: the connection.
-        window: one of our own, about which it is asked.
-        seconds: for which is waited at most.
-    """
+    """Return True if the window manager answers a question about a window of ours within so many seconds."""
     screen.core.DeleteProperty(window, screen.atom("_NET_FRAME_EXTENTS"))
     begun = time.monotonic()
     asked = 0
@@ -144,24 +122,16 @@ def manager_keeps_up(screen: Screen, window: int, seconds: float) -> bool:
 
 
 class Pings:
-    """Asks programs whether they have taken in what was sent to their windows, as window managers do.
-
-    Args:
-        screen: the connection.
-    """
+    """Asks programs whether they have read what was sent to their windows, as window managers do."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._last = 0
 
     def caught_up(self, seconds: float) -> bool | None:
-        """Wait until the program with the keyboard has taken in all that was sent to its window.
+        """Return True once the program with the keyboard has read its input, False if it has not in time.
 
-        Args:
-            seconds: for which is waited at most.
-
-        Returns:
-            False if it has not; None where there is none, or it does not answer such questions.
+        None where there is no such program, or it does not answer such questions.
         """
         screen = self._screen
         found, _ = _numbers(screen, screen.root, "_NET_ACTIVE_WINDOW", 1)
@@ -196,7 +166,6 @@ class Pings:
 
 
 __all__ = [
-    "MOST",
     "Pings",
     "Window",
     "Windows",

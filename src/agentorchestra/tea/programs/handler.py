@@ -89,12 +89,12 @@ class ProgramHandler:
         Raises:
             DoorError, ModelError, StoreError: passed on from what it called, they concern the run.
         """
-        caller = ctx.parent
-        if caller is None or caller.functions is None:
+        agent = None if ctx.parent is None else ctx.parent.agent
+        if agent is None or agent.functions is None:
             return failed("mistake", "only an agent runs programs; this one has no functions to call")
         code = str(effect.arguments.get("code", ""))
-        ctx.own_tools, ctx.result_chars = caller.own_tools, caller.result_chars
-        host = _Host(effect, ctx, caller.functions)
+        ctx.agent = agent
+        host = _Host(effect, ctx, agent.functions)
         interpreter, problem = self._chosen(code)
         if interpreter is None:
             return await self._outcome(host, Ran(error=problem))

@@ -20,9 +20,7 @@ from agentorchestra.tools.files.readers import Document, read_document, source_s
 
 _T = TypeVar("_T")
 
-SOURCE = "source"
-"""The part of a file that is text and is read as something else: its own characters."""
-
+SOURCE = "source"  # the part of a file that is text and is read as something else: its own characters
 WRITTEN_AS_TEXT = frozenset(
     {"text/html", "text/csv", "text/tab-separated-values", "message/rfc822", "application/json"}
 )

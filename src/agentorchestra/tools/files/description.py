@@ -30,8 +30,7 @@ from agentorchestra.tools.files.read import extent_of, listing
 from agentorchestra.tools.files.readers import PartsDocument, describe_media
 from agentorchestra.tools.files.search import chosen_files
 
-SECONDS = 60.0
-"""After this the files left are named but not looked into."""
+SECONDS = 60.0  # after this the files left are named but not looked into
 
 
 class Quote(BaseModel):

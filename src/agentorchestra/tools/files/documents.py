@@ -59,8 +59,7 @@ class TextDocument:
         return start, end
 
 
-Area = tuple[int, int, int, int]
-"""First row, first column, last row, last column."""
+Area = tuple[int, int, int, int]  # first row, first column, last row, last column
 
 
 @dataclass(frozen=True)
@@ -180,13 +179,10 @@ class PartsDocument:
     kind: Literal["parts"] = "parts"
 
 
-Leaf = TextDocument | TableDocument | PdfDocument
-"""What holds content itself."""
-
+Leaf = TextDocument | TableDocument | PdfDocument  # what holds content itself
 Document = Leaf | PartsDocument
 
-_NAMED = 12
-"""Parts that are named in one line."""
+_NAMED = 12  # parts that are named in one line
 
 
 def document_to_json(document: Document) -> dict[str, Any]:

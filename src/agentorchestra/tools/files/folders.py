@@ -15,24 +15,12 @@ from typing import Any
 from agentorchestra.core.errors import FileInputError
 from agentorchestra.core.spec import FileRef
 
-MAX_FILES = 20_000
-"""Files of one task."""
-
-MAX_BYTES = 5_000_000_000
-"""Bytes of all files of one task: they are kept with the run."""
-
-MAX_ENTRIES = 500_000
-"""Entries of a folder that are looked at, those that are left out among them."""
-
-MAX_NAME = 1_000
-"""Bytes of a file's name with its folders."""
-
-LISTED = 40
-"""Files that a prompt or a description names one by one; the others are counted."""
-
-NAMED = 3
-"""Examples that a note gives of one kind of what was left out."""
-
+MAX_FILES = 20_000  # files of one task
+MAX_BYTES = 5_000_000_000  # bytes of all files of one task: they are kept with the run
+MAX_ENTRIES = 500_000  # entries of a folder that are looked at, those that are left out among them
+MAX_NAME = 1_000  # bytes of a file's name with its folders
+LISTED = 40  # files that a prompt or a description names one by one; the others are counted
+NAMED = 3  # examples that a note gives of one kind of what was left out
 _TELLING = 3
 
 _NEVER = frozenset({"node_modules", "__pycache__"})

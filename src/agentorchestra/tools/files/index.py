@@ -43,12 +43,8 @@ CREATE VIRTUAL TABLE words USING fts5 (
 );
 """
 
-PROBLEM_S = 3_600.0
-"""After this a file that could not be read is tried again: it may have been the machine."""
-
-QUERY_S = 20.0
-"""The longest a query may take."""
-
+PROBLEM_S = 3_600.0  # after this a file that could not be read is tried again: it may have been the machine
+QUERY_S = 20.0  # the longest a query may take
 _CHEAP = frozenset({"text/plain", "text/markdown", "text/csv", "text/tab-separated-values"})
 """What is read without a process of its own."""
 

@@ -24,9 +24,7 @@ from agentorchestra.tools.files.worker import (
 )
 from agentorchestra.tools.files.worker import outcome as worker_outcome
 
-MANY = 8
-"""Files from which on loading the libraries for all of them is worth it."""
-
+MANY = 8  # files from which on loading the libraries for all of them is worth it
 _LIBRARIES: dict[str, tuple[str, ...]] = {
     "application/pdf": ("pypdf", "pdfplumber"),
     "application/json": (),

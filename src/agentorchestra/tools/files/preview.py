@@ -15,12 +15,8 @@ from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.media import is_media
 from agentorchestra.tools.files.read import NO_NEWLINE, read_part, room_for
 
-MOST_FILES = 20
-"""Files of a task that are looked at; of more, none is shown."""
-
-MOST_BYTES = 5_000_000
-"""Of a file that is converted only to see how long it is."""
-
+MOST_FILES = 20  # files of a task that are looked at; of more, none is shown
+MOST_BYTES = 5_000_000  # of a file that is converted only to see how long it is
 _BYTES_PER_CHAR = 4
 
 

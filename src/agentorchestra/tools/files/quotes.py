@@ -35,17 +35,10 @@ from agentorchestra.tools.files.places import Place, column_name, parse_place
 from agentorchestra.tools.files.readers import LIMITS, Limits, read_document_sync
 from agentorchestra.tools.files.tables import table_forms, table_view
 
-FEW_WORDS = 3
-"""Words that each piece of a quote with an ellipsis must have."""
-
-GAP_CHARS = 600
-"""Letters and digits that an ellipsis may stand for."""
-
-NEAR = 2
-"""Lines or rows by which a place may be off."""
-
-MOST_SEARCHED = 1_000_000
-"""Characters of a text in which a quote without a place is looked for."""
+FEW_WORDS = 3  # words that each piece of a quote with an ellipsis must have
+GAP_CHARS = 600  # letters and digits that an ellipsis may stand for
+NEAR = 2  # lines or rows by which a place may be off
+MOST_SEARCHED = 1_000_000  # characters of a text in which a quote without a place is looked for
 
 
 # --- the comparison ---------------------------------------------------------------------------------------------------

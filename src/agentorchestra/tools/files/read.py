@@ -37,21 +37,11 @@ PART_CHARS = 16_000
 
 _LEAST_CHARS = 1_000
 
-_CUT_NAMED = 3
-"""Lines that are cut for which it is said how to read on."""
-
-TABLE_CHARS = 12_000
-"""The same of a table; what its cells have besides values comes on top."""
-
-_LEAST_TABLE = 1_000
-"""So much of a table is given in any case, when a file with parts is read from its beginning."""
-
-NO_NEWLINE = "The last line does not end with a newline."
-"""Told of a text that is read; whoever edits it has to know."""
-
-_LISTED = 40
-"""Parts of a file, or columns of a table, that are listed; all of them can be read."""
-
+_CUT_NAMED = 3  # lines that are cut for which it is said how to read on
+TABLE_CHARS = 12_000  # the same of a table; what its cells have besides values comes on top
+_LEAST_TABLE = 1_000  # so much of a table is given in any case, when a file with parts is read from its beginning
+NO_NEWLINE = "The last line does not end with a newline."  # told of a text that is read; whoever edits it has to know
+_LISTED = 40  # parts of a file, or columns of a table, that are listed; all of them can be read
 _KINDS = {
     "vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheet",
     "vnd.ms-excel": "sheet",
@@ -83,7 +73,8 @@ async def read_part(
 
 def room_for(ctx: RunContext[Any]) -> int:
     """Characters that one reading may give an agent: fewer where its window is small."""
-    room: int | None = getattr(getattr(ctx, "parent", None), "result_chars", None)
+    agent = getattr(getattr(ctx, "parent", None), "agent", None)
+    room: int | None = agent.result_chars if agent is not None else None
     return PART_CHARS if room is None else max(_LEAST_CHARS, min(PART_CHARS, room * 4 // 5))
 
 

@@ -19,11 +19,8 @@ from agentorchestra.tools.files.index import Hit, PassageIndex, SlowQueryError, 
 from agentorchestra.tools.files.indexer import Standing, bring_up
 from agentorchestra.tools.files.passages import Passage
 
-NAMED = 5
-"""Files that could not be searched and are named; the others are counted."""
-
-FEW = 10
-"""Up to this many files are named where nothing was found, and no figures are given."""
+NAMED = 5  # files that could not be searched and are named; the others are counted
+FEW = 10  # up to this many files are named where nothing was found, and no figures are given
 
 
 async def search_passages(

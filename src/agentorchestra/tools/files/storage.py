@@ -39,9 +39,7 @@ from agentorchestra.tools.files.folders import (
 from agentorchestra.tools.files.formats.sniff import sniff
 from agentorchestra.tools.files.readers import LIMITS, check_stop, look_into
 
-THREADS = 4
-"""Files that are hashed and checked at the same time."""
-
+THREADS = 4  # files that are hashed and checked at the same time
 _VERSION = 2
 """Of the table in seen.db; a file with another one is begun anew. 1: the first. 2: what was found inside."""
 

@@ -15,22 +15,12 @@ from itertools import islice
 from agentorchestra.tools.files.documents import Area, TableDocument, Trait
 from agentorchestra.tools.files.places import Place, column_name
 
-MOST_CELL = 2_000
-"""Characters of a cell that are shown among others."""
-
-MOST_ALONE = 33_000
-"""Characters of a cell that is read alone: more than a cell of a workbook can hold."""
-
-MAX_CELL = 400
-"""Characters of a cell shown in its row by a search; the whole cell is read by its address."""
-
-MOST_TRAITS = 4_000
-"""Characters of what is told besides values."""
-
+MOST_CELL = 2_000  # characters of a cell that are shown among others
+MOST_ALONE = 33_000  # characters of a cell that is read alone: more than a cell of a workbook can hold
+MAX_CELL = 400  # characters of a cell shown in its row by a search; the whole cell is read by its address
+MOST_TRAITS = 4_000  # characters of what is told besides values
 _MOST_COMMENT = 500
-_NAMED = 12
-"""Rows or cells that are named in a sentence."""
-
+_NAMED = 12  # rows or cells that are named in a sentence
 _ONE_LINE = ("fill", "font colour")
 _WITHOUT_VALUE = ("merged", "hidden rows", "hidden columns", "coloured by rule")
 _CSV = ("text/csv", "text/tab-separated-values")

@@ -15,16 +15,11 @@ from agentorchestra.core.content import TextBlock, unnumbered
 from agentorchestra.tools.files.documents import PdfDocument, TextDocument
 from agentorchestra.tools.files.places import Place, parse_place
 
-LINE_CHARS = 4_000
-"""After so many characters a line is cut where not everything fits."""
-
-STRETCH_CHARS = 1_200
-"""About how much of a text is cited in one piece by who reads all of it."""
-
+LINE_CHARS = 4_000  # after so many characters a line is cut where not everything fits
+STRETCH_CHARS = 1_200  # about how much of a text is cited in one piece by who reads all of it
 _NUMBER = re.compile(r"^\d{1,9}(?:, characters \d{1,9}-\d{1,9})?\t", re.MULTILINE)
 
-_SLACK = 8
-"""A rest of this part of the limit is shown along: nobody has to ask for a few lines."""
+_SLACK = 8  # a rest of this part of the limit is shown along: nobody has to ask for a few lines
 
 
 class View(NamedTuple):

@@ -27,9 +27,7 @@ from agentorchestra.tools.mcp.secrets import (
     url_secrets,
 )
 
-STARTUP_S = 30.0
-"""Seconds until a server has said what it is and which tools it has."""
-
+STARTUP_S = 30.0  # seconds until a server has said what it is and which tools it has
 MAX_BYTES = 1_000_000
 MAX_SERVERS = 100
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")

@@ -19,9 +19,7 @@ from agentorchestra.tools.mcp.tool_list import Dispatcher
 from agentorchestra.tools.mcp.transports import SENDING, Sending, quiet, streams
 from mcp import ClientSession, MCPError, types
 
-RECONNECT_S = 30.0
-"""Seconds a server that went away is waited for. After that each call tries once."""
-
+RECONNECT_S = 30.0  # seconds a server that went away is waited for. After that each call tries once.
 CLOSE_S = 15.0
 _FIRST_DELAY_S = 0.1
 _LONGEST_DELAY_S = 2.0

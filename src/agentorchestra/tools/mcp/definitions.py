@@ -14,9 +14,7 @@ from agentorchestra.tea.calling.signatures import schema_problems
 
 MAX_TOOLS = 2_000
 MAX_DESCRIPTION = 4_000
-MAX_TOOL = 50_000
-"""Characters of one tool as JSON."""
-
+MAX_TOOL = 50_000  # characters of one tool as JSON
 _DEEPEST = 64
 _MOST_NODES = 5_000
 _LONGEST_NAME = 64

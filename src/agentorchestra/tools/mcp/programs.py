@@ -23,9 +23,7 @@ from mcp_types import jsonrpc_message_adapter
 from agentorchestra.tools.mcp.config import Server
 
 MAX_LINE_BYTES = 50_000_000
-EXIT_S = 2.0
-"""Seconds a program has to end when its input is closed, and once more when it is told to."""
-
+EXIT_S = 2.0  # seconds a program has to end when its input is closed, and once more when it is told to
 _POLL_S = 0.01
 _LAST_WORDS = 4_000
 _Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]

@@ -13,9 +13,7 @@ from agentorchestra.tools.mcp.definitions import MAX_TOOL, MAX_TOOLS, size_of
 from mcp import ClientSession, types
 
 MAX_PAGES = 200
-MAX_LISTED = 2_000_000
-"""Characters of all tools of a server, as JSON."""
-
+MAX_LISTED = 2_000_000  # characters of all tools of a server, as JSON
 _LONGEST_NAME = 500
 _USED = ("name", "title", "description", "inputSchema", "annotations")
 

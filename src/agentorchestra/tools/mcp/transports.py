@@ -21,9 +21,7 @@ from agentorchestra.core.errors import McpError
 from agentorchestra.tools.mcp.config import Server
 from agentorchestra.tools.mcp.programs import LastWords, program_streams
 
-MAX_RESPONSE_BYTES = 50_000_000
-"""Of one answer over HTTP, and of one event of a stream."""
-
+MAX_RESPONSE_BYTES = 50_000_000  # of one answer over HTTP, and of one event of a stream
 _CONNECT_S = 10.0
 _GOODBYE_S = 2.0
 

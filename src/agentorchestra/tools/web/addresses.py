@@ -16,9 +16,7 @@ from urllib.parse import quote, urlsplit
 
 from agentorchestra.core.errors import WebError
 
-MOST_CHARS = 8_000
-"""Of one address."""
-
+MOST_CHARS = 8_000  # of one address
 _PORTS = {"http": 80, "https": 443}
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")

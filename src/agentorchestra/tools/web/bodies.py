@@ -9,9 +9,7 @@ from typing import Any, Protocol
 
 from agentorchestra.core.errors import WebError
 
-MOST_CODINGS = 2
-"""Compressions within each other; nobody honest uses more."""
-
+MOST_CODINGS = 2  # compressions within each other; nobody honest uses more
 _STEP = 64 * 1024
 
 

@@ -20,18 +20,11 @@ from agentorchestra.tools.web.pages import Page, artifact_name, file_name, is_te
 from agentorchestra.tools.web.reader import PageReader
 from agentorchestra.trust.arguments import INSIDE
 
-LINKS = "links"
-"""The part that lists the links of a page."""
-
-PICTURES = "pictures"
-"""The part that lists its pictures."""
-
+LINKS = "links"  # the part that lists the links of a page
+PICTURES = "pictures"  # the part that lists its pictures
 _LINKS_SHOWN = 200
-_BEGINNING = 1_200
-"""Characters of a page that a crawler followed a link to."""
-
-PAGE_CHARS = 8_000
-"""About how much of a page is given at once: most of what stands on pages serves no question."""
+_BEGINNING = 1_200  # characters of a page that a crawler followed a link to
+PAGE_CHARS = 8_000  # about how much of a page is given at once: most of what stands on pages serves no question
 
 
 def fetch_tool(reader: PageReader) -> Tool[..., Any]:

@@ -19,9 +19,7 @@ from agentorchestra.tools.files.worker import Limits, Request, run_async
 from agentorchestra.tools.web.addresses import parse_address, shown_address
 from agentorchestra.tools.web.http import Answer
 
-FORMAT = 2
-"""Of a kept page. 1: the first. 2: with the addresses of its pictures."""
-
+FORMAT = 2  # of a kept page. 1: the first. 2: with the addresses of its pictures.
 LIMITS = Limits(max_bytes=100_000_000, seconds=30.0, chars=10_000_000)
 """On one page. What a page is made of is read in a process of its own."""
 

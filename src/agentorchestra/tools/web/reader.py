@@ -18,9 +18,7 @@ from agentorchestra.tools.web.page_cache import KeptPages
 from agentorchestra.tools.web.pages import Page, page_of
 from agentorchestra.tools.web.robots import Robots
 
-_WORKERS = 4
-"""Processes that read pages at the same time; each may take a gigabyte."""
-
+_WORKERS = 4  # processes that read pages at the same time; each may take a gigabyte
 _ACCEPT = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,*/*;q=0.8"
 
 

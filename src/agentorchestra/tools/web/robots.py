@@ -10,9 +10,7 @@ from agentorchestra.tools.web.addresses import Address, shown_address
 from agentorchestra.tools.web.http import WebClient
 
 KEPT_S = 3_600.0
-MOST_BYTES = 500 * 1024
-"""As RFC 9309 asks for at least; what follows is not read."""
-
+MOST_BYTES = 500 * 1024  # as RFC 9309 asks for at least; what follows is not read
 _TIMEOUT_S = 10.0
 _MOST_SITES = 500
 

@@ -15,7 +15,7 @@ class Actions(Looking, Films, Pdfs, Logins, Pointing, Navigating, Walls):
     """What can be done with pages."""
 
     def repeatable(self, action: str) -> bool:
-        """Whether it may be done again after a crash: pages are got again, nothing was given to them."""
+        """Return True if it may be done again after a crash: pages are got again, nothing was given to them."""
         return action in _AGAIN
 
 

@@ -22,31 +22,19 @@ from agentorchestra.tea.calling.tool import ToolResult
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-MOST_SOURCE = 8_000_000
-"""Characters of a page's source that are read."""
-
+MOST_SOURCE = 8_000_000  # characters of a page's source that are read
 MOST_FRAMES = 8
 _FRAME_CHARS = 200_000
-
-PIECE_CHARS = 40_000
-"""Of a page that are shown to a model with one question about it."""
-
+PIECE_CHARS = 40_000  # of a page that are shown to a model with one question about it
 MOST_PIECES = 5
-
-_WIDEST, _TALLEST = 4_000, 8_000
-"""Pixels of the picture of a whole page."""
-
+_WIDEST, _TALLEST = 4_000, 8_000  # pixels of the picture of a whole page
 PROMPT = "browser_extract"
 
 
 class Reading(Hands):
-    """The eyes.
+    """Actions that read."""
 
-    Attributes:
-        search: settings of search engines, of which the archive is one.
-    """
-
-    search: SearchSettings = SearchSettings()
+    search: SearchSettings = SearchSettings()  # settings of search engines, of which the archive is one
 
     @action(mutates=False)
     async def read_page(self, ctx: Any, part: Inside = "") -> ToolResult:
@@ -72,7 +60,7 @@ class Reading(Hands):
         return ToolResult(content=blocks, artifacts=(kept,), sources=(Source(kind="web", ref=url),))
 
     async def _text(self, page: Page) -> tuple[str, list[str]]:
-        """What the page says as Markdown, with its frames, and what was left out."""
+        """Return the page as Markdown with its frames, and what was left out."""
         from agentorchestra.tools.web.http import Answer
         from agentorchestra.tools.web.pages import page_of
 
@@ -164,7 +152,7 @@ class Reading(Hands):
         return await self.picture(ctx, data, f"screenshot of {ref or page.url}")
 
     async def picture(self, ctx: Any, data: bytes, about: str, more: str = "") -> ToolResult:
-        """A PNG as an artifact, which is shown to models that see."""
+        """Return a PNG as an artifact, which is shown to models that see."""
         name = f"browser/{hashlib.sha256(data).hexdigest()[:12]}.png"
         kept = await ctx.artifact(name, data, "image/png")
         source = self.here()
@@ -225,13 +213,13 @@ class Reading(Hands):
 
 
 def _source_of(result: ToolResult) -> str:
-    """The address of the page that something was taken of."""
+    """Return the address of the page that something was taken of."""
     blocks = result.content if isinstance(result.content, list) else [result.content]
     return next((one.source.ref for one in blocks if getattr(one, "source", None) is not None), "")
 
 
 def _pieces(text: str) -> list[tuple[int, int, str]]:
-    """A text in pieces for one question each: first and last line, and what stands there."""
+    """Cut a text into pieces for one question each: first and last line, and what stands there."""
     pieces: list[tuple[int, int, str]] = []
     lines: list[str] = []
     size, first = 0, 1

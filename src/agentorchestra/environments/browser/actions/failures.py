@@ -29,7 +29,7 @@ DONE = ("performing click action", "performing hover action", "click action done
 
 
 def reason(error: Exception, ref: str) -> ToolError | None:
-    """The sentence for a failure that is known; None for any other."""
+    """Return the sentence for a failure that is known; None for any other."""
     said = str(error)
     covered = _COVERED.findall(said)
     if covered:
@@ -42,7 +42,7 @@ def reason(error: Exception, ref: str) -> ToolError | None:
 
 
 def mistake(error: Exception, ref: str) -> ToolError:
-    """The sentence for any failure."""
+    """Return the sentence for any failure."""
     known = reason(error, ref)
     if known is not None:
         return known

@@ -27,9 +27,7 @@ from agentorchestra.tea.calling.environment import action
 if TYPE_CHECKING:
     from playwright.async_api import FilePayload, Locator, Page
 
-MOST_UPLOADED = 45_000_000
-"""Bytes of one `upload`: what Playwright carries in one message is 50 MB."""
-
+MOST_UPLOADED = 45_000_000  # bytes of one `upload`: what Playwright carries in one message is 50 MB
 MOST_FILES = 20
 _CHOOSER_S = 5.0
 _LOOK_AGAIN_S = 0.05
@@ -75,7 +73,7 @@ class Files(Hands):
         return found
 
     async def _by_chooser(self, ctx: Any, ref: str, found: Locator, payloads: list[FilePayload], site: str) -> None:
-        """Files for a button that asks for them."""
+        """Give files to a button that asks for them."""
         page = await self.tab(ctx)
 
         async def choose() -> None:
@@ -125,11 +123,7 @@ class Files(Hands):
         return f"{await self._verified(one)}; {await self.settled(ctx)}"
 
     async def fetched(self, ctx: Any, address: str) -> Loaded:
-        """What lies at an address, downloaded by this agent's tab, which stays where it is.
-
-        Raises:
-            ToolError: it does not come.
-        """
+        """Download what lies at an address by this agent's tab, which stays where it is."""
         page = await self.tab(ctx)
         api = playwright_api()
 
@@ -140,7 +134,7 @@ class Files(Hands):
         return await self._downloaded(ctx, address, go)
 
     async def _downloaded(self, ctx: Any, what: str, begin: Callable[[], Awaitable[Any]]) -> Loaded:
-        """The download that an action begins: whatever document it leads to is one."""
+        """Return the download that an action begins; whatever document it leads to is one."""
         tab = await self.current(ctx)
         page = await self.tab(ctx)
         known = {id(one) for one in self.session.downloads.all}
@@ -166,7 +160,7 @@ class Files(Hands):
         return one
 
     async def _begun(self, ctx: Any, tab: int, known: set[int], answers: list[int]) -> list[Loaded]:
-        """The downloads that began since; the browser tells of one a moment after the action."""
+        """Return the downloads that began since; the browser tells of one a moment after the action."""
         until = asyncio.get_running_loop().time() + self.settings.call_s
         while True:
             new = [one for one in self.session.downloads.all if id(one) not in known]
@@ -177,7 +171,7 @@ class Files(Hands):
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     async def _verified(self, one: Loaded) -> str:
-        """What was downloaded, as it lies on disk: its type by its content."""
+        """Describe a download as it lies on disk, its type by its content."""
         from agentorchestra.tools.files.formats.sniff import sniff
 
         place = self.place(one.path)
@@ -197,11 +191,7 @@ class Files(Hands):
     # -- the folder --------------------------------------------------------------------------------------------------
 
     def place(self, path: str) -> Place:
-        """Where a path leads: in the run's folder, or among the task's files.
-
-        Raises:
-            ToolError: outside.
-        """
+        """Return where a path leads: in the run's folder, or among the task's files; a ToolError for other places."""
         try:
             parts = parts_of(path.strip())
         except ValueError as error:

@@ -20,18 +20,10 @@ from agentorchestra.tea.calling.environment import action
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Frame, JSHandle, Locator, Page
 
-MOST_TYPED = 20_000
-"""Characters of one `input_text`; key by key a tenth of that."""
-
-MOST_OPTIONS = 40
-"""Options that are named when none of them was meant."""
-
-_KEY_S = 0.02
-"""Seconds that one key may take, of those that are pressed one by one."""
-
-_OPENS_S = 3.0
-"""Seconds that a list of one's own making has to open."""
-
+MOST_TYPED = 20_000  # characters of one `input_text`; key by key a tenth of that
+MOST_OPTIONS = 40  # options that are named when none of them was meant
+_KEY_S = 0.02  # seconds that one key may take, of those that are pressed one by one
+_OPENS_S = 3.0  # seconds that a list of one's own making has to open
 _CLICKED = {"checkbox", "radio", "button", "submit", "reset", "image"}
 
 
@@ -194,7 +186,7 @@ class Typing(Hands):
                 items, words = await self._listed(ref, element, before)
 
     async def _listed(self, ref: str, element: ElementHandle, before: Any) -> tuple[JSHandle, list[str]]:
-        """The options that can be seen, and their words."""
+        """Return the options that can be seen, and their words."""
 
         async def look() -> tuple[JSHandle, list[str]]:
             items = await element.evaluate_handle(of_page("listed"), before)
@@ -211,7 +203,7 @@ async def _clicked(item: JSHandle, ms: float) -> None:
 
 
 def refuse(ref: str, field: Field) -> None:
-    """What is not typed into."""
+    """Raise a ToolError for what is not typed into."""
     if field.tag == "select":
         raise ToolError(f"{ref} is a list; use select")
     if field.type == "file":
@@ -227,11 +219,7 @@ def refuse(ref: str, field: Field) -> None:
 
 
 def _option(ref: str, wanted: str, options: Sequence[Option]) -> int:
-    """The place of an option, by its words, its value, or words that only it begins with.
-
-    Raises:
-        ToolError: it is none of them.
-    """
+    """Return the place of an option, by its words, its value, or words that only it begins with; else a ToolError."""
     plain = wanted.strip().casefold()
     labels = [one.label.casefold() for one in options]
     by_value = [at for at, one in enumerate(options) if one.value.casefold() == plain]
@@ -251,7 +239,7 @@ def _named(words: list[str]) -> str:
 
 
 async def _focused(page: Page) -> Frame:
-    """The frame that has the keyboard."""
+    """Return the frame that has the keyboard."""
     frame = page.main_frame
     while True:
         active = (await frame.evaluate_handle("document.activeElement")).as_element()

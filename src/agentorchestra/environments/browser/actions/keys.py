@@ -33,10 +33,10 @@ _CLIPBOARD = frozenset({"c", "v", "x"})
 
 
 def checked_keys(text: str) -> str:
-    """A key or a chord as the browser names it: `Control+A`.
+    """Return a key or a chord as the browser names it: `Control+A`.
 
     Raises:
-        ToolError: for text, for keys that there are not, and for the clipboard, which all pages of the browser share.
+        ToolError: for text, for unknown keys, and for the clipboard, which all pages of the browser share.
     """
     *held, last = text.replace(" ", "").split("+") if text.strip() else [text]
     modifiers = [_MODIFIERS.get(one.lower(), "") for one in held]

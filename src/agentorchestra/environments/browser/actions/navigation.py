@@ -16,9 +16,7 @@ from agentorchestra.environments.browser.session.chromium import playwright_api
 from agentorchestra.environments.browser.session.tabs import Tab
 from agentorchestra.tea.calling.environment import action
 
-MOST_WAITED = 60.0
-"""Seconds of one `wait`."""
-
+MOST_WAITED = 60.0  # seconds of one `wait`
 _LOOK_AGAIN_S = 0.2
 _DOWNLOADS = "Download is starting"
 
@@ -132,7 +130,7 @@ class Navigating(Acting):
         return f"tab {wanted} is closed; {await self.settled(ctx)}"
 
     def _users(self, ctx: Any, tab: int) -> list[str]:
-        """The other agents whose current tab it is."""
+        """Return the other agents whose current tab it is."""
         return [name for name, number in self.session.current.items() if number == tab and name != agent_of(ctx)]
 
     async def _tab_numbered(self, ctx: Any, number: int) -> Tab:
@@ -213,7 +211,7 @@ class Navigating(Acting):
 
 
 async def _moves(page: Any, before: str) -> bool:
-    """Whether a page that goes back or forward has another address a moment later."""
+    """Return True if a page that goes back or forward has another address a moment later."""
     for _ in range(5):
         if page.url != before:
             return True
@@ -222,7 +220,7 @@ async def _moves(page: Any, before: str) -> bool:
 
 
 async def _shows(page: Any, text: str) -> bool:
-    """Whether a text can be seen in any frame of a page."""
+    """Return True if a text can be seen in any frame of a page."""
     for frame in page.frames:
         with contextlib.suppress(playwright_api().Error):  # frames come and go
             if await frame.get_by_text(text).filter(visible=True).count():

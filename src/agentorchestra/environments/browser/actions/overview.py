@@ -13,8 +13,7 @@ from agentorchestra.tea.calling.environment import action
 
 _SHOWN_CHARS = 12_000
 _LOOKED_AT_CHARS = 400_000
-_TIMES = 2.5
-"""Times `call_s` that it takes at most, see `Browser.state_for`."""
+_TIMES = 2.5  # times `call_s` that it takes at most, see `Browser.state_for`
 
 
 class Looking(Hands):

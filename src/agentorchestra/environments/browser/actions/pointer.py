@@ -20,13 +20,8 @@ if TYPE_CHECKING:
 
 Modifier = Literal["Alt", "Control", "Meta", "Shift"]
 Button = Literal["left", "right", "middle"]
-
-_STEPS = 12
-"""Moves of the mouse between two places: pages that follow it see it on its way."""
-
-_WHEEL_S = 0.2
-"""Seconds until a page has seen the wheel."""
-
+_STEPS = 12  # moves of the mouse between two places: pages that follow it see it on its way
+_WHEEL_S = 0.2  # seconds until a page has seen the wheel
 MOST_POINTS = 200
 
 

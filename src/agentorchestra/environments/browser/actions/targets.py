@@ -23,15 +23,15 @@ cannot be. Without a reason it has all the time that calls have."""
 
 
 class Hands(Acting):
-    """What a reference or a place means on the page as it is."""
+    """Elements and places on the page as it is."""
 
     def here(self) -> Source:
-        """The page of the tab in use, as a source."""
+        """Return the page of the tab in use, as a source."""
         page = self._tab.page if self._tab is not None else None
         return Source(kind="web", ref=page.url if page is not None else "")
 
     async def is_pdf(self, ctx: Any) -> bool:
-        """Whether the page is a PDF, of which Chromium shows a picture and no text."""
+        """Return True if the page is a PDF, of which Chromium shows a picture and no text."""
         tab = await self.current(ctx)
         if not tab.media_type and tab.page is not None:  # a window whose answer came before anybody listened
             told = await self.within("looking at the page", partial(tab.page.evaluate, "document.contentType"))
@@ -39,11 +39,7 @@ class Hands(Acting):
         return tab.media_type == "application/pdf"
 
     async def aimed(self, ctx: Any, ref: str) -> Locator | Point:
-        """The element with a reference, or a place in the view.
-
-        Raises:
-            ToolError: there is none.
-        """
+        """Return the element with a reference, or a place in the view; a ToolError if there is none."""
         point = point_of(ref)
         if point is None:
             return await self.element(ctx, ref)
@@ -57,11 +53,7 @@ class Hands(Acting):
         return point
 
     async def place_of(self, ctx: Any, ref: str) -> Point:
-        """The place of a reference in the view, its middle, scrolled into it.
-
-        Raises:
-            ToolError: it has none.
-        """
+        """Return the middle of a reference, scrolled into the view; a ToolError if it has no place."""
         aimed = await self.aimed(ctx, ref)
         if isinstance(aimed, Point):
             return aimed
@@ -69,11 +61,7 @@ class Hands(Acting):
         return await self.seen_at(ctx, ref)
 
     async def seen_at(self, ctx: Any, ref: str) -> Point:
-        """The place of a reference as the view is now, which may be outside of it.
-
-        Raises:
-            ToolError: it has none.
-        """
+        """Return the middle of a reference as the view is now, maybe outside of it; a ToolError if it has no place."""
         aimed = await self.aimed(ctx, ref)
         if isinstance(aimed, Point):
             return aimed
@@ -83,12 +71,7 @@ class Hands(Acting):
         return Point(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
     async def on(self, ref: str, act: Callable[[float], Awaitable[Any]]) -> Any:
-        """Act on an element; what is wrong with it is one sentence.
-
-        Args:
-            ref: its reference.
-            act: does it, within so many milliseconds.
-        """
+        """Act on an element within some milliseconds; what is wrong with it is one sentence."""
         api = playwright_api()
 
         async def work() -> Any:
@@ -115,15 +98,11 @@ class Hands(Acting):
         return await self.within(f"using {ref}", work, seconds=self.settings.call_s + _FIRST_MS / 1000)
 
     async def ask(self, what: str, element: Locator | ElementHandle, function: str) -> Any:
-        """What a function of page.js says of an element."""
+        """Return what a function of page.js says of an element."""
         return await self.within(what, lambda: element.evaluate(of_page(function)))
 
     async def handle(self, ref: str, found: Locator) -> ElementHandle:
-        """The element itself.
-
-        Raises:
-            ToolError: it is gone.
-        """
+        """Return the element itself; a ToolError if it is gone."""
 
         async def get() -> ElementHandle:
             return await found.element_handle(timeout=_FIRST_MS)
@@ -135,18 +114,18 @@ class Hands(Acting):
             raise mistake(error, ref) from None
 
     async def address_of(self, element: ElementHandle) -> str:
-        """The address of the page or frame in which an element is."""
+        """Return the address of the page or frame in which an element is."""
         return address_of(await self.within("finding its frame", element.owner_frame))
 
 
 def in_view(page: Page, place: Point) -> bool:
-    """Whether a place is in the view of a page."""
+    """Return True if a place is in the view of a page."""
     size = page.viewport_size
     return size is None or (0 <= place.x < size["width"] and 0 <= place.y < size["height"])
 
 
 def address_of(frame: Frame | None) -> str:
-    """Of a frame that was written by the page around it (about:blank, srcdoc) the address of that page."""
+    """Return a frame's address; of one that the page around it wrote (about:blank, srcdoc) that of the page."""
     while frame is not None and not frame.url.startswith(("http://", "https://")) and frame.parent_frame is not None:
         frame = frame.parent_frame
     return frame.url if frame is not None else ""

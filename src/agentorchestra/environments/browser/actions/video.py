@@ -19,8 +19,7 @@ from agentorchestra.tea.calling.tool import ToolResult
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle
 
-_FILM_S = 8.0
-"""Seconds that a film has to load, or to go to a second, before it is said not to."""
+_FILM_S = 8.0  # seconds that a film has to load, or to go to a second, before it is said not to
 
 
 class Films(Reading):

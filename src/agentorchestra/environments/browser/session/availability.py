@@ -14,13 +14,7 @@ _OWN_BROWSERS = "PLAYWRIGHT_BROWSERS_PATH"
 
 
 def check_installed(executable: str = "") -> str:
-    """Refuse to work without the extra or without a Chromium.
-
-    Args:
-        executable: of the settings, see `find_chromium`.
-
-    Returns:
-        The Chromium, or the folder in which playwright keeps its own.
+    """Return the Chromium, or the folder in which playwright keeps its own.
 
     Raises:
         MissingExtraError: with what has to be installed.
@@ -38,7 +32,7 @@ def check_installed(executable: str = "") -> str:
 
 
 def _own_chromium() -> str:
-    """Where playwright keeps a Chromium of its own, "" where it has none; it says so itself only when it runs."""
+    """Return playwright's own Chromium, "" for none; playwright itself says so only when it runs."""
     given = os.environ.get(_OWN_BROWSERS, "")
     base = Path(given) if given not in ("", "0") else Path.home() / ".cache" / "ms-playwright"
     return next((str(one) for one in sorted(base.glob("chromium-*")) if one.is_dir()), "")

@@ -71,19 +71,14 @@ FLAGS: tuple[str, ...] = (
 BYPASS = "<-loopback>"
 """For `new_context(proxy={"server": ..., "bypass": BYPASS})`: this machine too is reached through the proxy."""
 
-MOST_VISITS = 1_000
-"""Of a log; older ones are forgotten."""
-
+MOST_VISITS = 1_000  # of a log; older ones are forgotten
 _SHOWN_SCHEMES = frozenset({"http", "https"})
 
 
 def why_not_shown(url: str) -> str:
-    """Why a page at this address shows nothing to an agent, "" where it may.
+    """Return why a page at this address shows nothing to an agent, "" where it may.
 
     Chromium keeps pages from leading to most of these; a tab that is at one all the same is not looked at.
-
-    Args:
-        url: of a page, as the browser gives it.
     """
     scheme, colon, rest = url.partition(":")
     scheme = scheme.strip().lower()
@@ -100,21 +95,14 @@ def why_not_shown(url: str) -> str:
 
 @dataclass(frozen=True)
 class Visit:
-    """One connection that was asked for.
+    """One connection that was asked for."""
 
-    Attributes:
-        number: counts from 1 in each log.
-        host: a name or an IP address, as it was asked for.
-        port: of it.
-        verdict: `refused` by the rules here; `failed`: allowed, but nothing answers there.
-        reason: in one sentence, "" where it was allowed.
-    """
-
-    number: int
-    host: str
-    port: int
+    number: int  # counts from 1 in each log
+    host: str  # a name or an IP address, as it was asked for
+    port: int  # of it
+    # `refused` by the rules here; `failed`: allowed, but nothing answers there
     verdict: Literal["allowed", "refused", "failed"]
-    reason: str = ""
+    reason: str = ""  # in one sentence, "" where it was allowed
 
 
 class Hosts:
@@ -136,14 +124,14 @@ class Hosts:
         return bool(self._listed)
 
     def hold(self, host: str, port: int) -> bool:
-        """Whether a host, in the form of `parse_address`, is in the list."""
+        """Return True if a host, in the form of `parse_address`, is in the list."""
         labels = host.split(".")
         names = [host, *("*." + ".".join(labels[at:]) for at in range(1, len(labels)))]
         return any((name, number) in self._listed for name in names for number in (port, 0))
 
 
 def _pattern(written: str, setting: str) -> tuple[str, int]:
-    """(host or `*.host`, port or 0)."""
+    """Return (host or `*.host`, port or 0)."""
     text = written.strip()
     below = text.startswith("*.")
     host, port = text.removeprefix("*."), 0
@@ -205,16 +193,16 @@ class Boundary:
 
     @property
     def count(self) -> int:
-        """The number of the last visit."""
+        """Return the number of the last visit."""
         return self._count
 
     @property
     def log(self) -> tuple[Visit, ...]:
-        """The visits that are remembered, the oldest first."""
+        """Return the visits that are remembered, the oldest first."""
         return tuple(self._log)
 
     def not_reached(self, since: int = 0) -> list[Visit]:
-        """Visits after that number which were refused or failed, each place and reason once."""
+        """Return the visits after that number which were refused or failed, each place and reason once."""
         found: dict[tuple[str, int, str], Visit] = {}
         for one in self._log:
             if one.number > since and one.verdict != "allowed":
@@ -227,12 +215,9 @@ class Boundary:
         self._log.append(Visit(self._count, host[:255], port, verdict, reason))
 
     async def judge(self, authority: str) -> tuple[Address, list[str]]:
-        """Where `HOST:PORT` may be connected to; what is refused is written down.
+        """Return `HOST:PORT` in its one form and its IP addresses, each of them judged; refusals are written down.
 
         A name is refused by the lists before anybody is asked for its addresses.
-
-        Returns:
-            It in its one form, and its IP addresses, each of them judged.
 
         Raises:
             WebError: of kind `refused`, or `unreachable` for a name without an address.
@@ -252,11 +237,7 @@ class Boundary:
         return address, found
 
     def check_peer(self, address: Address, ip: str) -> None:
-        """Judge the other end of a connection once more.
-
-        Raises:
-            WebError: of kind `refused`; it is written down.
-        """
+        """Judge the other end of a connection once more; a refusal is written down and raised as a WebError."""
         if (address.host, address.port) in self._private:
             return
         try:
@@ -265,7 +246,7 @@ class Boundary:
             raise self._noted(address, error) from None
 
     def _noted(self, address: Address, error: WebError) -> WebError:
-        """Write down what is not reached; in the message stands the place, the scheme is not known here."""
+        """Write down what is not reached; the message names the place, as the scheme is not known here."""
         said = str(error).replace(shown_address(address.url), address.place, 1)
         self.note(address.host, address.port, "refused" if error.kind == "refused" else "failed", said)
         return WebError(said, kind=error.kind, url=address.place)

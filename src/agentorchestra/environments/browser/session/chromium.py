@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession, Playwright
 
 T = TypeVar("T")
-
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 """What a Chromium is called on the PATH."""
 
@@ -41,11 +40,7 @@ _NO_SANDBOX = ("No usable sandbox", "without --no-sandbox is not supported")
 
 
 def playwright_api() -> Any:
-    """The module `playwright.async_api`.
-
-    Raises:
-        MissingExtraError: if it is not installed.
-    """
+    """Return the module `playwright.async_api`; a MissingExtraError if it is not installed."""
     try:
         import playwright.async_api
     except ImportError as exc:
@@ -57,14 +52,11 @@ def playwright_api() -> Any:
 
 
 def find_chromium(executable: str = "", own: str = "") -> str:
-    """The path of the Chromium that is used.
+    """Return the path of the Chromium that is used; a ToolError if there is none.
 
     Args:
         executable: of the settings: a path, or a name on the PATH; "" for any that is there.
         own: where playwright keeps its own.
-
-    Raises:
-        ToolError: if there is none.
     """
     if executable:
         found = shutil.which(executable)
@@ -86,17 +78,17 @@ def find_chromium(executable: str = "", own: str = "") -> str:
 
 
 def flags() -> list[str]:
-    """What the browser is started with."""
+    """Return the arguments that the browser is started with."""
     return ["--disable-dev-shm-usage", *FLAGS]
 
 
 def has_sandbox(settings: BrowserSettings) -> bool:
-    """Whether Chromium keeps pages in its own sandbox: Playwright does not ask for it, and root cannot have it."""
+    """Return True if Chromium keeps pages in its own sandbox: Playwright does not ask for it, root cannot have it."""
     return settings.sandbox and os.geteuid() != 0
 
 
 def environ(home: Path, window: bool) -> dict[str, str | float | bool]:
-    """The environment of the browser: what it writes to its home goes with it."""
+    """Return the environment of the browser: what it writes to its home goes with it."""
     given: dict[str, str | float | bool] = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     authority = Path(os.environ.get("XAUTHORITY") or Path.home() / ".Xauthority")
     if window and authority.exists():
@@ -105,7 +97,7 @@ def environ(home: Path, window: bool) -> dict[str, str | float | bool]:
 
 
 def _drivers() -> set[int]:
-    """Playwright's drivers that this process has started."""
+    """Return Playwright's drivers that this process has started."""
     found = set()
     for one in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
@@ -131,19 +123,13 @@ _LONGEST = 40
 
 
 def _folder() -> Path:
-    """A new folder for what a browser has on disk. Blocks for a moment."""
+    """Make a folder for what a browser has on disk. Blocks for a moment."""
     short = len(tempfile.gettempdir()) <= _LONGEST or not os.access("/tmp", os.W_OK)
     return Path(tempfile.mkdtemp(prefix="agentorchestra-browser-", dir=None if short else "/tmp"))
 
 
 class _Launched:
-    """A browser that was started, by the driver that was started for it.
-
-    Attributes:
-        folder: what it has on disk, with its profile's.
-        pid: of the browser's main process.
-        driver: of the driver's process.
-    """
+    """A browser that was started, with the driver that was started for it."""
 
     def __init__(self, guard: Guard) -> None:
         self.guard = guard
@@ -161,7 +147,7 @@ class _Launched:
 
     @property
     def alive(self) -> bool:
-        """Whether the browser is connected and its driver runs."""
+        """Return True if the browser is connected and its driver runs."""
         if self._killed or self.browser is None or not self.browser.is_connected():
             return False
         try:
@@ -171,11 +157,7 @@ class _Launched:
         return True
 
     async def start(self, settings: BrowserSettings) -> None:
-        """Start both.
-
-        Raises:
-            ToolError: if that is not possible.
-        """
+        """Start driver and browser; a ToolError if that is not possible."""
         api = playwright_api()
         try:
             async with asyncio.timeout(settings.launch_s):
@@ -214,7 +196,7 @@ class _Launched:
         self._learn(next(int(one["id"]) for one in found["processInfo"] if one["type"] == "browser"))
 
     def _learn(self, pid: int) -> None:
-        """What has to be ended, and removed, if this process cannot."""
+        """Tell the guard what has to be ended, and removed, if this process cannot."""
         process = psutil.Process(pid)
         self.pid = pid
         self._group = os.getpgid(pid) if os.getpgid(pid) != os.getpgrp() else 0
@@ -228,7 +210,7 @@ class _Launched:
         self.browser.on("disconnected", lambda *_: self._disconnected())
 
     def _disconnected(self) -> None:
-        """It ended by itself: its numbers may be those of other processes soon."""
+        """Withdraw the processes of a browser that ended: their numbers may be those of others soon."""
         if not self._killed:
             self.guard.tell("gone", f"process {self.driver}" if self.driver else "")
 
@@ -264,17 +246,13 @@ class _Launched:
 
 
 async def within(call: Awaitable[T], seconds: float) -> T:
-    """The result of a call that has so many seconds.
-
-    Raises:
-        TimeoutError: if it takes longer.
-    """
+    """Return the result of a call; a TimeoutError if it takes longer than so many seconds."""
     async with asyncio.timeout(seconds):
         return await call
 
 
 def first_line(exc: BaseException) -> str:
-    """What an error of Playwright says, without the log of the call."""
+    """Return what an error of Playwright says, without the log of the call."""
     lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
     return lines[0][:300] if lines else type(exc).__name__
 
@@ -285,9 +263,6 @@ class SharedBrowser:
     Args:
         settings: of the first session: what is started, how long that takes, how many look at the same time. They hold
             until nobody uses it any more.
-
-    Attributes:
-        generation: counts launches; pages and contexts of an earlier one are gone.
     """
 
     def __init__(self, settings: BrowserSettings) -> None:
@@ -301,29 +276,26 @@ class SharedBrowser:
 
     @property
     def alive(self) -> bool:
-        """Whether there is a browser that is connected."""
+        """Return True if there is a browser that is connected."""
         return self._now is not None and self._now.alive
 
     @property
     def pid(self) -> int | None:
-        """Of the browser's main process; None without one."""
+        """Return the id of the browser's main process; None without one."""
         return self._now.pid or None if self._now is not None else None
 
     @property
     def artifacts(self) -> Path | None:
-        """Where downloads lie while they come."""
+        """Return the folder in which downloads lie while they come."""
         return self._now.artifacts if self._now is not None else None
 
     @property
     def idle(self) -> bool:
-        """Whether nobody uses it, and none is started."""
+        """Return True if nobody uses it, and none is started."""
         return not self._users and self._now is None and not self._lock.locked()
 
     async def browser(self, user: object) -> Browser:
-        """The browser, launched if there is none.
-
-        Args:
-            user: who needs it until `release`.
+        """Return the browser, launched if there is none, for a user until its `release`.
 
         Raises:
             ToolError: if none can be started.
@@ -353,12 +325,12 @@ class SharedBrowser:
 
     @contextlib.asynccontextmanager
     async def look(self) -> AsyncIterator[None]:
-        """A turn to look at a page; few do at the same time, and the time in the queue is nobody's."""
+        """Wait for a turn to look at a page; few do at the same time, and the time in the queue is nobody's."""
         async with self._looks:
             yield
 
     async def answers(self, seconds: float) -> bool:
-        """Whether the browser itself does what it is asked to."""
+        """Return True if the browser itself does what it is asked to."""
         if self._now is None or self._now.cdp is None or not self._now.alive:
             return False
         try:
@@ -368,20 +340,16 @@ class SharedBrowser:
         return True
 
     def kill(self, generation: int) -> None:
-        """End a browser that does not answer; not one that was started since.
-
-        Args:
-            generation: of the browser that was found so.
-        """
+        """End a browser of this generation, which does not answer; not one that was started since."""
         if self._now is not None and generation == self.generation:
             self._now.kill()
 
     def serves_others(self, user: object) -> bool:
-        """Whether anybody else uses a browser that is there."""
+        """Return True if anybody else uses a browser that is there."""
         return self.alive and bool(self._users - {user})
 
     async def release(self, user: object) -> None:
-        """Whoever used it does not any more; the last one closes it."""
+        """Note that a user is done; the last one closes it."""
         async with self._lock:
             self._users.discard(user)
             if not self._users:
@@ -403,11 +371,7 @@ _SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedBrowser] = WeakKeyDi
 
 
 def shared_browser(settings: BrowserSettings) -> SharedBrowser:
-    """The browser of the running event loop.
-
-    Args:
-        settings: of whoever asks; used if there is none yet, or nobody uses the one that there is.
-    """
+    """Return the browser of the running event loop; the settings are used if there is none yet, or nobody uses it."""
     loop = asyncio.get_running_loop()
     found = _SHARED.get(loop)
     if found is None or (found.idle and found.settings != settings):

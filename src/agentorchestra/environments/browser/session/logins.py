@@ -13,7 +13,7 @@ from agentorchestra.tea.calling.environment import action
 
 
 class Logins(Typing, Walls):
-    """Names of secrets in place of the secrets."""
+    """Passwords by their names."""
 
     @action(tags=("send",))
     async def fill_secret(self, ctx: Any, ref: Ref, name: Ref, site: Site) -> str:
@@ -34,7 +34,7 @@ class Logins(Typing, Walls):
         return f"{ref} is filled in with {name}; {await self.settled(ctx)}"
 
     def _secret(self, ctx: Any, name: str, host: str) -> str:
-        """The value of a secret that this site may get."""
+        """Return the value of a secret that this site may get."""
         named = self.settings.logins.get(host, ())
         if name not in named:
             known = f"the secrets of {host}: {', '.join(named)}" if named else f"{host} has none"
@@ -47,7 +47,7 @@ class Logins(Typing, Walls):
             raise ToolError(f"the secret {name} is not set in the environment; set it and run again") from None
 
     async def walls(self, ctx: Any) -> list[str]:
-        """Where a password is wanted, what could be filled in."""
+        """Add what could be filled in where a password is wanted."""
         said = await super().walls(ctx)
         named = self.settings.logins.get(host_of((await self.tab(ctx)).url), ())
         return [*said, f"Secrets for this site, by name with fill_secret: {', '.join(named)}."] if named else said

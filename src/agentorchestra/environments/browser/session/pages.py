@@ -53,12 +53,6 @@ class Pages:
         ground: the folder that downloads land in, and the store.
         kept: what the environment remembers; read when the context is opened, written by `save`.
         web: settings of the web: name servers, private services.
-
-    Attributes:
-        tabs: of the run, by their numbers.
-        current: each agent's tab.
-        boundary: judges where pages connect to.
-        downloads: what pages gave.
     """
 
     def __init__(
@@ -85,7 +79,7 @@ class Pages:
         self._take_up()
 
     def _take_up(self) -> None:
-        """Tabs and downloads as they are kept; no page is open."""
+        """Load tabs and downloads as they are kept; no page is open."""
         self.tabs = tabs_of(self.kept.get(TABS))
         current, after = self.kept.get(CURRENT), self.kept.get(NEXT)
         self.current = {name: int(str(n)) for name, n in current.items()} if isinstance(current, dict) else {}
@@ -94,20 +88,20 @@ class Pages:
 
     @property
     def shared(self) -> SharedBrowser:
-        """The browser of this event loop."""
+        """Return the browser of this event loop."""
         if self._shared is None:
             self._shared = shared_browser(self.settings)
         return self._shared
 
     @property
     def _open(self) -> bool:
-        """Whether the context is there, in the browser that runs now."""
+        """Return True if the context is there, in the browser that runs now."""
         return self._context is not None and self.shared.alive and self.shared.generation == self._generation
 
     # -- the context -------------------------------------------------------------------------------------------------
 
     async def context(self) -> BrowserContext:
-        """The run's context, opened with what is kept if there is none."""
+        """Return the run's context, opened with what is kept if there is none."""
         if self._open and self._context is not None:
             return self._context
         if self._context is not None:
@@ -150,7 +144,7 @@ class Pages:
         return made
 
     def _lose(self, why: str) -> None:
-        """Context and pages are gone; the next use opens them again."""
+        """Forget context and pages, which are gone; the next use opens them again."""
         self._context = None
         for tab in self.tabs.values():
             if tab.page is not None:
@@ -160,7 +154,7 @@ class Pages:
     # -- tabs --------------------------------------------------------------------------------------------------------
 
     def _new_tab(self) -> Tab:
-        """A tab more. Of as many as there may be, the one that was used longest ago goes: nobody's, if there is one."""
+        """Add a tab. If there are too many, close the one used longest ago, preferably one that nobody works in."""
         if len(self.tabs) >= self.settings.tabs:
             taken = self.current.values()
             oldest = min(self.tabs.values(), key=lambda tab: (tab.number in taken, tab.used))
@@ -197,14 +191,14 @@ class Pages:
         )
 
     async def _attach(self, tab: Tab, page: Page) -> None:
-        """What the browser itself can be told about a page, also when the page does not listen any more."""
+        """Listen to what the browser itself says of a page, also when the page does not answer any more."""
         cdp = await within(page.context.new_cdp_session(page), self.settings.call_s)
         cdp.on("Page.downloadWillBegin", lambda told: tab.begun.append((told["url"], told["guid"])))
         await within(cdp.send("Page.enable"), self.settings.call_s)
         tab.cdp = cdp
 
     def _popped(self, opener: Tab, page: Page) -> None:
-        """A page that a page opened: a tab more, and the current one of whoever worked in the other."""
+        """Add a tab for a page that a page opened, the current one of whoever worked in the other."""
         if len(self.tabs) >= self.settings.tabs:
             opener.note(
                 f"the page opened another tab, which was closed: {self.settings.tabs} are open, the most there are"
@@ -237,7 +231,7 @@ class Pages:
             self._forget(tab, f"tab {tab.number} was closed by its page")
 
     def _forget(self, tab: Tab, why: str) -> None:
-        """A tab is no more; whoever worked in it goes on in the newest one that nobody else works in."""
+        """Drop a tab; whoever worked in it goes on in the newest one that nobody else works in."""
         tab.lose()
         self.tabs.pop(tab.number, None)
         for agent in [name for name, number in self.current.items() if number == tab.number]:
@@ -248,7 +242,6 @@ class Pages:
                 self.tabs[max(free)].note(why)
 
     async def close_tab(self, tab: Tab) -> None:
-        """Close a tab."""
         page = tab.page
         self._forget(tab, f"tab {tab.number} was closed")
         if page is not None:

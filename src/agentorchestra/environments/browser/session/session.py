@@ -23,11 +23,7 @@ class BrowserSession(Pages):
     """The pages of one run and world, as actions use them."""
 
     async def tab(self, agent: str) -> Tab:
-        """An agent's current tab with a page that answers; opened if it has none.
-
-        Args:
-            agent: what names it.
-        """
+        """Return an agent's current tab with a page that answers; opened if it has none."""
         await self._tidy()
         context = await self.context()
         tab = self.tabs.get(self.current.get(agent, 0))
@@ -56,18 +52,12 @@ class BrowserSession(Pages):
             raise ToolError(f"the browser opens no pages on this machine now: {first_line(exc)}") from None
 
     def release(self, agents: Iterable[str]) -> None:
-        """Agents that have ended have no tab any more; whoever wants it may take or close it."""
+        """Take the tabs from agents that have ended; whoever wants one may take or close it."""
         for agent in agents:
             self.current.pop(agent, None)
 
     async def answer(self, tab: Tab, accept: bool, text: str | None = None) -> None:
-        """Answer the dialog that a tab waits with.
-
-        Args:
-            tab: one that has a dialog.
-            accept: whether to accept or to dismiss it.
-            text: for a prompt.
-        """
+        """Answer the dialog that a tab waits with; `text` is for a prompt."""
         dialog, tab.dialog = tab.dialog, None
         if dialog is None:
             return
@@ -85,17 +75,11 @@ class BrowserSession(Pages):
     # -- calls, and what helps when they do not end ------------------------------------------------------------------
 
     async def run(self, tab: Tab, what: str, make: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
-        """The result of a call on a tab, which has so many seconds.
-
-        Args:
-            tab: whose page is used.
-            what: of the call, for the sentence.
-            make: makes it.
-            seconds: None for `call_s` of the settings.
+        """Return the result of a call on a tab, which has so many seconds (None for `call_s` of the settings).
 
         Raises:
             DialogOpened: the call goes on when the dialog was answered.
-            ToolError: one sentence; the page answers again, or was replaced.
+            ToolError: one sentence with `what`; the page answers again, or was replaced.
         """
         if tab.asks:
             raise DialogOpened
@@ -136,11 +120,7 @@ class BrowserSession(Pages):
         raise ToolError(f"{why}{f'; {told}' if told else ''}")
 
     async def heal(self, tab: Tab) -> str:
-        """Make a tab well whose page does not do what it should: one measure after the other, the mildest first.
-
-        Returns:
-            What was done about it, "" if nothing was wrong.
-        """
+        """Help a page that does not do what it should, as mildly as possible; return what was done, "" for nothing."""
         await self._tidy()
         if not self._open:
             await self._begin_again()
@@ -167,7 +147,7 @@ class BrowserSession(Pages):
         return self.settings.call_s / 2
 
     async def _answers(self, tab: Tab) -> bool:
-        """Whether a page does what it is asked to."""
+        """Return True if a page does what it is asked to."""
         if tab.page is None or tab.crashed or tab.page.is_closed():
             return False
         try:
@@ -177,12 +157,7 @@ class BrowserSession(Pages):
         return True
 
     async def _replace(self, tab: Tab, what: str) -> str:
-        """Close a tab's page and give it an empty one.
-
-        Args:
-            tab: that is not well.
-            what: is wrong, as in "the page crashed".
-        """
+        """Close a tab's page, which `what` (`crashed`) is wrong with, and give it an empty one."""
         page, was = tab.page, (tab.page.url if tab.page is not None else tab.url)
         tab.lose()
         tab.url = BLANK
@@ -199,7 +174,7 @@ class BrowserSession(Pages):
         return told
 
     async def _reopen(self) -> bool:
-        """Close the whole context and open another one; whether that was possible."""
+        """Close the whole context and open another one; return whether that was possible."""
         context = self._context
         if context is None or not await self.shared.answers(self.settings.call_s):
             return False
@@ -212,7 +187,7 @@ class BrowserSession(Pages):
         return True
 
     async def _begin_again(self) -> None:
-        """Another browser, in place of one that ended or that does not answer; the other runs have it too."""
+        """Start another browser, in place of one that ended or does not answer; the other runs have it too."""
         self.shared.kill(self._generation)
         self._lose("the browser was started again")
         await self.context()

@@ -11,15 +11,10 @@ _CONTEXT = 1
 
 
 def difference(previous: View | None, now: View) -> str | None:
-    """What is different now, in lines that begin with `-` (gone) and `+` (new), with the number of the older view.
+    """Return what is different now, in lines that begin with `-` (gone) and `+` (new).
 
-    Args:
-        previous: what was seen before; None if nothing was.
-        now: what is seen.
-
-    Returns:
-        None if only the page itself says it: after a navigation, of another part of the page or in another form, or
-        where the changes are as long as the page.
+    None if only the page itself says it: nothing was seen before, after a navigation, of another part of the page or in
+    another form, or where the changes are as long as the page.
     """
     if previous is None or previous.document != now.document or previous.number >= now.number:
         return None

@@ -16,10 +16,10 @@ _CAPTCHAS = re.compile(
 
 
 class Walls(Hands):
-    """Captchas and logins."""
+    """What is for a person."""
 
     async def walls(self, ctx: Any) -> list[str]:
-        """A sentence for each wall that the page of this agent's tab looks like, for the state; none on others."""
+        """Return a sentence for each wall that the page of this agent's tab looks like, for the state."""
         page = await self.tab(ctx)
         said = []
         if any(_CAPTCHAS.search(frame.url) for frame in page.frames):

@@ -20,84 +20,61 @@ _STATES = ("active", "disabled", "checked", "selected", "expanded")
 
 @dataclass(frozen=True, slots=True)
 class Scroll:
-    """How far a page is scrolled, in CSS pixels.
-
-    Attributes:
-        width, height: of the whole page.
-        seen_width, seen_height: of the part that is seen.
-    """
+    """How far a page is scrolled, in CSS pixels."""
 
     x: float = 0
     y: float = 0
-    width: float = 0
+    width: float = 0  # width, height: of the whole page
     height: float = 0
-    seen_width: float = 1
+    seen_width: float = 1  # seen_width, seen_height: of the part that is seen
     seen_height: float = 1
 
     @property
     def above(self) -> float:
-        """How many times what is seen lies above it."""
+        """Return how many times what is seen lies above it."""
         return max(self.y, 0) / max(self.seen_height, 1)
 
     @property
     def below(self) -> float:
-        """How many times what is seen lies below it."""
+        """Return how many times what is seen lies below it."""
         return max(self.height - self.seen_height - self.y, 0) / max(self.seen_height, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An element with something that the snapshot does not say.
+    """An element with something that the snapshot does not say."""
 
-    Attributes:
-        kind: `field`, `native` (a link, a button), `listens` (to the pointer), `pointer` (its cursor), `drags`,
-            `focus`, `canvas`, `frame`, `scrolls`, `floats` (not cut off by the scrolling place it lies in).
-        number: its own in the document.
-        secret: its value is nobody's business: passwords, cards, one-time codes.
-        covered: what lies over its middle.
-        facts: of a field: `type`, `required`, ...
-    """
-
+    # `field`, `native` (a link, a button), `listens` (to the pointer), `pointer` (its cursor), `drags`, `focus`,
+    # `canvas`, `frame`, `scrolls`, `floats` (not cut off by the scrolling place it lies in)
     kind: str
     box: Box
     tag: str
-    number: int
+    number: int  # its own in the document
     label: str = ""
     hint: str = ""
-    secret: bool = False
+    secret: bool = False  # its value is nobody's business: passwords, cards, one-time codes
     filled: bool = False
     unseen: bool = False
-    covered: str = ""
-    facts: dict[str, Any] = field(default_factory=dict)
+    covered: str = ""  # what lies over its middle
+    facts: dict[str, Any] = field(default_factory=dict)  # of a field: `type`, `required`, ...
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A frame as probe.js saw it.
+    """A frame as probe.js saw it."""
 
-    Attributes:
-        token: names the document: another after each navigation.
-        elements: how many it has.
-        weight: characters that a snapshot of it would have to carry at least.
-        depth: of its elements in one another.
-        stopped: not everything was looked at.
-        secrets: values that must not be shown.
-        drawn: the plain view, where it was asked for.
-        broken: the page lets no script look into it.
-    """
-
-    token: str = ""
+    token: str = ""  # names the document: another after each navigation
     url: str = ""
     title: str = ""
-    elements: int = 0
-    weight: int = 0
-    depth: int = 0
-    stopped: bool = False
+    elements: int = 0  # how many it has
+    weight: int = 0  # characters that a snapshot of it would have to carry at least
+    depth: int = 0  # of its elements in one another
+    stopped: bool = False  # not everything was looked at
     scroll: Scroll = Scroll()
     found: tuple[Found, ...] = ()
-    secrets: frozenset[str] = frozenset()
-    drawn: Node = field(default_factory=lambda: Node("page"))
-    broken: bool = False
+    secrets: frozenset[str] = frozenset()  # values that must not be shown
+    drawn: Node = field(default_factory=lambda: Node("page"))  # the plain view, where it was asked for
+    broken: bool = False  # the page lets no script look into it
 
 
 async def probe(frame: Frame, *, whole: bool, drawn: bool, most_elements: int, seconds: float = 1.0) -> Probe | None:
@@ -190,7 +167,7 @@ def _found(item: Any) -> Found | None:
 
 
 def _nodes(tree: Any, page: Node) -> None:
-    """The plain view as nodes; a reference is the element's number until it gets one of ours."""
+    """Return the plain view as nodes; a reference is the element's number until it gets one of ours."""
     stack: list[tuple[Any, Node]] = [(tree, page)]
     while stack:
         items, parent = stack.pop()

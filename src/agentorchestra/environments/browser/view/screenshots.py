@@ -33,12 +33,7 @@ _SECRET_FIELDS = (
 
 
 def wants_picture(setting: str, ctx: Any) -> bool:
-    """Whether an agent is shown a picture of its page.
-
-    Args:
-        setting: `screenshots` of the section `browser`.
-        ctx: the context of its look.
-    """
+    """Return True if an agent is shown a picture of its page, by the setting `browser.screenshots`."""
     if setting != "auto":
         return setting == "always"
     manifest = getattr(ctx, "manifest", None)
@@ -51,21 +46,12 @@ def wants_picture(setting: str, ctx: Any) -> bool:
 
 
 def secret_fields(page: Page) -> list[Locator]:
-    """The fields that are black on every picture (`mask` of Playwright's screenshots): what is in them is secret.
-
-    Args:
-        page: its frames too.
-    """
+    """Return the fields that are black on every picture (`mask` of Playwright's screenshots), in frames too."""
     return [frame.locator(_SECRET_FIELDS) for frame in page.frames[:_MOST_FRAMES]]
 
 
 async def clear_screenshot(page: Page, *, seconds: float = 5.0) -> bytes:
-    """A PNG of what is seen of a page, in CSS pixels: a pixel is a place of the mouse. Secret fields are blackened.
-
-    Args:
-        page: which.
-        seconds: after which Playwright gives up.
-    """
+    """Return a PNG of what is seen of a page, in CSS pixels, which are places of the mouse. Secret fields are black."""
     return await page.screenshot(
         type="png",
         scale="css",
@@ -77,26 +63,16 @@ async def clear_screenshot(page: Page, *, seconds: float = 5.0) -> bytes:
 
 
 async def marked_screenshot(page: Page, view: View, *, seconds: float = 5.0) -> bytes:
-    """A JPEG of what is seen of a page, with the references of its view; in CSS pixels.
-
-    Args:
-        page: which.
-        view: of it, taken just before.
-        seconds: for the picture.
-    """
+    """Return a JPEG of what is seen of a page, with the references of a view taken just before; in CSS pixels."""
     picture = await clear_screenshot(page, seconds=seconds)
     return await asyncio.to_thread(draw_marks, picture, view.marks)
 
 
 def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
-    """The picture as a JPEG, each element with a frame and its reference beside it.
+    """Return the picture as a JPEG, each element with a frame and its reference beside it.
 
     No label covers another one, or more than it must of an element: it stands where there is room around its element,
-    else, in a small font, as near as there is, with a line to it.
-
-    Args:
-        picture: in any format that Pillow reads.
-        marks: what is marked; of more than 400 the largest elements are left out.
+    else, in a small font, as near as there is, with a line to it. Of more than 400 marks the largest are left out.
     """
     try:
         from PIL import ImageDraw
@@ -129,12 +105,7 @@ class Label:
 
 
 def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
-    """Where labels go.
-
-    Args:
-        marks: what is marked.
-        grey: the picture without colours.
-    """
+    """Return where labels go on a picture without colours."""
     from PIL import ImageDraw, ImageFont
 
     canvas = ImageDraw.Draw(grey)
@@ -165,7 +136,7 @@ def _place(
     boxes: list[Box],
     grey: Image,
 ) -> tuple[Box, FreeTypeFont]:
-    """Where its label goes, and in which font."""
+    """Return where a label goes, and its font."""
     x, y, width, height = mark.box
     for font in fonts:
         wide, high = _extent(mark.ref, canvas, font)
@@ -213,13 +184,13 @@ def _fits(box: Box, size: tuple[int, int], taken: list[Box]) -> bool:
 
 
 def _hidden(box: Box, mark: Mark, boxes: list[Box]) -> int:
-    """How much of elements a label would hide; of those that lie around the marked one, nothing that counts."""
+    """Return how much of elements a label would hide; those that lie around the marked one do not count."""
     own = mark.box[2] * mark.box[3]
     return sum(_common(box, other) for other in boxes if other == mark.box or other[2] * other[3] <= own * 4)
 
 
 def _drawn(box: Box, grey: Image) -> int:
-    """What of a picture, words for one, a label would hide: nothing where there is one colour."""
+    """Return what of a picture, words for one, a label would hide: nothing where there is one colour."""
     x, y, width, height = box
     low, high = grey.crop((x, y, x + width, y + height)).getextrema()
     return width * height // 2 if float(high) - float(low) > _CONTRAST else 0  # type: ignore[arg-type]

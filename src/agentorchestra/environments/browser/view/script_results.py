@@ -86,11 +86,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def as_told(kind: type[T], value: Any) -> T:
-    """What a script said.
-
-    Raises:
-        ToolError: it is something else: the page has changed what scripts are made of.
-    """
+    """Return what a script said; a ToolError if it is something else: the page has changed what scripts are made of."""
     try:
         found: T = _adapter(kind).validate_python(value)
     except ValidationError:

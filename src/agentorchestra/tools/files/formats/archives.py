@@ -19,9 +19,7 @@ from .sniff import sniff
 
 _CHUNK = 1 << 20
 _RATIO = 500
-_RATIO_FROM = 20_000_000
-"""Bytes: small members may be packed as tightly as they like."""
-
+_RATIO_FROM = 20_000_000  # bytes: small members may be packed as tightly as they like
 _DRIVE = re.compile(r"^[A-Za-z]:")
 _BROKEN = (
     zipfile.BadZipFile,
@@ -40,8 +38,7 @@ UNPACKERS: dict[str, Callable[[IO[bytes]], Any]] = {
 }
 _PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".tgz", ".tbz2", ".txz")
 
-Inner = Callable[[Job, bytes, str, int], dict[str, Any]]
-"""Converts a member: job, bytes, name, depth."""
+Inner = Callable[[Job, bytes, str, int], dict[str, Any]]  # converts a member: job, bytes, name, depth
 
 
 def open_zip(data: bytes) -> zipfile.ZipFile:

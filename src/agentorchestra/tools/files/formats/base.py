@@ -8,8 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_DEPTH = 5
-"""Archives and mails inside each other that are opened."""
+MOST_DEPTH = 5  # archives and mails inside each other that are opened
 
 
 class Refused(Exception):

@@ -26,9 +26,7 @@ _MEANT = {
 }
 _SEVEN_BITS = ("iso2022", "hz", "utf-7")
 _SAMPLE = 200_000
-_FEW = 100
-"""Bytes beyond ASCII: fewer look like any charset of single bytes."""
-
+_FEW = 100  # bytes beyond ASCII: fewer look like any charset of single bytes
 _OF_SEVERAL_BYTES = {"gb18030", "gbk", "gb2312", "big5", "big5hkscs", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949"}
 
 

@@ -14,9 +14,7 @@ from .sheets import LAST_ROW, add_sheet, all_cells, shown
 from .traits import MOST_COMMENTS, Collected
 
 _MOST_COLUMNS = 16_384
-_MOST_REPEATED = 1_000
-"""Empty columns or rows with a fill that are told one by one: more are the sheet's background."""
-
+_MOST_REPEATED = 1_000  # empty columns or rows with a fill that are told one by one: more are the sheet's background
 _CELL_REFERENCE = re.compile(r"\[\.?([^\]\[]*)\]")
 _COLOUR = re.compile(r"#([0-9A-Fa-f]{6})")
 _INDENT = "    "

@@ -19,11 +19,8 @@ _PAINTS = re.compile(rb"(?<!\S)(?:Do|EI|sh|[fF]\*?|[sSbB]|[bB]\*|T[jJ]|'|\")(?!\
 _SHOWS = re.compile(rb"/([^\s/<>\[\](){}%]+)\s+Do(?!\S)")
 _MOST_TABLE_PAGES = 300
 
-_STAMP = 80
-"""Characters: what scanners and shops write over the picture of a page is shorter."""
-
-_PAGE_PIXELS = 250_000
-"""A picture of a page has more; a logo on a page of few words has fewer."""
+_STAMP = 80  # characters: what scanners and shops write over the picture of a page is shorter
+_PAGE_PIXELS = 250_000  # a picture of a page has more; a logo on a page of few words has fewer
 
 
 def correct_space_widths() -> None:

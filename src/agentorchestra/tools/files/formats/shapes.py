@@ -12,19 +12,13 @@ from typing import Any
 from .base import Job, Refused, need, one_line
 from .media import MOST_FRAMES, _only, _probe, _run, _seconds, clock, frames
 
-LONGEST = 1_568
-"""Pixels of a picture's longer side: what models read without scaling it themselves."""
-
-SMALLEST = 640
-"""A region is enlarged to this: models see little in very small pictures."""
-
+LONGEST = 1_568  # pixels of a picture's longer side: what models read without scaling it themselves
+SMALLEST = 640  # a region is enlarged to this: models see little in very small pictures
 MOST_PIXELS = 120_000_000
 MOST_PAGES = 8
 MOST_SOUND_S = 1_200.0
 MOST_CLIP_S = 180.0
-MOST_BYTES = 15_000_000
-"""Of one recording or video; about what providers take in one request."""
-
+MOST_BYTES = 15_000_000  # of one recording or video; about what providers take in one request
 _SENT_AS_IT_IS = 5_000_000
 _PNG_BYTES = 1_000_000
 _READ_BY = {

@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 
 from .base import Refused
 
-NUL = "␀"
-"""Shows a NUL byte in text: models and databases refuse the character itself."""
-
+NUL = "␀"  # shows a NUL byte in text: models and databases refuse the character itself
 _NAMES = {
     "utf-8": "UTF-8",
     "utf-16-le": "UTF-16 LE",

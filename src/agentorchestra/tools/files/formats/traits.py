@@ -13,16 +13,11 @@ from typing import Any, Protocol
 
 from .base import need
 
-MOST_CELLS = 100_000
-"""Cells of a sheet whose fills are told; as many for font colours, and for number formats."""
-
+MOST_CELLS = 100_000  # cells of a sheet whose fills are told; as many for font colours, and for number formats
 MOST_FORMULAS = 20_000
 MOST_COMMENTS = 2_000
-MOST_AREAS = 5_000
-"""Of what is merged, hidden, or coloured by rules."""
-
-_USUAL = ("", "", "")
-"""The look of a cell that has none of its own."""
+MOST_AREAS = 5_000  # of what is merged, hidden, or coloured by rules
+_USUAL = ("", "", "")  # the look of a cell that has none of its own
 
 _LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
 _HEX = re.compile(r"[0-9A-Fa-f]{6,8}")

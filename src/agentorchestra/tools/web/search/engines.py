@@ -19,7 +19,7 @@ from agentorchestra.tools.web.search.archive import Archive
 from agentorchestra.tools.web.search.ddgs import NAMES, Ddgs
 from agentorchestra.tools.web.search.local import Local
 from agentorchestra.tools.web.search.model_engine import AskedModel
-from agentorchestra.tools.web.search.services import SERVICES
+from agentorchestra.tools.web.search.services import SERVICES, ServiceEngine
 from agentorchestra.tools.web.search.tool import Engines
 from agentorchestra.tools.web.search.types import SearchEngine
 from agentorchestra.tools.web.search.wikipedia import Wikipedia
@@ -62,7 +62,7 @@ def engines_of(
     Raises:
         SettingsError: for a name that no engine has, or two engines of one name.
     """
-    makers: dict[str, Any] = {one.name: one for one in SERVICES}
+    makers: dict[str, Any] = {one.name: partial(ServiceEngine, one) for one in SERVICES}
     makers |= {"wikipedia": Wikipedia, "archive": Archive, "model": AskedModel}
     makers |= {name: partial(Ddgs, name) for name in NAMES}
     installed = {one.name: one for one in _installed(tuple(sys.path))}

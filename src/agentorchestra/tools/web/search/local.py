@@ -31,12 +31,8 @@ from agentorchestra.tools.web.search.dates import day_of
 from agentorchestra.tools.web.search.service import of_site, plain
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
-_PASSAGES = 5
-"""That are looked at for each result that is wanted: several may be of one file."""
-
-_SHOWN = 3
-"""Passages of a file that its result shows."""
-
+_PASSAGES = 5  # that are looked at for each result that is wanted: several may be of one file
+_SHOWN = 3  # passages of a file that its result shows
 _PREFIX = "searched-"
 _STALE_S = 3_600
 _HEAD = 65_536

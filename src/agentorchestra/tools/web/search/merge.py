@@ -9,17 +9,13 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from agentorchestra.tools.web.search.types import INVENTIVE, SearchResult, Source
 
-_K = 60
-"""Of reciprocal rank fusion: how little the first places count more than the next."""
-
+_K = 60  # of reciprocal rank fusion: how little the first places count more than the next
 _TRACKING = re.compile(
     r"(utm_\w+|ga_\w+|gclid|gclsrc|dclid|gbraid|wbraid|fbclid|msclkid|yclid|twclid|ttclid|li_fat_id|igshid|igsh|mc_[ce]id"
     r"|_hs(enc|mi)|mkt_tok|vero_id|spm|scm|oly_\w+_id|ref_src|ref_url|referrer|cmpid|ncid|sr_share|share_\w+|amp|output)",
     re.IGNORECASE,
 )
-_MEANT = {"amp": {"", "1", "true"}, "output": {"amp"}}
-"""Parameters that are only noise with these values."""
-
+_MEANT = {"amp": {"", "1", "true"}, "output": {"amp"}}  # parameters that are only noise with these values
 _INDEX = re.compile(r"/(index|default)\.(html?|php|aspx?)$", re.IGNORECASE)
 _OTHER_HOSTS = re.compile(r"^(www\d?|m|mobile|amp|wap|touch)\.(?=[^.]+\.)")
 

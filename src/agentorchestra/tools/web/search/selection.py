@@ -13,9 +13,7 @@ from agentorchestra.tea.calling.structured_output import read_output
 from agentorchestra.tools.web.search.archive import address_in
 from agentorchestra.tools.web.search.types import Query, SearchEngine, Strength
 
-_PAST = timedelta(days=30)
-"""What was wanted before this counts as the past: engines of today's web know little of it."""
-
+_PAST = timedelta(days=30)  # what was wanted before this counts as the past: engines of today's web know little of it
 _CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _JAPANESE = re.compile(r"[\u3040-\u30ff]")
 _SCHOLARLY = re.compile(

@@ -37,14 +37,10 @@ from agentorchestra.tools.web.search.types import (
 )
 from agentorchestra.trust.arguments import INSIDE
 
-COPIES = 3
-"""Results for which a copy of the wanted day is looked for in the archive."""
-
+COPIES = 3  # results for which a copy of the wanted day is looked for in the archive
 _PURPOSE = "tool"
 
-_SHOWN = 12_000
-"""Characters of the snippets of one answer together."""
-
+_SHOWN = 12_000  # characters of the snippets of one answer together
 _RESULTS: TypeAdapter[list[SearchResult]] = TypeAdapter(list[SearchResult])
 
 # What goes to the one engine a tool was made for chooses no host, whatever it says.
@@ -79,7 +75,7 @@ class Engines:
 
     @property
     def by_name(self) -> dict[str, SearchEngine]:
-        """Those that can be asked."""
+        """Those that can be asked, by their names."""
         return {one.name: one for one in self.ready}
 
 

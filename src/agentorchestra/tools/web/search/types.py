@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -12,12 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 
-MOST_RESULTS = 50
-"""That are asked for at once."""
-
-INVENTIVE = "model"
-"""The engine that may make up what it lists: what another one lists as well is had from that one."""
-
+MOST_RESULTS = 50  # that are asked for at once
+INVENTIVE = "model"  # the engine that may make up what it lists: what another one lists as well is had from that one
 _LONGEST_QUERY = 1_000
 _HOST = re.compile(r"(?!-)[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?")
 _LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_]([a-z]{2,4}))?", re.IGNORECASE)
@@ -99,8 +96,7 @@ class SearchResult(BaseModel):
     archived_date: str | None = None
 
 
-Strength = Literal["general", "past", "chinese", "scholarly", "encyclopedia", "local"]
-"""What an engine is chosen for."""
+Strength = Literal["general", "past", "chinese", "scholarly", "encyclopedia", "local"]  # what an engine is chosen for
 
 
 @dataclass(frozen=True)
@@ -224,15 +220,11 @@ def _day(text: str | None, name: str, *, end: bool) -> date | None:
         year, month, day = int(match[1]), int(match[2] or (12 if end else 1)), match[3]
         if day:
             return date(year, month, int(day))
-        return date(year, month, _last(year, month) if end else 1)
+        return date(year, month, calendar.monthrange(year, month)[1] if end else 1)
     except ValueError:
         raise ToolError(
             f"{name} is {text[:40]!r}; give a day like 2024-01-31, a month like 2024-01, or a year."
         ) from None
-
-
-def _last(year: int, month: int) -> int:
-    return 31 if month == 12 else (date(year, month + 1, 1) - date(year, month, 1)).days
 
 
 __all__ = [

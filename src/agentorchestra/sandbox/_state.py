@@ -1,7 +1,6 @@
-"""What a shell keeps: read from the file that _after.sh writes, and the script that puts it back.
+"""The state of a shell: read from the file that _after.sh writes, and the script that puts it back.
 
-Inside of the sandbox. All texts are what bash itself wrote (`declare -p` and its kind); they are only ever read by a
-bash in here.
+Inside the sandbox. All texts are what bash itself wrote (`declare -p` and its kind); only a bash in here reads them.
 """
 
 from __future__ import annotations
@@ -19,20 +18,11 @@ _NOT_KEPT = re.compile(
     r"BASH.*|EUID|UID|PPID|SHELLOPTS|RANDOM|SRANDOM|SECONDS|LINENO|PWD|OLDPWD|SHLVL|_|FUNCNAME|GROUPS|DIRSTACK|HISTCMD|"
     r"PIPESTATUS|EPOCH.*|COMP_.*|OPTIND|OPTERR|PS[0124]|TMOUT|MAILCHECK|HISTFILE|PROMPT_COMMAND|COLUMNS|LINES|__ao_.*"
 )
-_OPTIONS_NOT_KEPT = (
-    "errexit",
-    "monitor",
-    "history",
-    "histexpand",
-    "noexec",
-    "onecmd",
-    "restricted_shell",
-    "login_shell",
-)
+_OPTIONS_NOT_KEPT = re.compile(r"errexit|monitor|history|histexpand|noexec|onecmd|restricted_shell|login_shell")
 
 
-class Kept:
-    """The last state of the shell that is known.
+class State:
+    """The last known state of the shell.
 
     Args:
         work: the working folder; directories below it are kept relative to it.
@@ -50,7 +40,7 @@ class Kept:
         self.functions: dict[str, str] = {}
         self.options: list[str] = []
         self.baseline: dict[str, str] = {}
-        self.plain: set[str] = set()
+        self.defaults: set[str] = set()
         self.jobs: list[tuple[int, str]] = []
         self.notes: list[str] = []
 
@@ -58,10 +48,12 @@ class Kept:
         """Note what a new shell has."""
         records = read_records(path)
         self.baseline = {name: text for kind, name, text in records if kind == "variable"}
-        self.plain = {line for kind, _, text in records if kind in ("options", "umask") for line in text.splitlines()}
+        self.defaults = {
+            line for kind, _, text in records if kind in ("options", "umask") for line in text.splitlines()
+        }
 
     def read(self, path: str) -> None:
-        """Take what the shell wrote; a file that is not there, or not whole, changes nothing."""
+        """Take what the shell wrote; a file that is missing or not whole changes nothing."""
         try:
             records = read_records(path)
         except OSError:
@@ -83,8 +75,8 @@ class Kept:
                 else:
                     (self.variables if kind == "variable" else self.functions)[name] = text
             elif kind in ("options", "umask"):
-                changed = [line for line in text.splitlines() if line not in self.plain]
-                self.options += [line for line in changed if line.split()[-1] not in _OPTIONS_NOT_KEPT]
+                changed = [line for line in text.splitlines() if line not in self.defaults]
+                self.options += [line for line in changed if not _OPTIONS_NOT_KEPT.fullmatch(line.split()[-1])]
             elif kind == "aliases":
                 if len(text) <= RECORD_BYTES and text.strip():
                     self.options.append(text)
@@ -101,17 +93,12 @@ class Kept:
         real = directory.rstrip("\n") or "/"
         return os.path.relpath(real, self.work) if f"{real}/".startswith(f"{self.work}/") else real
 
-    def state(self) -> dict[str, Any]:
-        return {
-            "directory": self.directory,
-            "variables": self.variables,
-            "functions": self.functions,
-            "options": self.options,
-        }
+    def message(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("directory", "variables", "functions", "options")}
 
 
 def read_records(path: str) -> list[tuple[str, str, str]]:
-    """(kind, name, text) of each record."""
+    """Return kind, name and text of each record."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(fd, "rb") as source:
         data = source.read(LOOKED_AT)
@@ -127,7 +114,7 @@ def read_records(path: str) -> list[tuple[str, str, str]]:
 
 
 def restoring(state: dict[str, Any], work: str) -> str:
-    """The script that puts a state back; each part by itself, so that one that is wrong costs only itself."""
+    """Return the script that puts a state back; each part by itself, so that a wrong one costs only itself."""
     lines = [*state["variables"].values(), *state["functions"].values(), *state["options"]]
     script = [f"\\builtin eval {shlex.quote(one)}" for one in lines]
     directory = os.path.join(work, state["directory"])

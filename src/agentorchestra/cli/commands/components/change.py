@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.commands.components_found import (
+from agentorchestra.cli.commands.components.shared import (
     KINDS,
     Named,
     kind_option,
@@ -130,7 +130,7 @@ async def _export_skills(asked: dict[str, Any], path: Path) -> list[dict[str, An
 
 
 def _targets(asked: dict[str, Any], path: Path, kind: str | None) -> dict[str, Path]:
-    """The file for each kind; none of them is there yet."""
+    """Return the file for each kind; none of them is there yet."""
     targets = {one: path if kind is not None else path / f"{KINDS[one]}.json" for one in asked}
     for target in targets.values():
         if target.exists() or target.is_symlink():

@@ -6,11 +6,11 @@ from functools import partial
 
 import click
 
-from agentorchestra.cli.commands.components_change import deprecate, export, import_, restore
-from agentorchestra.cli.commands.components_found import KINDS
-from agentorchestra.cli.commands.components_read import contract, diff, info, list_, search, versions
-from agentorchestra.cli.commands.components_stats import COUNTED, stats
-from agentorchestra.cli.commands.memories import entries, forget
+from agentorchestra.cli.commands.components.change import deprecate, export, import_, restore
+from agentorchestra.cli.commands.components.memories import entries, forget
+from agentorchestra.cli.commands.components.read import contract, diff, info, list_, search, versions
+from agentorchestra.cli.commands.components.shared import KINDS
+from agentorchestra.cli.commands.components.stats import COUNTED, stats
 from agentorchestra.cli.group import COMMANDS
 
 _COMMANDS: tuple[click.Command, ...] = (
@@ -61,7 +61,7 @@ components = click.Group(
 
 
 def _short_form(kind: str, example: str) -> click.Group:
-    """The same commands for one kind."""
+    """Return the same commands for one kind."""
     plural = KINDS[kind]
     return click.Group(
         plural,

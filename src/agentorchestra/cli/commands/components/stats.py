@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.commands.components_found import KINDS, servers
+from agentorchestra.cli.commands.components.shared import KINDS, servers
 from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, one_line, plural, say

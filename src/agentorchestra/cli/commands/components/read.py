@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.commands.components_found import (
+from agentorchestra.cli.commands.components.shared import (
     KINDS,
     Named,
     below,

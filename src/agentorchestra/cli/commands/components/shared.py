@@ -77,13 +77,13 @@ def reason_option(function: F) -> F:
 
 
 def servers(workspace: Workspace[Any], kind: str | None) -> dict[str, Any]:
-    """The servers of a kind, or of all, by kind."""
+    """Return the servers of a kind, or of all, by kind."""
     every = (workspace.tcp, workspace.ecp, workspace.acp, workspace.prompt_components, workspace.memory_components)
     return {name: one for name, one in zip(KINDS, every, strict=True) if kind in (None, name)}
 
 
 async def below(workspace: Workspace[Any], kind: str | None, under: str) -> dict[str, list[str]]:
-    """The names of the components in a branch of the tree category -> toolkit -> component, by kind.
+    """Return the names of the components in a branch of the tree category -> toolkit -> component, by kind.
 
     Raises:
         UnknownComponentError: with the branches there are, where there is nothing in it.
@@ -109,7 +109,7 @@ async def below(workspace: Workspace[Any], kind: str | None, under: str) -> dict
 
 
 async def holding(workspace: Workspace[Any], kind: str | None, name: str, *, hidden: bool = False) -> dict[str, Any]:
-    """The servers that have a component of this name, by kind.
+    """Return the servers that have a component of this name, by kind.
 
     Args:
         workspace: open.
@@ -135,7 +135,7 @@ async def holding(workspace: Workspace[Any], kind: str | None, name: str, *, hid
 
 
 async def only(workspace: Workspace[Any], kind: str | None, name: str, *, hidden: bool = False) -> tuple[str, Any]:
-    """The only kind that has a component of this name, with its server.
+    """Return the only kind that has a component of this name, with its server.
 
     Raises:
         UnknownComponentError: as `holding`.
