@@ -171,7 +171,7 @@ class Workspace(Generic[Deps]):
                 # A workspace without a folder of its own still needs a place for the files of its runs.
                 self._temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-")
             self._compose(self.folder if self._temporary is None else Path(self._temporary.name))
-            await self._parts.check()
+            await self._composition.check()
         except BaseException:  # a prompt that is none, an agent that names what is not there: nothing stays open
             await self.store.close()
             self._remove_temporary()
@@ -179,7 +179,7 @@ class Workspace(Generic[Deps]):
         self._open = True
 
     def _compose(self, base: Path) -> None:
-        parts = self._parts = Composition(
+        parts = self._composition = Composition(
             self,
             self.settings,
             self.store,
@@ -207,12 +207,12 @@ class Workspace(Generic[Deps]):
         """
         if not self._open:
             return
-        await self._parts.calls.close()
+        await self._composition.calls.close()
         self._open = False
         await self.engine.close()
         await self._driver.close()
         await self._handlers.aclose()
-        await self._parts.close()
+        await self._composition.close()
         await self.store.close()
         self._remove_temporary()
         if verify:
@@ -229,27 +229,27 @@ class Workspace(Generic[Deps]):
     @property
     def tools(self) -> dict[str, Any]:
         """The tools by name: the packaged ones, the user's, and what others registered."""
-        return self._parts.catalog.tools
+        return self._composition.catalog.tools
 
     @property
     def agents(self) -> dict[str, Any]:
         """The agents by name."""
-        return self._parts.catalog.agents
+        return self._composition.catalog.agents
 
     @property
     def systems(self) -> dict[str, Any]:
         """The paradigms by name."""
-        return self._parts.catalog.systems
+        return self._composition.catalog.systems
 
     @property
     def memories(self) -> dict[str, Any]:
         """The memory systems by name."""
-        return self._parts.catalog.memories
+        return self._composition.catalog.memories
 
     @property
     def prompts(self) -> PromptLibrary:
         """The prompts."""
-        return self._parts.catalog.prompts
+        return self._composition.catalog.prompts
 
     @property
     def given(self) -> dict[str, tuple[str, ...]]:
@@ -263,47 +263,40 @@ class Workspace(Generic[Deps]):
     @property
     def tcp(self) -> TCPServer:
         """The Tool Context Protocol: tools, their versions and life, which fit a task, calls (000, app. C.2.1)."""
-        self._need_open()
         return self._parts.components.tcp
 
     @property
     def ecp(self) -> ECPServer:
         """The Environment Context Protocol (000, app. C.2.2)."""
-        self._need_open()
         return self._parts.components.ecp
 
     @property
     def acp(self) -> ACPServer:
         """The Agent Context Protocol (000, app. C.2.3)."""
-        self._need_open()
         return self._parts.components.acp
 
     @property
     def prompt_components(self) -> Server[Prompt]:
         """The prompts, under the same operations."""
-        self._need_open()
         return self._parts.components.prompt_components
 
     @property
     def memory_components(self) -> Server[MemoryFactory]:
         """The memory systems, under the same operations (docs/memory.md)."""
-        self._need_open()
         return self._parts.components.memory_components
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about tools of its toolkits that were left out; servers may have chosen the words."""
-        self._need_open()
         return self._parts.components.notes
 
     @property
     def calls_run(self) -> str | None:
         """The run that holds the calls made outside of runs (`tcp.invoke`, `ecp.invoke`); None before the first."""
-        self._need_open()
         return self._parts.calls.run_id
 
     def run_folder(self, run_id: str) -> Path:
-        """The folder that the environments of a run work on (`files`, `terminal`, `git`); the user's to look into.
+        """Return the folder that the environments of a run work on (`files`, `terminal`, `git`), to look into.
 
         It need not exist: for a run without environments there is none. Copy what is to be changed: a resume of the
         run puts it back to where its log says.
@@ -312,8 +305,8 @@ class Workspace(Generic[Deps]):
 
     @property
     def runs_folder(self) -> Path:
-        """Where the runs keep their files."""
-        return self._parts.runs_folder
+        """The folder with the files of the runs."""
+        return self._composition.runs_folder
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
@@ -432,9 +425,9 @@ class Workspace(Generic[Deps]):
         return await self._creator.fork(run_id, at, other, objects, prompts=prompts or {}, outcomes=outcomes or {})
 
     async def compare(self, run_id: str, other_id: str) -> Comparison:
-        """Where two runs first differ, and how each goes on from there."""
-        await self._record(run_id)
-        await self._record(other_id)
+        """Return where two runs first differ, and how each goes on from there."""
+        await self._parts.record(run_id)
+        await self._parts.record(other_id)
         return compare_runs(await self.store.load(run_id), await self.store.load(other_id))
 
     async def stream(self, task: str | RunSpec, **options: Unpack[RunOptions]) -> AsyncIterator[Notice]:
@@ -452,7 +445,7 @@ class Workspace(Generic[Deps]):
 
     @asynccontextmanager
     async def watch(self, run_id: str) -> AsyncIterator[asyncio.Queue[Notice]]:
-        """A queue of notices of a run that is about to be driven here."""
+        """Give a queue of notices of a run that is about to be driven here."""
         self._need_open()
         async with self._driver.watched(run_id) as queue:
             yield queue
@@ -471,7 +464,6 @@ class Workspace(Generic[Deps]):
         Raises:
             AnswerError: if there is no such open question, or it asks for an approval.
         """
-        self._need_open()
         return await answer_question(self._parts, run_id, answer, question=question, by=by, kind="question")
 
     async def approve(
@@ -489,12 +481,10 @@ class Workspace(Generic[Deps]):
         Raises:
             AnswerError: if there is no such open approval, or several and none is named.
         """
-        self._need_open()
         return await answer_question(self._parts, run_id, True, question=question, by=by, kind="approval", code=code)
 
     async def deny(self, run_id: str, *, reason: str = "", question: str | None = None, by: str = "") -> Question:
         """Deny the oldest (or the named) open approval."""
-        self._need_open()
         # Only True approves: no reason, however it is worded, can be read as a yes.
         said = reason.strip() or False
         return await answer_question(self._parts, run_id, said, question=question, by=by, kind="approval")
@@ -512,10 +502,9 @@ class Workspace(Generic[Deps]):
         Raises:
             UnknownComponentError: if the run has no agent of this name.
         """
-        self._need_open()
         if not text.strip():
             raise EmptyTaskError("there is nothing to tell; give a text")
-        await self._record(run_id)
+        await self._parts.record(run_id)
         if to and to not in (known := actors(await self.store.load(run_id))):
             raise UnknownComponentError(
                 f"run {run_id} has no agent {to!r} yet; its agents: {', '.join(known) or 'none'}"
@@ -524,7 +513,7 @@ class Workspace(Generic[Deps]):
 
     async def cancel(self, run_id: str, *, reason: str = "", by: str = "") -> None:
         """Stop a run, wherever it is driven. A run nobody drives is marked as cancelled at once."""
-        if (await self._record(run_id)).status in FINAL:
+        if (await self._parts.record(run_id)).status in FINAL:
             return
         await self.engine.cancel(run_id, reason=self._parts.redact(reason), by=by)
         if run_id not in self.engine.driving:
@@ -539,38 +528,35 @@ class Workspace(Generic[Deps]):
         Returns:
             Its status now: `running` where its driver was asked and what is under way has not ended yet.
         """
-        if (await self._record(run_id)).status in GOES_ON:
+        if (await self._parts.record(run_id)).status in GOES_ON:
             await self._parts.tell(run_id, PauseRequested(reason=self._parts.redact(reason), by=by), by=by)
             if run_id not in self.engine.driving:
                 await end_undriven(self.store, self.engine, self._clock, run_id, RunStatus.PAUSED)
-        return (await self._record(run_id)).status
+        return (await self._parts.record(run_id)).status
 
     async def questions(self, run_id: str) -> tuple[Question, ...]:
-        """The open questions of a run, oldest first."""
-        await self._record(run_id)
+        """Return the open questions of a run, oldest first."""
+        await self._parts.record(run_id)
         return open_questions(Ledger.of(await self.store.load(run_id)))
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
     async def events(self, run_id: str, *, after: int = 0) -> list[Event]:
-        """The run's log."""
-        await self._record(run_id)
+        """Return the run's log."""
+        await self._parts.record(run_id)
         return await self.store.load(run_id, after=after)
 
     async def due(self) -> list[str]:
-        """The waiting runs that can go on: their time has come, or their answer or mail is there; `resume` does it."""
-        self._need_open()
-        return await due_runs(self.store, self._clock.now())
+        """Return the waiting runs that `resume` can go on with: their time, answer or mail has come."""
+        return await due_runs(self._parts.store, self._clock.now())
 
     async def waiting_until(self) -> dict[str, datetime]:
-        """When the first timer of each run that waits for a time is due."""
-        self._need_open()
-        return await waiting_until(self.store)
+        """Return when the first timer of each run that waits for a time is due."""
+        return await waiting_until(self._parts.store)
 
     async def runs(self, *, limit: int | None = None) -> list[RunRecord]:
-        """The workspace's runs, newest first."""
-        self._need_open()
-        return await self.store.list_runs(limit=limit)
+        """Return the workspace's runs, newest first."""
+        return await self._parts.store.list_runs(limit=limit)
 
     async def gc(
         self, retention: Retention | None = None, *, grace_s: float = GRACE_S, dry_run: bool = False
@@ -582,17 +568,16 @@ class Workspace(Generic[Deps]):
             grace_s: blobs, files and folders that are younger stay, in seconds.
             dry_run: only say what would go.
         """
-        self._need_open()
         now, base = self._clock.now(), self._parts.base
         return await collect(self.store, base, retention or Retention(), now=now, grace_s=grace_s, dry_run=dry_run)
 
     async def result(self, run_id: str) -> RunResult:
-        """The result as the log has it; a run that is not over gives its present status."""
+        """Return the result as the log has it; a run that is not over gives its present status."""
         self._need_open()
         return await self._driver.result(run_id)
 
     async def artifact(self, run_id: str, name: str) -> bytes:
-        """The bytes of a file a run produced, or of a result that was cut.
+        """Return the bytes of a file a run produced, or of a result that was cut.
 
         Raises:
             UnknownComponentError: with the names of the run's artifacts.
@@ -605,8 +590,8 @@ class Workspace(Generic[Deps]):
         raise UnknownComponentError(f"run {run_id} has no artifact {name!r}; its artifacts: {known}")
 
     async def tokens(self, run_id: str) -> tuple[SourceTokens, ...]:
-        """Where a run's input tokens went: by the source of what stood in its prompts, the largest first."""
-        await self._record(run_id)
+        """Return a run's input tokens by the source of what stood in its prompts, the largest first."""
+        await self._parts.record(run_id)
         return tokens_by_source(Ledger.of(await self.store.load(run_id)))
 
     async def replay(
@@ -643,7 +628,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.log.bundle.origin import packages, revision, shown_settings
         from agentorchestra.log.bundle.secrets import secret_variables
 
-        record = await self._record(run_id)
+        record = await self._parts.record(run_id)
         return await export_run(
             self.store,
             record,
@@ -666,9 +651,8 @@ class Workspace(Generic[Deps]):
         """
         from agentorchestra.log.bundle.importer import import_file
 
-        self._need_open()
         return await import_file(
-            self.store, Path(path), kept=self._carried(), folder=self._parts.base, now=self._clock.now()
+            self._parts.store, Path(path), kept=self._carried(), folder=self._parts.base, now=self._clock.now()
         )
 
     def _carried(self) -> CarriedFiles:
@@ -679,7 +663,7 @@ class Workspace(Generic[Deps]):
     async def log(
         self, wanted: LogQuery | None = None, *, task: str | None = None, limit: int | None = None
     ) -> AsyncIterator[Event]:
-        """Events of any runs, oldest run first: the paper's tracer, by session, task, record and index (000, C.1.1).
+        """Yield events of any runs, oldest run first: the paper's tracer, by session, task, record, index (000, C.1.1).
 
         Args:
             wanted: which ones; all by default.
@@ -702,7 +686,7 @@ class Workspace(Generic[Deps]):
         agent: str = "",
         limit: int | None = None,
     ) -> list[Entry]:
-        """What the workspace's runs remember, newest first; of insights those that hold now.
+        """Return what the workspace's runs remember, newest first; of insights those that hold now.
 
         Args:
             query: only what fits it, best first.
@@ -713,8 +697,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tea.memory.handler import fitting
         from agentorchestra.tea.memory.records import remembered
 
-        self._need_open()
-        found = [one for one, _ in await remembered(self.store, kinds) if agent in ("", one.agent)][::-1]
+        found = [one for one, _ in await remembered(self._parts.store, kinds) if agent in ("", one.agent)][::-1]
         return fitting(found, query, limit or len(found)) if query else found[:limit]
 
     async def forget(self, names: Sequence[str], *, by: str = "") -> list[str]:
@@ -728,13 +711,12 @@ class Workspace(Generic[Deps]):
         """
         from agentorchestra.tea.memory.records import forget
 
-        self._need_open()
-        return await forget(self.store, names, clock=self._clock, by=by)
+        return await forget(self._parts.store, names, clock=self._clock, by=by)
 
     # -- without async ---------------------------------------------------------------------------------------------
 
     def run_sync(self, task: str | RunSpec, **options: Unpack[RunOptions]) -> RunResult:
-        """`run` without async, in a notebook too: opens and closes the workspace if it is not open."""
+        """Open the workspace, run a task, close it: `run` without async, in a notebook too."""
 
         async def work() -> RunResult:
             async with self:
@@ -753,9 +735,10 @@ class Workspace(Generic[Deps]):
         if not self._open:
             raise WorkspaceStateError("the workspace is not open; use `async with Workspace(dir) as ws:`")
 
-    async def _record(self, run_id: str) -> RunRecord:
+    @property
+    def _parts(self) -> Composition:
         self._need_open()
-        return await self._parts.record(run_id)
+        return self._composition
 
 
 def _run_anywhere(work: Callable[[], Any]) -> Any:
@@ -794,7 +777,7 @@ def _run_anywhere(work: Callable[[], Any]) -> Any:
 
 
 def load_app(reference: str, folder: Path) -> Workspace[Any]:
-    """The user's workspace of `app = "module:workspace"`.
+    """Return the user's workspace of `app = "module:workspace"`.
 
     Args:
         reference: `module:attribute`; a Workspace, or a function without arguments that returns one.
@@ -829,7 +812,7 @@ def open_workspace(
     app: bool = True,
     preset: str | None = None,
 ) -> Workspace[Any]:
-    """The workspace of a folder with the user's application, where the settings name one (not yet opened).
+    """Return the workspace of a folder, not yet opened, with the user's application where the settings name one.
 
     Args:
         folder: default `.agentorchestra/` in the current folder.
