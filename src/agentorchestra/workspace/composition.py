@@ -52,7 +52,6 @@ class Host(Protocol):
     @property
     def run(self) -> Callable[..., Awaitable[RunResult]]:
         """Workspace.run."""
-        ...
 
 
 class Composition:
