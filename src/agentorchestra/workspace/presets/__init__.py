@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.settings import NO_PRESET, Settings
 
 
-class Row(BaseModel):
+class Row(BaseModel, frozen=True, extra="forbid"):
     """A line of a preset's sheet: what the paper says of one matter, and what is done here.
 
     Attributes:
@@ -26,8 +26,6 @@ class Row(BaseModel):
         settings: the settings that hold it, dotted; their values are read when the sheet is made.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     what: str
     states: str = ""
     where: str = ""
@@ -36,7 +34,7 @@ class Row(BaseModel):
     settings: tuple[str, ...] = ()
 
 
-class Preset(BaseModel):
+class Preset(BaseModel, frozen=True, extra="forbid"):
     """Settings after a paper.
 
     Attributes:
@@ -45,8 +43,6 @@ class Preset(BaseModel):
         settings: as a settings file would have them.
         rows: of the sheet.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     title: str
