@@ -24,15 +24,11 @@ from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import is_plain
 from agentorchestra.runtime.parallel import CONTROL
 from agentorchestra.runtime.results import cut_result, is_short, result_value
-from agentorchestra.tea.calling.begun import Begun
 from agentorchestra.tea.calling.signatures import mistake, parse_arguments
 from agentorchestra.tea.calling.threads import NotStartedError, StillRunningError, Threads
 from agentorchestra.tea.calling.tool import Tool, ToolResult
 
 _LONGEST_MESSAGE = 500
-_CHECKED = "_checked"
-"""Under this an effect holds its tool and the arguments as that takes them, until it is executed."""
-
 _BLOCKS = (TextBlock, MediaBlock)
 
 
@@ -57,15 +53,14 @@ def effect_for(
         provenance: the sources in view.
         timeout: seconds; the tool's own limit or the workspace's by default.
     """
-    checked: dict[str, Any] | None = None
     given, problem = parse_arguments(arguments, tool.name)
     if problem is not None:
         # What cannot be an argument object is kept as text, so that the log shows what was asked.
         given = {"raw": arguments if isinstance(arguments, str) else repr(arguments)}
         problem = mistake(tool.name, [problem], tool.schema.parameters)
     else:
-        checked, problem = tool.check(given)
-    effect = constructed(
+        _, problem = tool.check(given)
+    return constructed(
         Effect,
         {
             "kind": EffectKind.INVOKE_TOOL,
@@ -87,9 +82,6 @@ def effect_for(
             "confined": False,
         },
     )
-    if checked is not None:
-        effect.__dict__[_CHECKED] = [tool, checked]  # what is computed from an effect goes where it is changed (Frozen)
-    return effect
 
 
 class ToolHandler:
@@ -150,15 +142,8 @@ class ToolHandler:
         if tool.traits.invokers is not None and parent is not None and parent.actor not in tool.traits.invokers:
             who = ", ".join(tool.traits.invokers) or "nobody"
             return failed("denied", f"{parent.actor} may not call {tool.name}; these may: {who}")
-        # Again, though effect_for did, where the tool has changed since, or arguments were redacted.
-        checked = effect.__dict__.get(_CHECKED)
-        arguments: dict[str, Any] | None
-        sentence: str | None = None
-        if checked and checked[0] is tool:
-            arguments = checked[1]
-            checked.clear()  # the tool may change what it is given, and copies of the effect hold the same
-        else:
-            arguments, sentence = tool.validate(effect.arguments)
+        # Again, though effect_for did: the tool may have changed since, or arguments were redacted.
+        arguments, sentence = tool.validate(effect.arguments)
         if arguments is None:
             return failed("mistake", sentence or "", trust=_trust(tool, effect))
         limit = self._limit(tool, effect)
@@ -214,16 +199,9 @@ class ToolHandler:
     async def _call(self, tool: Tool, arguments: dict[str, Any], ctx: Any, limit: float | None) -> ToolResult:
         if tool.threaded:
             return await tool.call(arguments, ctx, threads=self._threads, timeout_s=limit)
-        calling = tool.call(arguments, ctx)
-        if limit is None:
-            return await calling
-        try:
-            waits_for = calling.send(None)
-        except StopIteration as ended:  # it waited for nothing: a timer would cost more than the call
-            return ended.value  # type: ignore[no-any-return]
         try:
             async with asyncio.timeout(limit) as timer:
-                return await Begun(calling, waits_for)
+                return await tool.call(arguments, ctx)
         except TimeoutError:
             if timer.expired():
                 raise _Stopped from None

@@ -173,32 +173,11 @@ class MontyInterpreter:
             },
             "os_policy": {"datetime": now, "sleep": "zero", "random_start": {"seed": seed}},
         }
-        worker = _Worker(self._pool, options)
-        return await _MontyRun(worker, code, host, self._limits.seconds).run(state)
+        return await _MontyRun(self._pool, options, code, host, self._limits.seconds).run(state)
 
     async def aclose(self) -> None:
         """End the interpreters; idempotent."""
         await self._pool.aclose()
-
-
-class _Worker:
-    """One of the pool's interpreters, held only while the program computes."""
-
-    def __init__(self, pool: MontyPool, options: dict[str, Any]) -> None:
-        self._pool = pool
-        self._options = options
-        self._held: Held | None = None
-
-    async def take(self) -> Any:
-        """A fresh interpreter."""
-        self._held = await self._pool.take(self._options)
-        return self._held.interpreter
-
-    async def give_up(self) -> None:
-        """Let others have it; idempotent."""
-        held, self._held = self._held, None
-        if held is not None:
-            await held.give_back()
 
 
 @dataclass
@@ -232,10 +211,12 @@ class _OverError(Exception):
 
 
 class _MontyRun:
-    """One program in Monty."""
+    """One program in Monty; it holds an interpreter of the pool only while it computes."""
 
-    def __init__(self, worker: _Worker, code: str, host: Host, seconds: float) -> None:
-        self._worker = worker
+    def __init__(self, pool: MontyPool, options: dict[str, Any], code: str, host: Host, seconds: float) -> None:
+        self._pool = pool
+        self._options = options
+        self._held: Held | None = None
         self._seconds = seconds
         self._code = code
         self._host = host
@@ -267,10 +248,19 @@ class _MontyRun:
         except _OverError:
             return Ran()
         finally:
-            await self._worker.give_up()
+            await self._give_back()
+
+    async def _take(self) -> None:
+        self._held = await self._pool.take(self._options)
+        self._interpreter = self._held.interpreter
+
+    async def _give_back(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            await held.give_back()
 
     async def _begin(self, state: bytes | None) -> Any:
-        self._interpreter = await self._worker.take()
+        await self._take()
         if state is None:
             await self._interpreter.feed_run(_PRELUDE)
         else:
@@ -314,9 +304,9 @@ class _MontyRun:
     async def _away(self, snapshot: Any, calls: list[Call]) -> list[Reply]:
         """The host's replies; the interpreter is free meanwhile, the program goes on in another one."""
         frozen = snapshot.dump()
-        await self._worker.give_up()
+        await self._give_back()
         replies = await self._host.calls(calls)
-        self._interpreter = await self._worker.take()
+        await self._take()
         self._again = await self._interpreter.load_snapshot(frozen, print_callback=self._print)
         return replies
 

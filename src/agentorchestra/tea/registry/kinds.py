@@ -104,20 +104,25 @@ async def _foreign(
     return foreign_tool(text, maker.symbol or name, programs, may_call=may_call, may_import=may_import)
 
 
-def _variables_of_tool(tool: Tool[..., Any], made: Made | None) -> list[Variable]:
+def code_variables(made: Made | None, name: str, role: str, description: str) -> list[Variable]:
+    """Return the one variable of a component that is made of code: the function or class of this name in its text."""
     if made is None or not made.text:
         return []
-    start, end = lines_of(made.text, made.maker.symbol or tool.name)
-    code = "".join(made.text.splitlines(keepends=True)[start:end])
-    return [Variable("code", code, "tool code", tool.description)]
+    start, end = lines_of(made.text, made.maker.symbol or name)
+    return [Variable("code", "".join(made.text.splitlines(keepends=True)[start:end]), role, description)]
+
+
+def _rewritten(made: Made, name: str, values: Mapping[str, str]) -> Made:
+    """Return what a component is made of with other code for this name in its text."""
+    lines = made.text.splitlines(keepends=True)
+    start, end = lines_of(made.text, name)
+    code = values.get("code", "".join(lines[start:end]))
+    text = "".join([*lines[:start], code.rstrip("\n") + "\n", *lines[end:]])
+    return Made(text, made.maker.model_copy(update={"how": "source"}))
 
 
 def _rewrite_tool(tool: Tool[..., Any], made: Made, values: Mapping[str, str]) -> Made:
-    lines = made.text.splitlines(keepends=True)
-    start, end = lines_of(made.text, made.maker.symbol or tool.name)
-    code = values.get("code", "".join(lines[start:end]))
-    text = "".join([*lines[:start], code.rstrip("\n") + "\n", *lines[end:]])
-    return Made(text, made.maker.model_copy(update={"how": "source", "symbol": made.maker.symbol or tool.name}))
+    return _rewritten(_copied(made, tool.name, ""), made.maker.symbol or tool.name, values)
 
 
 def lines_of(text: str, name: str) -> tuple[int, int]:
@@ -175,7 +180,7 @@ def tool_kind(
         version_of=lambda one: one.version,
         copied=_copied,
         renamed=lambda one, name, version: one.renamed(name, version),
-        variables=_variables_of_tool,
+        variables=lambda one, made: code_variables(made, one.name, "tool code", one.description),
         rewritten=_rewrite_tool,
         limited=lambda one, invokers: one.limited(invokers),
     )
@@ -251,15 +256,28 @@ def _made_of_environment(factory: EnvironmentFactory) -> Made | None:
 _MEMBERS = ("actions", "mutates", "rules", "open", "close", "act", "state")
 
 
-def _make_environment(name: str, maker: Maker, text: str) -> EnvironmentFactory:
+def made_factory(what: str, maker: Maker, text: str, members: tuple[str, ...]) -> Callable[[], Any]:
+    """Return the class that a text defines, which can be called without arguments.
+
+    Args:
+        what: it is, for messages.
+        maker, text: as they were kept.
+        members: that the class must have.
+
+    Raises:
+        SourceError: if it cannot be made.
+    """
     text = definitions_of(text) if maker.script else text
-    cls = class_from_source(text, maker.symbol or None, has=_MEMBERS, package=maker.package)
+    cls = class_from_source(text, maker.symbol or None, has=members, package=maker.package)
     try:
         cls()
     except Exception as exc:
-        raise SourceError(f"the environment {cls.__name__} cannot be made: {type(exc).__name__}: {exc}") from None
-    factory: EnvironmentFactory = cls
-    return factory
+        raise SourceError(f"the {what} {cls.__name__} cannot be made: {type(exc).__name__}: {exc}") from None
+    return cls
+
+
+def _make_environment(name: str, maker: Maker, text: str) -> EnvironmentFactory:
+    return made_factory("environment", maker, text, _MEMBERS)
 
 
 def _renamed_environment(factory: EnvironmentFactory, name: str, version: str) -> EnvironmentFactory:
@@ -270,19 +288,12 @@ def _renamed_environment(factory: EnvironmentFactory, name: str, version: str) -
 
 
 def _variables_of_environment(factory: EnvironmentFactory, made: Made | None) -> list[Variable]:
-    if made is None or not made.text:
-        return []
-    start, end = lines_of(made.text, made.maker.symbol or class_name(factory))
-    code = "".join(made.text.splitlines(keepends=True)[start:end])
-    return [Variable("code", code, "environment code", " ".join((factory().rules() or "").split())[:500])]
+    rules = " ".join((factory().rules() or "").split())[:500]
+    return code_variables(made, class_name(factory), "environment code", rules)
 
 
 def _rewrite_environment(factory: EnvironmentFactory, made: Made, values: Mapping[str, str]) -> Made:
-    lines = made.text.splitlines(keepends=True)
-    start, end = lines_of(made.text, made.maker.symbol or class_name(factory))
-    code = values.get("code", "".join(lines[start:end]))
-    text = "".join([*lines[:start], code.rstrip("\n") + "\n", *lines[end:]])
-    return Made(text, made.maker.model_copy(update={"how": "source"}))
+    return _rewritten(made, made.maker.symbol or class_name(factory), values)
 
 
 ENVIRONMENT: Kind[EnvironmentFactory] = Kind(
