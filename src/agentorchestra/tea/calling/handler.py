@@ -40,18 +40,10 @@ def effect_for(
     provenance: tuple[Provenance, ...] = (),
     timeout: float | None = None,
 ) -> Effect:
-    """The effect of a call.
+    """Return the effect of a call; one that does not fit is `invalid`: recorded and answered, never executed.
 
     The arguments stay as they were written: defaults are not filled in, so that logs keep matching when a tool gets a
-    further parameter. A call that does not fit gives an effect with `invalid` set: recorded and answered, never
-    executed.
-
-    Args:
-        tool: what is called.
-        arguments: the object a model wrote, or its text.
-        role: of the agent that calls.
-        provenance: the sources in view.
-        timeout: seconds; the tool's own limit or the workspace's by default.
+    further parameter.
     """
     given, problem = parse_arguments(arguments, tool.name)
     if problem is not None:
@@ -114,17 +106,17 @@ class ToolHandler:
         return self._called.get(effect.component) or self._by_name(effect.name)
 
     def mode(self, effect: Effect) -> Mode:
-        """The tool's, the effect's for a tool that is gone."""
+        """Return the tool's mode; the effect's for a tool that is gone."""
         tool = self._tool(effect)
         return effect.mode if tool is None else tool.mode
 
     def bound(self, effect: Effect) -> Bound:
-        """What the tool says one call can cost."""
+        """Return what one call can cost at most."""
         tool = self._tool(effect)
         return NO_COST if tool is None else tool.bound
 
     def redact(self, effect: Effect) -> Effect:
-        """The effect as it is: the door replaces the values of known secrets."""
+        """Return the effect as it is: the door replaces the values of known secrets."""
         return effect
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
@@ -248,10 +240,9 @@ class _Stopped(Exception):
 
 
 def _trust(tool: Tool, effect: Effect) -> Trust:
-    """What comes from outside is untrusted; what is computed is as trusted as what led to the call, at most `agent`.
+    """Return the trust of a result: only of a pure tool that reads nothing it is that of what led to the call.
 
-    Only a tool that says it is pure computes. Any other may bring something from outside: what it read, the words of a
-    server that refused a mail, the name of a file that is there already.
+    Any other may bring something from outside: what it read, a server's words, the name of a file.
     """
     if tool.mode is not Mode.PURE or Tag.READ in tool.tags:
         return Trust.UNTRUSTED
@@ -259,14 +250,14 @@ def _trust(tool: Tool, effect: Effect) -> Trust:
 
 
 def _trusts(content: Any) -> Iterator[Trust]:
-    """The trust of the blocks of a result: the whole is trusted no further than any part of it."""
+    """Yield the trust of the blocks of a result: the whole is trusted no further than any part of it."""
     for one in content if isinstance(content, list | tuple) else [content]:
         if isinstance(one, _BLOCKS):
             yield one.trust
 
 
 def _message(exc: BaseException) -> str:
-    """Type and first line: a model needs no traceback."""
+    """Return the type and first line of an error: a model needs no traceback."""
     lines = str(exc).strip().splitlines()
     text = f"{type(exc).__name__}: {lines[0]}" if lines else type(exc).__name__
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[: _LONGEST_MESSAGE - 1]}…"

@@ -23,7 +23,7 @@ _UNSEEN: dict[str, Any] = {"type": "object", "properties": {}}
 def as_recorded(
     names: Iterable[str], here: Mapping[str, Tool[..., Any]], ledger: Ledger, kept: bytes = b"{}"
 ) -> dict[str, Tool[..., Any]]:
-    """The tools of a run as its log shows them.
+    """Return the tools of a run as its log shows them.
 
     Args:
         names: the run's tools.

@@ -43,12 +43,7 @@ class Threads:
         return len(self._running)
 
     async def run(self, function: Callable[[], T], *, name: str = "tool", limit_s: float | None = None) -> T:
-        """The function's result.
-
-        Args:
-            function: called in a thread that has this task's context variables.
-            name: names the thread.
-            limit_s: seconds until the call is given up.
+        """Return the function's result; it is called with this task's context variables, for `limit_s` seconds at most.
 
         Raises:
             NotStartedError, StillRunningError: the limit passed.

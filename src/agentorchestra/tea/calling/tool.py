@@ -174,7 +174,7 @@ class Tool(Generic[P, R]):
         return one.arguments_model
 
     def renamed(self, name: str, version: str) -> Tool[P, R]:
-        """The same tool under another name or version."""
+        """Return the same tool under another name or version."""
         if (name, version) == (self.name, self.version):
             return self
         other = copy(self)
@@ -186,7 +186,7 @@ class Tool(Generic[P, R]):
         return other
 
     def limited(self, invokers: tuple[str, ...]) -> Tool[P, R]:
-        """The same tool, which only these may call: names of agents, `user` for calls outside of runs."""
+        """Return the same tool, which only these may call: names of agents, `user` for calls outside of runs."""
         other = copy(self)
         other._settle(replace(self.traits, invokers=invokers))
         return other
@@ -195,7 +195,7 @@ class Tool(Generic[P, R]):
         return f"<Tool {self.component} {self.mode.value}>"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The plain function, without checks and without the door."""
+        """Call the plain function, without checks and without the door."""
         return self._function(*args, **kwargs)
 
     @overload
@@ -203,7 +203,7 @@ class Tool(Generic[P, R]):
     @overload
     def __get__(self: Tool[Concatenate[S, Q], R], instance: S, owner: type) -> Tool[Q, R]: ...
     def __get__(self, instance: Any, owner: type) -> Any:
-        """A method's tool, bound to its object."""
+        """Return a method's tool, bound to its object."""
         subject = owner if self.of_class else instance
         if subject is None or not self._arguments.is_method:
             return self
@@ -223,18 +223,14 @@ class Tool(Generic[P, R]):
         return self
 
     def validate(self, arguments: Mapping[str, Any] | str) -> tuple[dict[str, Any] | None, str | None]:
-        """The keyword arguments of the call, or a sentence: what is wrong and what is allowed.
-
-        Args:
-            arguments: the object a model wrote, or its text.
-        """
+        """Return the keyword arguments of a call, or a sentence: what is wrong and what is allowed."""
         given, problem = parse_arguments(arguments if isinstance(arguments, str) else dict(arguments), self.name)
         if problem is not None:
             return None, mistake(self.name, [problem], self.schema.parameters)
         return self.check(given)
 
     def check(self, given: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]:
-        """`validate` for what is a JSON object in any case."""
+        """Do what `validate` does for what is a JSON object in any case."""
         found, problems = self._arguments.check(given)
         if problems:
             return None, mistake(self.name, problems, self.schema.parameters)
@@ -392,7 +388,7 @@ def tool_from_schema(
     traits: Traits | None = None,
     trust: Trust = Trust.UNTRUSTED,
 ) -> Tool[..., Any]:
-    """A tool whose schema comes from elsewhere: another protocol, a file, a run's output type.
+    """Return a tool whose schema comes from elsewhere: another protocol, a file, a run's output type.
 
     Args:
         function: called with the arguments by name.
@@ -418,7 +414,7 @@ def tool_from_schema(
 
 
 def _mode(name: str, effect: EffectName | Iterable[EffectName] | None, idempotent: bool) -> tuple[frozenset[Tag], Mode]:
-    """Tags and mode from what a tool says about itself (docs/door.md, "Effects")."""
+    """Return tags and mode from what a tool says about itself (docs/door.md, "Effects")."""
     said = {effect} if isinstance(effect, str) else set(effect or ())
     known = [tag.value for tag in Tag] + [_PURE, _COMPOSITE]
     wrong = sorted(str(one) for one in said if one not in known)

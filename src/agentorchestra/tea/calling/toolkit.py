@@ -30,7 +30,7 @@ class Toolkit(Protocol):
         ...
 
     def secrets(self) -> Mapping[str, str]:
-        """What it knows that must not reach the log, by name; complete once it is open."""
+        """Return what it knows that must not reach the log, by name; complete once it is open."""
         ...
 
     async def open(self, changed: Callable[[], None]) -> Sequence[Tool[..., Any]]:
@@ -42,7 +42,7 @@ class Toolkit(Protocol):
         ...
 
     def tools(self) -> Sequence[Tool[..., Any]]:
-        """Its tools now; only after `open`."""
+        """Return its tools now; only after `open`."""
         ...
 
     async def close(self) -> None:

@@ -120,7 +120,7 @@ class Memory(Protocol):
     async def read(
         self, query: str = "", *, kinds: Sequence[EntryKind] = (), scope: Scope = "agent", limit: int = 20
     ) -> list[Entry]:
-        """Entries: those that fit the query, best first; without one the newest, oldest of them first."""
+        """Return the entries that fit the query, best first; without one the newest, oldest of them first."""
         ...
 
     async def write(
@@ -175,20 +175,20 @@ class MemorySystem(Protocol):
     description: str
 
     async def begin(self, memory: Memory) -> Sequence[Entry]:
-        """Before the first decision; what the agent is told of what it knows."""
+        """Return what the agent is told of what it knows; before its first decision."""
         ...
 
     async def step(self, memory: Memory, event: Happening) -> None:
-        """After a step of the agent: its calls and what they gave."""
+        """Take in a step of the agent: its calls and what they gave."""
         ...
 
     async def end(self, memory: Memory, event: Happening) -> None:
-        """When the agent has a result."""
+        """Take in the agent's result."""
         ...
 
 
 def newest(entries: Sequence[Entry], most_chars: int) -> list[Entry]:
-    """The last entries that have room together, in their order; at least one, where there is one."""
+    """Return the last entries that have room together, in their order; at least one, where there is one."""
     found: list[Entry] = []
     chars = 0
     for one in reversed(entries):
@@ -217,7 +217,7 @@ class MemoryDescription(NamedTuple):
 
 
 def describe_memory(name: str, factory: MemoryFactory) -> MemoryDescription:
-    """What a memory system says of itself; its hash is made of its class's source and its settings.
+    """Return what a memory system says of itself; its hash is made of its class's source and its settings.
 
     Raises:
         UsageError: for an object that is no memory system, or a name or version that none can have.
@@ -250,11 +250,7 @@ def describe_memory(name: str, factory: MemoryFactory) -> MemoryDescription:
 
 
 def check_memories(memories: Mapping[str, MemoryFactory]) -> dict[str, MemoryDescription]:
-    """What is known of memory systems, by name.
-
-    Raises:
-        UsageError: see `describe_memory`.
-    """
+    """Return what is known of memory systems, by name; raises what `describe_memory` does."""
     return {name: describe_memory(name, factory) for name, factory in memories.items()}
 
 

@@ -40,7 +40,7 @@ class Reader:
         self._runs: dict[str, tuple[bool, bool]] = {}
 
     async def of_session(self, session: str) -> list[Entry]:
-        """What the runs of a session wrote, as it is now, the newest entries, in their order."""
+        """Return what the runs of a session wrote, as it is now, the newest entries, in their order."""
         found: list[Entry] = []
         after: tuple[str, int] | None = None
         while True:
@@ -52,13 +52,13 @@ class Reader:
             after = page[-1].run, page[-1].seq
 
     async def of_workspace(self, kind: EntryKind) -> list[Entry]:
-        """What all runs but forks wrote of a kind, as it is now, the newest entries, in their order."""
+        """Return what all runs but forks wrote of a kind, as it is now, the newest entries, in their order."""
         wanted = LogQuery(types=("completed",), holds=(_WRITING, f'"kind":"{kind}"'))
         page = await self.store.query(wanted, limit=MOST_EARLIER, newest=True)
         return [one for one in await self._of_page(page) if one.kind == kind]
 
     async def forgotten(self) -> frozenset[str]:
-        """The references of all entries that were forgotten."""
+        """Return the references of all entries that were forgotten."""
         found: set[str] = set()
         after: tuple[str, int] | None = None
         while True:
@@ -87,7 +87,7 @@ class Reader:
 
 
 def entries_of(effect: Any, outcome: Any, run: str, at: datetime | None, *, foreign: bool = False) -> Iterator[Entry]:
-    """The entries of a recorded writing; `run` is "" for the reader's own."""
+    """Return the entries of a recorded writing; `run` is "" for the reader's own."""
     given = effect.get("arguments", {}).get("entries")
     if outcome.get("status", "ok") != "ok" or not isinstance(given, list):
         return
@@ -107,7 +107,7 @@ def entries_of(effect: Any, outcome: Any, run: str, at: datetime | None, *, fore
 
 
 async def remembered(store: Store, kinds: Iterable[EntryKind]) -> list[tuple[Entry, tuple[str, ...]]]:
-    """What a workspace remembers, oldest first: each entry with the references of all that it stands for."""
+    """Return what a workspace remembers, oldest first: each entry with the references of all that it stands for."""
     reader = Reader(store)
     forgotten = await reader.forgotten()
     held = [one for kind in kinds for one in await reader.of_workspace(kind) if one.ref not in forgotten]

@@ -29,7 +29,7 @@ _loading = threading.RLock()
 def load_module(
     text: str, *, name: str | None = None, package: str = "", where: str = "the source"
 ) -> types.ModuleType:
-    """The virtual module of a source text. The same text under the same name is loaded once.
+    """Return the virtual module of a source text. The same text under the same name is loaded once.
 
     The module stands in `sys.modules`, and `inspect.getsource` finds the source of what it defines. A text that fails
     leaves nothing behind.
@@ -47,7 +47,7 @@ def load_module(
 
 
 def load_source(text: str, *, package: str = "", where: str = "the source") -> types.ModuleType:
-    """`load_module` of a text that may lack imports: `tea/programs/imports.py` adds those that it knows.
+    """Load the module of a text that may lack imports; those that are known are added.
 
     Raises:
         SourceError: as `load_module`; lines are those of the given text.
@@ -80,7 +80,7 @@ def _load(source: Completed, name: str, package: str, where: str) -> types.Modul
 
 
 def _lines(text: str) -> list[str]:
-    """Lines as the compiler counts them; joined they are the text."""
+    """Return the lines as the compiler counts them; joined they are the text."""
     lines = [f"{line}\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
@@ -99,7 +99,7 @@ def _told(exc: BaseException, file: str, source: Completed) -> str:
 
 
 def member(module: types.ModuleType, name: str, *, where: str = "the source") -> Any:
-    """What a virtual module defines under a name.
+    """Return what a virtual module defines under a name.
 
     Raises:
         SourceError: with the nearest name, or those there are.
@@ -113,7 +113,7 @@ def member(module: types.ModuleType, name: str, *, where: str = "the source") ->
 
 
 def tools_from_source(text: str, *, name: str | None = None, package: str = "") -> list[Tool[..., Any]]:
-    """The tools that a source text of the workspace's user defines.
+    """Return the tools that a source text of the workspace's user defines.
 
     Args:
         text: Python. It is executed in this process; imports that it lacks are added where they are known.
@@ -150,7 +150,7 @@ def _tool_named(module: types.ModuleType, name: str) -> Tool[..., Any]:
 
 
 def class_from_source(text: str, name: str | None = None, *, has: tuple[str, ...] = (), package: str = "") -> type[Any]:
-    """A class (an environment, a memory system) that a source text of the workspace's user defines.
+    """Return a class (an environment, a memory system) that a source text of the workspace's user defines.
 
     Args:
         text: Python. It is executed in this process; imports that it lacks are added where they are known.

@@ -107,7 +107,7 @@ class Interpreter(Protocol):
         ...
 
     def lacks(self, code: str) -> str | None:
-        """Why it is not the one for a program, found without running it; None if nothing speaks against it."""
+        """Return why it is not the one for a program, found without running it; None if nothing speaks against it."""
         ...
 
     async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
@@ -193,13 +193,13 @@ class _State:
     awaited: dict[int, frozenset[Span]] = field(default_factory=dict)
 
     def with_dump(self, dump: bytes) -> bytes:
-        """As one value."""
+        """Return both as one value."""
         places = {str(number): sorted(spans) for number, spans in self.awaited.items() if spans}
         return json.dumps({"programs": self.programs, "awaited": places}).encode() + b"\n" + dump
 
     @classmethod
     def read(cls, state: bytes) -> tuple[_State, bytes]:
-        """The other way round."""
+        """Return both from one value."""
         head, _, dump = state.partition(b"\n")
         fields = json.loads(head)
         awaited = {int(n): frozenset((start, end) for start, end in spans) for n, spans in fields["awaited"].items()}
@@ -302,7 +302,7 @@ class _MontyRun:
         return spans is not None and (position.start, position.end) in spans
 
     async def _away(self, snapshot: Any, calls: list[Call]) -> list[Reply]:
-        """The host's replies; the interpreter is free meanwhile, the program goes on in another one."""
+        """Return the host's replies; the interpreter is free meanwhile, the program goes on in another one."""
         frozen = snapshot.dump()
         await self._give_back()
         replies = await self._host.calls(calls)
@@ -350,7 +350,7 @@ class _MontyRun:
             return None
 
     def _error(self, exc: Any) -> str:
-        """The exception with its line, and how the program came there."""
+        """Return the exception with its line, and how the program came there."""
         said = str(exc.display("type-msg") if hasattr(exc, "display") else exc).strip()
         message = said.removeprefix("RuntimeError: ")
         if message != said and message in self._said:
@@ -374,7 +374,7 @@ class _MontyRun:
 
 
 def _named(name: str) -> Any:
-    """What stands for a function of the host in the program; it is never called here."""
+    """Return a stand-in for a function of the host in the program; it is never called here."""
 
     def function() -> None: ...
 

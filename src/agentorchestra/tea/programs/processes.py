@@ -41,7 +41,7 @@ class MontyPool:
         self._returning: set[asyncio.Future[None]] = set()
 
     async def take(self, options: dict[str, Any]) -> Held:
-        """A fresh interpreter; the first call starts the pool.
+        """Return a fresh interpreter; the first call starts the pool.
 
         Monty believes for ever that an interpreter is in use whose checkout was cancelled. So who is cancelled does
         not wait for it any longer, and it is given back as soon as it is there.

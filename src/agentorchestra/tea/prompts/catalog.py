@@ -39,20 +39,20 @@ class Resource(Protocol):
         ...
 
     def iterdir(self) -> Iterable[Any]:
-        """What a folder holds."""
+        """Return what a folder holds."""
         ...
 
     def is_file(self) -> bool:
-        """Whether it is a file."""
+        """Return True for a file."""
         ...
 
     def read_text(self, encoding: str) -> str:
-        """A file's text."""
+        """Return a file's text."""
         ...
 
 
 def load_prompt(file: Resource) -> Prompt:
-    """A prompt from a file that includes no other: a path, or a resource of a package.
+    """Return a prompt from a file that includes no other: a path, or a resource of a package.
 
     Raises:
         PromptError: if it cannot be read or is no prompt, or if its name is not the file's.
@@ -141,7 +141,7 @@ class PromptLibrary:
         self._prompts = self._composed(set(sources))
 
     def _composed(self, changed: set[str]) -> dict[str, Prompt]:
-        """All prompts, after those of these names changed: themselves and what includes them are composed anew."""
+        """Return all prompts after those of these names changed: they and what includes them are composed anew."""
         made = {
             name: one
             for name, one in self._prompts.items()
@@ -190,7 +190,7 @@ class PromptLibrary:
         return tuple(name for name, one in self._packaged.items() if self._prompts.get(name) == one)
 
     def get(self, name: str) -> Prompt:
-        """A prompt by name.
+        """Return a prompt by name.
 
         Raises:
             PromptError: with the names there are.
@@ -201,15 +201,15 @@ class PromptLibrary:
             raise PromptError(f"no prompt {name!r}; the prompts: {', '.join(self.names) or 'none'}") from None
 
     def pins(self) -> dict[str, Pinned]:
-        """Name -> version, content hash and the hash of its text (the same one), for the manifest."""
+        """Return version, content hash and the hash of the text (the same one) by name, for the manifest."""
         return {name: _pin(self._prompts[name]) for name in self.names}
 
     def texts(self) -> dict[str, str]:
-        """SHA-256 -> text of every prompt."""
+        """Return the text of every prompt by SHA-256."""
         return {one.content_hash: one.text for one in self._prompts.values()}
 
     def with_prompts(self, prompts: Mapping[str, Prompt]) -> PromptLibrary:
-        """Another library in which some prompts are these: what the registry says of them, or further ones."""
+        """Return a library in which some prompts are these: what the registry says of them, or further ones."""
         if all(self._prompts.get(name) is one for name, one in prompts.items()):
             return self
         other = copy(self)
@@ -217,7 +217,7 @@ class PromptLibrary:
         return other
 
     def with_texts(self, texts: Mapping[str, str]) -> PromptLibrary:
-        """Another library in which some prompts have the given texts.
+        """Return a library in which some prompts have the given texts.
 
         Args:
             texts: by name; a name that this library does not have is a new prompt.
@@ -237,7 +237,7 @@ def _pin(prompt: Prompt) -> Pinned:
 
 
 def _fitted(prompt: Prompt, source: _Source) -> Prompt:
-    """A prompt with the variables that it is given: those of the one that it replaces."""
+    """Return a prompt with the variables that it is given: those of the one that it replaces."""
     if source.given is None:
         return prompt
     more = sorted(set(prompt.variables) - set(source.given))

@@ -68,7 +68,7 @@ Modules = Callable[[str], Module]
 
 
 def composed(template: str, modules: Modules | None, *, where: str) -> tuple[str, tuple[Module, ...]]:
-    """A template with its includes replaced, and what was put in, each once, in order.
+    """Return a template with its includes replaced, and what was put in, each once, in order.
 
     Args:
         template: the body of a prompt.
@@ -103,7 +103,7 @@ def composed(template: str, modules: Modules | None, *, where: str) -> tuple[str
 
 
 def parts_of(template: str, trainable: Iterable[str], *, where: str) -> dict[str, str]:
-    """The text of each trainable part, by name.
+    """Return the text of each trainable part, by name.
 
     Raises:
         PromptError: for marks that do not fit each other, or a trainable part that is not there.
@@ -120,7 +120,7 @@ def parts_of(template: str, trainable: Iterable[str], *, where: str) -> dict[str
 
 
 def with_parts(template: str, parts: Mapping[str, str], *, where: str) -> str:
-    """A template with other texts for some parts.
+    """Return a template with other texts for some parts.
 
     Raises:
         PromptError: for a part that is not there, or a text that holds marks of parts or includes.
@@ -138,7 +138,7 @@ def with_parts(template: str, parts: Mapping[str, str], *, where: str) -> str:
 
 
 def _spans(template: str, where: str) -> dict[str, tuple[int, int]]:
-    """Where each part stands, between its marks."""
+    """Return where each part stands, between its marks."""
     spans: dict[str, tuple[int, int]] = {}
     open_: tuple[str, int] | None = None
     for match in _MARK.finditer(template):

@@ -118,7 +118,7 @@ class ComponentConfig(BaseModel):
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text, in one line."""
+    """Return the first sentence of a text, in one line."""
     line = " ".join(text.split())
     for end in _SENTENCE_END.finditer(line):
         sentence = line[: end.start() + 1]
@@ -132,7 +132,7 @@ _SENTENCE_END = re.compile(r"[.!?] (?=[^a-z\d])")
 
 
 def parameter_lines(schema: Mapping[str, Any]) -> list[str]:
-    """A line for each parameter of a JSON schema, in words."""
+    """Return a line for each parameter of a JSON schema, in words."""
     required = schema.get("required")
     needed = [*required] if isinstance(required, list) else []
     properties = schema.get("properties")

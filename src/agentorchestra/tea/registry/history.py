@@ -59,12 +59,10 @@ class Maker(BaseModel):
 
 
 def identity_of(source: str, maker: Maker | None, name: str) -> str:
-    """The hash by which content is known, for what is made of a text.
+    """Return the hash by which content made of a text is known: of two things in one text each has its own.
 
     Args:
         source: SHA-256 of the text.
-        maker: how it is made of that: of two things in one text each is another component's content.
-        name: the component's.
     """
     symbol = maker.symbol if maker is not None else ""
     return source if symbol in ("", name) else sha256_text(f"{source} {symbol}")
@@ -207,13 +205,13 @@ class History:
         return tuple(self._bodies)
 
     def known_as(self, identity: str, version: str | None = None) -> str | None:
-        """The version with this identity (the last one, or this one), None where there is none."""
+        """Return the version with this identity (the last one, or this one), None where there is none."""
         if version is None:
             return self._by_identity.get(identity)
         return version if self._bodies.get(version, {}).get("identity") == identity else None
 
     def version(self, version: str | None = None) -> Version:
-        """A version, the current one by default.
+        """Return a version, the current one by default.
 
         Raises:
             VersionError: with the versions there are.
@@ -230,7 +228,7 @@ class History:
         return found
 
     def all(self) -> tuple[Version, ...]:
-        """Every version, oldest first."""
+        """Return every version, oldest first."""
         return tuple(self.version(one) for one in self._bodies)
 
     @property
@@ -239,7 +237,7 @@ class History:
         return self.current is not None and not self.hidden
 
     def check_step(self, version: str, state: LifeState) -> None:
-        """Whether a version may go to a state.
+        """Check that a version may go to a state.
 
         Raises:
             LifecycleError: with those it may go to.
@@ -255,7 +253,7 @@ class History:
 
 
 def checked_component_name(kind: str, name: object) -> str:
-    """A name that a component can have.
+    """Return a name that a component can have.
 
     Raises:
         ComponentNameError: with what is allowed.
@@ -276,18 +274,14 @@ def checked_component_name(kind: str, name: object) -> str:
 
 
 def checked_component_version(what: str, version: object) -> str:
-    """A version as `1.2.0`.
-
-    Raises:
-        VersionError: for anything else.
-    """
+    """Return a version that looks like `1.2.0`, else raise VersionError."""
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         raise VersionError(f"{what} has the version {version!r}; versions look like 1.2.0")
     return version
 
 
 def version_order(version: str) -> tuple[int, int, int]:
-    """What versions are sorted by."""
+    """Return what versions are sorted by."""
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     return (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
 

@@ -86,10 +86,7 @@ class Kind(Generic[T]):
 
 
 def config_changes(before: ComponentConfig, after: ComponentConfig) -> list[Change]:
-    """How what a component can be asked to do changed, for whoever asks it.
-
-    An operation that is gone is a major change, a new one a minor one; of those that stayed their arguments decide.
-    """
+    """Return how the operations of a component changed, for whoever calls them; an operation that is gone is major."""
     had = {one.name: one for one in before.operations}
     has = {one.name: one for one in after.operations}
     if before.name != after.name and len(had) == len(has) == 1:
@@ -116,7 +113,7 @@ def config_changes(before: ComponentConfig, after: ComponentConfig) -> list[Chan
 
 
 def check_variables(what: str, given: Mapping[str, str], known: list[Variable]) -> None:
-    """Whether every named variable is one.
+    """Check that every named variable is one, and every value a text.
 
     Raises:
         VersionError: with those there are.

@@ -31,7 +31,7 @@ _DEFAULT = "1.0.0"
 
 
 def operation(schema: ToolSchema) -> Operation:
-    """What a function-calling schema says, as an operation of a component."""
+    """Return what a function-calling schema says, as an operation of a component."""
     return Operation(name=schema.name, description=schema.description, parameters=schema.parameters)
 
 
@@ -87,7 +87,7 @@ def _make_definition(name: str, maker: Maker, *, checked: bool) -> Tool[..., Any
 
 
 def definitions_of(text: str) -> str:
-    """A program's text without the statements that only do something at its top: those started it once already."""
+    """Return a program's text without the statements that only do something: those started it once already."""
     lines = text.splitlines(keepends=True)
     for one in ast.parse(text).body:
         if isinstance(one, ast.Expr) and not isinstance(one.value, ast.Constant):
@@ -126,7 +126,7 @@ def _rewrite_tool(tool: Tool[..., Any], made: Made, values: Mapping[str, str]) -
 
 
 def lines_of(text: str, name: str) -> tuple[int, int]:
-    """Where a function or class stands in a text, with its decorators: the first line and the one after the last.
+    """Return where a function or class stands in a text, with decorators: its first line and the one after the last.
 
     A tool may have another name than its function (`@tool(name=...)`): then the decorator says so.
 
@@ -155,7 +155,7 @@ def lines_of(text: str, name: str) -> tuple[int, int]:
 def tool_kind(
     programs: Programs, *, may_call: Collection[str] = (), may_import: Collection[str] = ()
 ) -> Kind[Tool[..., Any]]:
-    """Tools.
+    """Return the kind of tools.
 
     Args:
         programs: where code runs that the workspace's user did not write.
@@ -215,7 +215,7 @@ class NamedFactory:
 
 
 def _action(environment: Environment, action: ToolSchema) -> Operation:
-    """An action with what must hold before and after it."""
+    """Return an action with what must hold before and after it."""
     found = operation(action)
     conditions = conditions_of(environment, action.name).text
     return found.model_copy(update={"description": f"{found.description}\n\n{conditions}"}) if conditions else found
@@ -239,7 +239,7 @@ def _describe_environment(name: str, factory: EnvironmentFactory, builtin: bool)
 
 
 def class_name(factory: Callable[[], Any]) -> str:
-    """The name of the class that a factory is, or makes objects of."""
+    """Return the name of the class that a factory is, or makes objects of."""
     made = factory.make if isinstance(factory, NamedFactory) else factory
     return made.__name__ if isinstance(made, type) else type(factory()).__name__
 

@@ -63,11 +63,11 @@ class Registry:
         self._writing = asyncio.Lock()
 
     def history(self, kind: str, name: str) -> History | None:
-        """The history of a component, None where nothing is written of it."""
+        """Return the history of a component, None where nothing is written of it."""
         return self._histories.get((kind, name))
 
     def histories(self, kind: str) -> list[History]:
-        """All of a kind, by name."""
+        """Return all of a kind, by name."""
         return [one for _, one in sorted(self._kinds.get(kind, {}).items())]
 
     @property
@@ -173,7 +173,7 @@ class Registry:
         return digests
 
     async def text(self, sha256: str) -> str:
-        """A text that was kept."""
+        """Return a text that was kept."""
         if sha256 not in self._kept:
             self._kept[sha256] = (await self._store.get_blob(sha256)).decode("utf-8")
         return self._kept[sha256]
@@ -194,7 +194,7 @@ def _check_body(kind: str, name: str, body: dict[str, JsonValue]) -> None:
 
 
 def body_of(**fields: Any) -> dict[str, JsonValue]:
-    """The body of an entry, without what says nothing."""
+    """Return the body of an entry, without what says nothing."""
     return {key: value for key, value in fields.items() if value not in (None, "", False)}
 
 

@@ -54,7 +54,7 @@ class SavedRegistry(BaseModel):
 
 
 async def saved(registry: Registry, kind: KindName) -> str:
-    """The file's text; equal histories give equal text."""
+    """Return the file's text; equal histories give equal text."""
     histories = registry.histories(kind)
     changes = {one.name: _numbered(one) for one in histories}
     digests = {
@@ -91,7 +91,7 @@ def _raw(path: Path) -> dict[str, Any]:
 
 
 def kind_of_saved(path: Path) -> KindName:
-    """The kind of the components that a file holds.
+    """Return the kind of the components that a file holds.
 
     Raises:
         ManifestError: for a file that `saved` did not write.
@@ -105,7 +105,7 @@ def kind_of_saved(path: Path) -> KindName:
 
 
 def read_saved(path: Path, kind: str) -> SavedRegistry:
-    """A file as `saved` wrote it, checked whole before anything of it is used.
+    """Return a file as `saved` wrote it, checked whole before anything of it is used.
 
     Raises:
         ManifestError: with what is wrong and what to do.
@@ -156,7 +156,7 @@ def _check_history(path: Path, kind: str, name: str, changes: list[ComponentChan
 def taken_over(
     file: SavedRegistry, registry: Registry, *, trusted: bool, at_hand: Collection[tuple[str, Maker | None]]
 ) -> Iterable[Entry]:
-    """The entries that take a saved registry over.
+    """Return the entries that take a saved registry over.
 
     A component that is unknown here comes with its whole history. Of one that is known, the versions that are not come
     as further ones; what its name means here stays.

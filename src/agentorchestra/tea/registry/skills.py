@@ -44,7 +44,7 @@ class Skill(NamedTuple):
 
 
 def skills_of(described: Iterable[tuple[ComponentConfig, str]]) -> list[Skill]:
-    """The skills that describe components of any kinds, each with the template of a prompt, else ""."""
+    """Return the skills that describe components of any kinds, each with the template of a prompt, else ""."""
     made: list[Skill] = []
     taken: set[str] = set()
     for config, text in described:
@@ -103,7 +103,7 @@ def _check_free(skill: Skill, folder: Path) -> None:
 
 
 def skill_name(name: str) -> str:
-    """A component's name as a skill may have it: small letters, digits and single hyphens; "" if nothing is left."""
+    """Return a name as a skill may have it: small letters, digits and single hyphens; "" if nothing is left."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_NAME].strip("-")
 
 
@@ -140,7 +140,7 @@ def _component(config: ComponentConfig) -> str:
 
 
 def _dashed(text: str) -> str:
-    """One line without what some readers take for the end of the front matter wherever it stands."""
+    """Return one line without what some readers take for the end of the front matter wherever it stands."""
     return re.sub("-{3,}", "--", _plain_line(text))
 
 

@@ -58,7 +58,7 @@ class Use(BaseModel):
 
 
 async def calls_in(store: Store, runs: Iterable[str]) -> list[Called]:
-    """The calls of these runs, by the log."""
+    """Return the calls of these runs, by the log."""
     found = []
     for run in runs:
         wanted = LogQuery(runs=(run,), types=("started", "completed"))
@@ -72,7 +72,7 @@ async def calls_in(store: Store, runs: Iterable[str]) -> list[Called]:
 
 
 async def uses(store: Store, histories: Iterable[History]) -> list[Use]:
-    """How these components were used in all runs there are, the most used first."""
+    """Return how these components were used in all runs there are, the most used first."""
     calls: dict[tuple[str, str], list[Called]] = {}
     for one in await calls_in(store, [state.id for state in await store.run_states()]):
         calls.setdefault((one.kind, one.name), []).append(one)

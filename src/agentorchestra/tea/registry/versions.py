@@ -40,16 +40,12 @@ class Change:
 
 
 def level_of(changes: list[Change]) -> Level:
-    """The greatest level among changes."""
+    """Return the greatest level among changes."""
     return max((change.level for change in changes), key=_ORDER.index, default="none")
 
 
 def next_version(version: str, level: Level) -> str:
-    """The version after a change.
-
-    Args:
-        version: the one before, `1.2.0`.
-        level: of the change; `none` gives the same version.
+    """Return the version after a change; `none` gives the same one.
 
     Raises:
         UsageError: for a version that is none.
@@ -70,7 +66,7 @@ def next_version(version: str, level: Level) -> str:
 
 
 def changes_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
-    """How the JSON schema of a component's arguments changed, for whoever calls it."""
+    """Return how the JSON schema of a component's arguments changed, for whoever calls it."""
     if before == after:
         return []
     found = list(_Comparison(before, after).changes(before, after, "", 0))
@@ -167,7 +163,7 @@ def _bound(keyword: str, one: Any, other: Any, name: str) -> Iterator[Change]:
 
 
 def _types(schema: Mapping[str, Any]) -> frozenset[str]:
-    """The types a value may have; all of them where nothing is said."""
+    """Return the types a value may have; all of them where nothing is said."""
     for several in ("anyOf", "oneOf"):
         if isinstance(schema.get(several), list):
             return frozenset().union(*(_types(_mapping(one)) for one in schema[several]))
@@ -184,7 +180,7 @@ def _types(schema: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema with its reference followed, and the only thing it may be besides null in its place."""
+    """Return a schema with its reference followed, and of an optional value the schema of the value."""
     for _ in range(_DEEPEST):
         reference = schema.get("$ref")
         if not isinstance(reference, str) or not reference.startswith("#/"):

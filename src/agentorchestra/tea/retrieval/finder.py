@@ -53,7 +53,7 @@ class Finding:
         self.finder = Finder(self._made({}), model=model, uses=counted)
 
     def retriever(self, kind: str) -> Retriever:
-        """One for the components of a kind, by name."""
+        """Return a retriever for the components of a kind, by name."""
         return self._made(self._uses.get(kind, Counter()))
 
     def _made(self, uses: MutableMapping[str, int]) -> Retriever:
@@ -80,7 +80,7 @@ class Finding:
     # -- what was of use -----------------------------------------------------------------------------------------------
 
     def ended(self, run_id: str) -> None:
-        """A run of this process ended for good: its calls are counted before the next search."""
+        """Have the calls of a run that ended for good counted before the next search."""
         if self._uncounted is not None:
             self._uncounted.append(run_id)
 
@@ -157,7 +157,7 @@ class KeptVectors(MutableMapping[str, Sequence[float]]):
 
 
 def _little(numbers: array[float]) -> array[float]:
-    """The same numbers with their bytes in the file's order, from either."""
+    """Return the same numbers with their bytes in the file's order, from either."""
     if sys.byteorder == "little":
         return numbers
     swapped = array("f", numbers)
@@ -166,7 +166,7 @@ def _little(numbers: array[float]) -> array[float]:
 
 
 def _numbers(head: bytes, model: str) -> int:
-    """How many numbers a vector of the file has; 0 for a file of another format or model."""
+    """Return how many numbers a vector of the file has; 0 for a file of another format or model."""
     try:
         said = json.loads(head)
     except ValueError:

@@ -74,7 +74,7 @@ class Described:
 
     @classmethod
     def of_schema(cls, name: str, description: str, parameters: Mapping[str, Any]) -> Described:
-        """From a function-calling schema; of very long texts the beginning."""
+        """Return what a function-calling schema says; of very long texts the beginning."""
         said = " ".join(_of_properties(parameters))
         return cls(name, description[:LONGEST_TEXT], said[:LONGEST_TEXT])
 
@@ -112,7 +112,7 @@ def _of_properties(schema: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
 
 
 def split(text: str) -> list[str]:
-    """The words of a text in lower case; camelCase and names with `_` and `.` are several."""
+    """Return the words of a text in lower case; camelCase and names with `_` and `.` are several."""
     return [word.casefold() for word in _WORD.findall(_CAMEL.sub(" ", text))]
 
 
@@ -127,7 +127,7 @@ def stem(word: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Stems of the words that say what a text is about; all words where no other is left."""
+    """Return stems of the words that say what a text is about; all words where no other is left."""
     found = split(text)
     return [stem(word) for word in found if word not in _STOP_WORDS]
 
@@ -143,7 +143,7 @@ def _pieces(word: str) -> tuple[str, ...]:
 
 
 def _features(words: Iterable[str], text: str) -> Counter[str]:
-    """Stems and n-grams with how often they occur; an n-gram is told from a word by its mark."""
+    """Return stems and n-grams with how often they occur; an n-gram is told from a word by its mark."""
     found = Counter(words)
     for word in split(text):
         found.update("#" + piece for piece in _pieces(word))
@@ -218,7 +218,7 @@ class Index:
             self._vectors.put(place, vector)
 
     def set_vector(self, key: str, vector: Sequence[float]) -> None:
-        """The embedding of a component that is in the index already; one without is found by its words alone.
+        """Set the embedding of a component that is in the index already; one without is found by its words alone.
 
         Raises:
             ValueError: if it has another length than those that are there.
@@ -239,7 +239,7 @@ class Index:
             self._rebuild()
 
     def _rebuild(self) -> None:
-        """What was removed still stands in the postings; when that is most of them they are made anew."""
+        """Make the postings anew, since most of what stands in them was removed."""
         kept = [(key, self._given[key], self._vectors.get(place)) for key, place in self._place.items()]
         Index.__init__(self)
         for key, one, vector in kept:
@@ -254,7 +254,7 @@ class Index:
         vector: Sequence[float] | None = None,
         uses: Mapping[str, int] | None = None,
     ) -> list[Match]:
-        """The components that fit a query, best first; none that shares nothing with it.
+        """Return the components that fit a query, best first; none that shares nothing with it.
 
         Args:
             query: what is wanted, in any words.
@@ -283,7 +283,7 @@ class Index:
         return [Match(found, -one / best) for one, place in first if (found := self._keys[place]) is not None]
 
     def _among(self, score: dict[int, float], among: frozenset[str] | None) -> dict[int, float]:
-        """Without what was removed, and what is not asked for."""
+        """Return the scores without what was removed, and what is not asked for."""
         for place in self._gone:
             score.pop(place, None)
         if among is None:
@@ -331,7 +331,7 @@ _USED = 0.1
 
 
 def _added(parts: Iterable[tuple[float, dict[int, float]]]) -> dict[int, float]:
-    """The scores of the parts, each by its share; the best of a part counts 1 in it."""
+    """Return the scores of the parts, each by its share; the best of a part counts 1 in it."""
     total: dict[int, float] = {}
     for share, scores in parts:
         best = max(scores.values(), default=0.0)
@@ -389,11 +389,11 @@ class Vectors:
             self._matrix[place], self._mask[place] = 0.0, 0.0
 
     def get(self, place: int) -> Any:
-        """A vector, None where there is none."""
+        """Return a vector, None where there is none."""
         return self._matrix[place].copy() if place in self._there else None
 
     def likeness(self, query: Sequence[float], places: Collection[int]) -> dict[int, float]:
-        """How much more like the query than the average they are: the nearest, and those that are asked for.
+        """Return how much more like the query than the average they are: the nearest, and those that are asked for.
 
         Cosines of texts of one sort lie close together. Without the average taken off, what fits and what does not
         would differ by little beside what words say.

@@ -26,7 +26,7 @@ class Brought:
 def brought(
     tools: Mapping[str, Any], environments: Mapping[str, Any], agents: Mapping[str, Any], *, refuse: bool = True
 ) -> Brought:
-    """Everything behind the given components, and behind that.
+    """Return everything behind the given components, and behind that.
 
     Args:
         tools, environments, agents: by name.
@@ -59,7 +59,7 @@ def brought(
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two components do the same: one object, or made of the same."""
+    """Return True if two components do the same: one object, or made of the same."""
     hashes = [getattr(each, "content_hash", None) for each in (one, other)]
     return one is other or one == other or (hashes[0] is not None and hashes[0] == hashes[1])
 
