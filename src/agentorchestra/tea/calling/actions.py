@@ -78,11 +78,7 @@ def action_tags(environment: Environment, action: str) -> frozenset[Tag]:
 
 
 def tool_result(outcome: Outcome) -> ToolResult:
-    """Return an outcome as the result of the tool that performed its effect.
-
-    Raises:
-        ToolError: with the sentence of an outcome that is not ok.
-    """
+    """Return an outcome as the result of the tool that performed its effect; raise ToolError if it is not ok."""
     if not outcome.ok:
         raise ToolError(outcome.error or f"it ended as {outcome.status}")
     value: Any = outcome.value

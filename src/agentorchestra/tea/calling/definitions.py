@@ -18,11 +18,7 @@ _SOURCE = "definition"
 
 
 def tool_of_definition(name: str, description: str, parameters: dict[str, JsonValue]) -> Tool[..., Any]:
-    """Return a tool that has a schema and no code.
-
-    Raises:
-        ToolDefinitionError: for a name or schema that no tool can have.
-    """
+    """Return a tool that has a schema and no code; raise ToolDefinitionError for a name or schema of none."""
     try:
         schema = ToolSchema(name=name, description=description, parameters=parameters)
     except ValidationError as exc:

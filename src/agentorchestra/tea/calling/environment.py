@@ -224,11 +224,7 @@ class ActionEnvironment:
         """Nothing to end."""
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
-        """Call the method.
-
-        Raises:
-            ToolError: for arguments that do not fit, and what the method raises.
-        """
+        """Call the method; raise ToolError for arguments that do not fit, and what the method raises."""
         one = self._actions[action]
         found, problems = one.signature.check(dict(arguments))
         if problems:
@@ -238,11 +234,7 @@ class ActionEnvironment:
         return await value if inspect.isawaitable(value) else value
 
     async def call(self, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> ToolResult:
-        """Act on this environment from one of its composite actions: an effect of its own.
-
-        Raises:
-            ToolError: with the sentence of an outcome that is not ok.
-        """
+        """Act on this environment from one of its composite actions, by an effect; raise ToolError if it fails."""
         role = getattr(ctx, "role", "agent")
         return tool_result(await ctx.perform(action_effect(self, action, dict(arguments), role=role)))
 

@@ -120,11 +120,7 @@ class ToolHandler:
         return effect
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """Call the tool.
-
-        Raises:
-            DoorError, ModelError, StoreError: passed on, they concern the run.
-        """
+        """Call the tool; raise only DoorError, ModelError and StoreError, which concern the run."""
         # An agent's own tools (`done` with its answer's schema) are kept by its session, the parent of the call's.
         parent = getattr(ctx, "parent", None)
         own: dict[str, Tool] = getattr(parent, "own_tools", {})

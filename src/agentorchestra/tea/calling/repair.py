@@ -33,11 +33,7 @@ def unfenced(text: str) -> str:
 
 
 def read_json(text: str) -> Any:
-    """Return the JSON value of a text, also inside a fence and with raw control characters in its strings.
-
-    Raises:
-        ValueError: if it is none.
-    """
+    """Return the JSON value of a text, also in a fence and with raw control characters, or raise ValueError."""
     return json.loads(unfenced(text).strip(), strict=False)
 
 

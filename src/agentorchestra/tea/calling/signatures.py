@@ -142,7 +142,6 @@ def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[s
     """Return the signature of a function that is to become a tool.
 
     Args:
-        function: a function or method.
         name: the tool's name, for messages.
         namespace: names that its annotations may use besides its module's: the locals where it is defined.
 

@@ -211,12 +211,11 @@ class Tool(Generic[P, R]):
         return Tool(function, self.schema, self._arguments.bound(), self.traits, source=self._source)
 
     def backed_by(self, carried: Any, uses: Iterable[str] = ()) -> Tool[P, R]:
-        """Itself, with what is behind it: an environment whose action it is, an agent that it asks.
+        """Return itself with what is behind it: an environment whose action it is, an agent that it asks.
 
         Args:
             carried: what the workspace takes in with it.
-            uses: what its calls may use although its caller may not. Whoever may call the tool may do through it what
-                the tool does, and no more.
+            uses: what its calls may use although its caller may not.
         """
         self.carried = carried
         self.uses = frozenset(uses)
@@ -244,16 +243,10 @@ class Tool(Generic[P, R]):
         threads: Threads | None = None,
         timeout_s: float | None = None,
     ) -> ToolResult:
-        """Call the function; what it returns as a ToolResult.
+        """Call the function; return what it returns as a ToolResult.
 
         A plain function runs in a thread (unless `thread=False`). It cannot be stopped: a cancelled call ends when the
-        function has returned or the limit has passed.
-
-        Args:
-            arguments: validated keyword arguments.
-            ctx: the RunContext, for tools that take one.
-            threads: where plain functions run.
-            timeout_s: limit of a call that runs in a thread; others are cancelled from outside.
+        function has returned or `timeout_s` has passed. Others are cancelled from outside.
 
         Raises:
             StillRunningError, NotStartedError: the limit passed.

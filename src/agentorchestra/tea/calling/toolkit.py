@@ -34,11 +34,7 @@ class Toolkit(Protocol):
         ...
 
     async def open(self, changed: Callable[[], None]) -> Sequence[Tool[..., Any]]:
-        """Make it ready; its tools.
-
-        Args:
-            changed: to be called when `tools` gives others than before.
-        """
+        """Make it ready; return its tools. `changed` is to be called when `tools` gives others than before."""
         ...
 
     def tools(self) -> Sequence[Tool[..., Any]]:
@@ -46,7 +42,7 @@ class Toolkit(Protocol):
         ...
 
     async def close(self) -> None:
-        """Leave nothing behind; idempotent."""
+        """Return leave nothing behind; idempotent."""
         ...
 
 

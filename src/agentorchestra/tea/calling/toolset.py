@@ -95,19 +95,11 @@ class AgentToolset:
                 self._add(name, _Action(instance, environment, schema.name, shown))
 
     def add(self, tool: Tool) -> None:
-        """Add one more tool.
-
-        Raises:
-            ToolDefinitionError: if something else has its name.
-        """
+        """Add one more tool; raise ToolDefinitionError if something else has its name."""
         self._add(tool.name, tool)
 
     def add_later(self, tool: Tool) -> None:
-        """Add one more in the middle of the work: shown where it is open, behind the others.
-
-        Raises:
-            ToolDefinitionError: if something else has its name.
-        """
+        """Add one more in the middle of the work: shown where it is open, behind the others."""
         self.add(tool)
         self._later.add(tool.name)
 

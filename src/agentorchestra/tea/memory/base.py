@@ -217,11 +217,7 @@ class MemoryDescription(NamedTuple):
 
 
 def describe_memory(name: str, factory: MemoryFactory) -> MemoryDescription:
-    """Return what a memory system says of itself; its hash is made of its class's source and its settings.
-
-    Raises:
-        UsageError: for an object that is no memory system, or a name or version that none can have.
-    """
+    """Return what a memory system says of itself, or raise UsageError; its hash is that of its class and settings."""
     if name == NONE or not _NAME.fullmatch(name):
         raise UsageError(
             f"a memory system cannot be named {name!r}: use 1 to 64 letters, digits, '_' and '-', and not {NONE!r}, "

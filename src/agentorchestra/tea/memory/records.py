@@ -115,16 +115,13 @@ async def remembered(store: Store, kinds: Iterable[EntryKind]) -> list[tuple[Ent
 
 
 async def forget(store: Store, refs: Collection[str], *, clock: Clock, by: str = "") -> list[str]:
-    """Have entries never be read again, with everything that each stands for. The log keeps them.
+    """Have entries never be read again, with everything that each stands for; return their references.
+
+    The log keeps them.
 
     Args:
-        store: the log.
         refs: of entries (`RUN:ENTRY`), or `ENTRY` alone where only one run has it.
-        clock: says when.
         by: who wants it.
-
-    Returns:
-        The references that are forgotten now.
 
     Raises:
         UsageError: for one that there is not; nothing is forgotten then.

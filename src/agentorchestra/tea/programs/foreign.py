@@ -170,11 +170,6 @@ async def _called(
 def read_schema(text: str, name: str, *, allowed: Collection[str] = FOREIGN_MODULES) -> ToolSchema:
     """Return name, description and parameters of a function, read from its text; its words are untrusted.
 
-    Args:
-        text: Python, of which nothing is executed.
-        name: of a function at the top of the text.
-        allowed: modules that the text may import.
-
     Raises:
         SourceError: for text that is no Python, no such function, or a signature that is more than JSON values by name;
             the sentence has the line.

@@ -54,11 +54,7 @@ class Functions:
         return self._schemas[name].name
 
     def arguments(self, call: Call) -> dict[str, JsonValue]:
-        """Return the arguments of a call by name.
-
-        Raises:
-            TypeError: for too many, two for one, or one that is no JSON.
-        """
+        """Return the arguments of a call by name; raise TypeError for too many, two for one, or one that is no JSON."""
         names = list(self._schemas[call.name].parameters.get("properties", {}))
         if len(call.args) > len(names):
             raise TypeError(
@@ -160,11 +156,7 @@ def _field(name: str, schema: Any, root: dict[str, Any], required: bool) -> str:
 
 
 def json_argument(value: Any) -> JsonValue:
-    """Return an argument as JSON: what a program has as a tuple is a list.
-
-    Raises:
-        TypeError: for what JSON does not have, and for too much of it.
-    """
+    """Return an argument as JSON, tuples as lists; raise TypeError for what JSON does not have, and for too much."""
     try:
         plain = _plain(value)
         sha256_json(plain)

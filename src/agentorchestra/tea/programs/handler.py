@@ -77,11 +77,7 @@ class ProgramHandler:
         return effect
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """Run the program; return what it printed, and the answer if it called `done`.
-
-        Raises:
-            DoorError, ModelError, StoreError: passed on from what it called, they concern the run.
-        """
+        """Run the program; return what it printed, and the answer if it called `done`."""
         caller = ctx.parent
         if caller is None or caller.functions is None:
             return failed("mistake", "only an agent runs programs; this one has no functions to call")

@@ -94,11 +94,7 @@ class Completed:
 
 
 def parse_source(text: str, *, where: str = "the source") -> ast.Module:
-    """Return the tree of a source text; `where` names it in messages.
-
-    Raises:
-        SourceError: for text that is too long or no Python; the sentence has the line.
-    """
+    """Return the tree of a source text; raise SourceError with the line for text that is too long or no Python."""
     if len(text) > LONGEST:
         raise SourceError(f"{where} has {len(text):,} characters; at most {LONGEST:,} can be loaded")
     try:

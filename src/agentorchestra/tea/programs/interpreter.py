@@ -158,12 +158,7 @@ class MontyInterpreter:
         return lacks(code)
 
     async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
-        """Run a program; errors of its own are in what comes back.
-
-        Raises:
-            ProgramEndedError: passed on from the host.
-            Exception: whatever the host raises.
-        """
+        """Run a program; errors of its own are in what comes back, what the host raises is passed on."""
         code = code.replace("\r\n", "\n").replace("\r", "\n")  # as Python reads it
         options = {
             "limits": {

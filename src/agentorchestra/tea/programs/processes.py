@@ -19,11 +19,7 @@ class Held:
     _checkout: Any
 
     async def give_back(self, *error: Any) -> None:
-        """Let others have it.
-
-        Args:
-            error: what ended its use, as for `__aexit__`; nothing where it ended well.
-        """
+        """Let others have it; `error` is what ended its use, as for `__aexit__`."""
         await self._checkout.__aexit__(*(error or (None, None, None)))
 
 
@@ -45,9 +41,6 @@ class MontyPool:
 
         Monty believes for ever that an interpreter is in use whose checkout was cancelled. So who is cancelled does
         not wait for it any longer, and it is given back as soon as it is there.
-
-        Args:
-            options: of `checkout`: limits, and what the program may see of the system.
         """
         checkout = (await self._started()).checkout(**options)
         taking = asyncio.ensure_future(checkout.__aenter__())

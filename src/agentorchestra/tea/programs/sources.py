@@ -110,11 +110,7 @@ _TEXTS: dict[tuple[str, str], tuple[object, str]] = {}
 
 
 def pinned_tool(name: str, pin: Pinned, text: str, *, package: str = "") -> Tool[..., Any]:
-    """Return a tool from the kept text of its module, which is executed under a name of its own.
-
-    Raises:
-        PinError: if the text cannot be executed any more, or does not give that tool.
-    """
+    """Return a tool from the kept text of its module, executed under a name of its own, or raise PinError."""
     try:
         module = load_module(text, name=f"agentorchestra_pinned_{pin.source[:16]}", package=package)
     except SourceError as exc:

@@ -52,11 +52,7 @@ class Resource(Protocol):
 
 
 def load_prompt(file: Resource) -> Prompt:
-    """Return a prompt from a file that includes no other: a path, or a resource of a package.
-
-    Raises:
-        PromptError: if it cannot be read or is no prompt, or if its name is not the file's.
-    """
+    """Return a prompt from a file (a path or a resource) that includes no other, or raise PromptError."""
     source = _read(file)
     return _named(parse_prompt(source.text, where=source.where), source)
 
@@ -190,11 +186,7 @@ class PromptLibrary:
         return tuple(name for name, one in self._packaged.items() if self._prompts.get(name) == one)
 
     def get(self, name: str) -> Prompt:
-        """Return a prompt by name.
-
-        Raises:
-            PromptError: with the names there are.
-        """
+        """Return a prompt by name; raise PromptError with the names there are."""
         try:
             return self._prompts[name]
         except KeyError:

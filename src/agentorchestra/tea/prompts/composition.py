@@ -70,11 +70,6 @@ Modules = Callable[[str], Module]
 def composed(template: str, modules: Modules | None, *, where: str) -> tuple[str, tuple[Module, ...]]:
     """Return a template with its includes replaced, and what was put in, each once, in order.
 
-    Args:
-        template: the body of a prompt.
-        modules: finds them; None where there are none to be had.
-        where: the prompt's file, for messages.
-
     Raises:
         PromptError: for a module that is not there.
     """
@@ -103,11 +98,7 @@ def composed(template: str, modules: Modules | None, *, where: str) -> tuple[str
 
 
 def parts_of(template: str, trainable: Iterable[str], *, where: str) -> dict[str, str]:
-    """Return the text of each trainable part, by name.
-
-    Raises:
-        PromptError: for marks that do not fit each other, or a trainable part that is not there.
-    """
+    """Return the text of each trainable part by name; raise PromptError for wrong marks or a missing part."""
     spans = _spans(template, where)
     names = list(trainable)
     for name in names:
@@ -120,11 +111,7 @@ def parts_of(template: str, trainable: Iterable[str], *, where: str) -> dict[str
 
 
 def with_parts(template: str, parts: Mapping[str, str], *, where: str) -> str:
-    """Return a template with other texts for some parts.
-
-    Raises:
-        PromptError: for a part that is not there, or a text that holds marks of parts or includes.
-    """
+    """Return a template with other texts for some parts; raise PromptError for texts that hold marks or includes."""
     for name, text in parts.items():
         spans = _spans(template, where)
         if name not in spans:

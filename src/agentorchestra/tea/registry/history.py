@@ -59,11 +59,7 @@ class Maker(BaseModel):
 
 
 def identity_of(source: str, maker: Maker | None, name: str) -> str:
-    """Return the hash by which content made of a text is known: of two things in one text each has its own.
-
-    Args:
-        source: SHA-256 of the text.
-    """
+    """Return the hash by which content made of a text is known: of two things in one text each has its own."""
     symbol = maker.symbol if maker is not None else ""
     return source if symbol in ("", name) else sha256_text(f"{source} {symbol}")
 
@@ -141,11 +137,7 @@ class History:
         self._by_identity: dict[str, str] = {}
 
     def apply(self, change: ComponentChange) -> None:
-        """Take the next entry in.
-
-        Raises:
-            VersionError: for an entry that does not belong here: of another component, or of a later kind.
-        """
+        """Take the next entry in; raise VersionError for one of another component, or of a later kind."""
         if (change.kind, change.name, change.seq) != (self.kind, self.name, self.seq + 1):
             raise VersionError(
                 f"entry {change.seq} of {change.kind} {change.name!r} does not follow entry {self.seq} of "
@@ -211,11 +203,7 @@ class History:
         return version if self._bodies.get(version, {}).get("identity") == identity else None
 
     def version(self, version: str | None = None) -> Version:
-        """Return a version, the current one by default.
-
-        Raises:
-            VersionError: with the versions there are.
-        """
+        """Return a version, the current one by default; raise VersionError with the versions there are."""
         name = version if version is not None else self.current
         if not isinstance(name, str) or name not in self._bodies:
             listed = ", ".join(self._bodies) or "none"
@@ -237,11 +225,7 @@ class History:
         return self.current is not None and not self.hidden
 
     def check_step(self, version: str, state: LifeState) -> None:
-        """Check that a version may go to a state.
-
-        Raises:
-            LifecycleError: with those it may go to.
-        """
+        """Check that a version may go to a state; raise LifecycleError with those it may go to."""
         now = self.version(version).state
         if state not in get_args(LifeState):
             raise LifecycleError(f"{state!r} is no state; the states: {', '.join(get_args(LifeState))}")
@@ -253,11 +237,7 @@ class History:
 
 
 def checked_component_name(kind: str, name: object) -> str:
-    """Return a name that a component can have.
-
-    Raises:
-        ComponentNameError: with what is allowed.
-    """
+    """Return a name that a component can have, else raise ComponentNameError."""
     if not isinstance(name, str) or not name:
         raise ComponentNameError(f"the name of a {kind} is {name!r}; give letters, digits, '_' or '-'")
     if len(name) > LONGEST_NAME:

@@ -113,11 +113,7 @@ def config_changes(before: ComponentConfig, after: ComponentConfig) -> list[Chan
 
 
 def check_variables(what: str, given: Mapping[str, str], known: list[Variable]) -> None:
-    """Check that every named variable is one, and every value a text.
-
-    Raises:
-        VersionError: with those there are.
-    """
+    """Check that every named variable is one, and every value a text; raise VersionError."""
     names = [one.name for one in known]
     for name, value in given.items():
         if name not in names:

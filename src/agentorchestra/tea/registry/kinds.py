@@ -129,9 +129,6 @@ def lines_of(text: str, name: str) -> tuple[int, int]:
     """Return where a function or class stands in a text, with decorators: its first line and the one after the last.
 
     A tool may have another name than its function (`@tool(name=...)`): then the decorator says so.
-
-    Raises:
-        SourceError: if it does not stand at the top of the text.
     """
     try:
         tree = ast.parse(text)
@@ -155,13 +152,7 @@ def lines_of(text: str, name: str) -> tuple[int, int]:
 def tool_kind(
     programs: Programs, *, may_call: Collection[str] = (), may_import: Collection[str] = ()
 ) -> Kind[Tool[..., Any]]:
-    """Return the kind of tools.
-
-    Args:
-        programs: where code runs that the workspace's user did not write.
-        may_call: the tools that such code may call.
-        may_import: the modules that it may import besides the usual ones.
-    """
+    """Return the kind of tools; `may_call` and `may_import` are for code that the workspace's user did not write."""
 
     async def foreign(name: str, maker: Maker, text: str, config: ComponentConfig | None) -> Tool[..., Any]:
         return await _foreign(programs, name, maker, text, may_call, may_import)
@@ -257,16 +248,7 @@ _MEMBERS = ("actions", "mutates", "rules", "open", "close", "act", "state")
 
 
 def made_factory(what: str, maker: Maker, text: str, members: tuple[str, ...]) -> Callable[[], Any]:
-    """Return the class that a text defines, which can be called without arguments.
-
-    Args:
-        what: it is, for messages.
-        maker, text: as they were kept.
-        members: that the class must have.
-
-    Raises:
-        SourceError: if it cannot be made.
-    """
+    """Return the class that a kept text defines, which can be called without arguments; raise SourceError if not."""
     text = definitions_of(text) if maker.script else text
     cls = class_from_source(text, maker.symbol or None, has=members, package=maker.package)
     try:

@@ -94,14 +94,11 @@ class Registry:
         return set(grown)
 
     async def write(self, plan: Callable[[], Iterable[Entry]]) -> list[ComponentChange]:
-        """Append what a plan says, all of it or nothing.
+        """Append what a plan says, all of it or nothing; return what was written.
 
         Args:
-            plan: what is to be written, decided from the histories as they are; asked again after another process was
-                faster. It raises what refuses the operation.
-
-        Returns:
-            What was written.
+            plan: decides from the histories as they are, and raises what refuses the operation; asked again after
+                another process was faster.
 
         Raises:
             ComponentConflictError: others were faster every time.
@@ -145,10 +142,9 @@ class Registry:
         return changes
 
     async def keep(self, texts: Iterable[str], *, at_hand: bool = False) -> list[str]:
-        """Keep texts as blobs; their SHA-256.
+        """Keep texts as blobs; return their SHA-256.
 
         Args:
-            texts: what components are made of.
             at_hand: whether they are modules of the program, which lie in its files as they are.
 
         Raises:

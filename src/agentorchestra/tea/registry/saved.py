@@ -91,11 +91,7 @@ def _raw(path: Path) -> dict[str, Any]:
 
 
 def kind_of_saved(path: Path) -> KindName:
-    """Return the kind of the components that a file holds.
-
-    Raises:
-        ManifestError: for a file that `saved` did not write.
-    """
+    """Return the kind of the components in a saved file; raise ManifestError for any other file."""
     kind = _raw(path).get("kind")
     for one in get_args(KindName):
         if kind == one:
@@ -105,11 +101,7 @@ def kind_of_saved(path: Path) -> KindName:
 
 
 def read_saved(path: Path, kind: str) -> SavedRegistry:
-    """Return a file as `saved` wrote it, checked whole before anything of it is used.
-
-    Raises:
-        ManifestError: with what is wrong and what to do.
-    """
+    """Return a file as `saved` wrote it, checked whole before anything of it is used, or raise ManifestError."""
     raw = _raw(path)
     try:
         file = SavedRegistry.model_validate(raw)

@@ -45,11 +45,7 @@ def level_of(changes: list[Change]) -> Level:
 
 
 def next_version(version: str, level: Level) -> str:
-    """Return the version after a change; `none` gives the same one.
-
-    Raises:
-        UsageError: for a version that is none.
-    """
+    """Return the version after a change; `none` gives the same one."""
     found = _VERSION.fullmatch(version)
     if found is None:
         raise UsageError(f"{version!r} is no version; versions look like 1.2.0")

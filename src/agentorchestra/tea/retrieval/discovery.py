@@ -102,11 +102,7 @@ class Discovery:
         self._core = tuple(sorted({*kept, *(one.name for one in self.own)}))
 
     def add_later(self, tool: Tool[..., Any]) -> None:
-        """Add one more tool in the middle of the work: it can be opened and found as the others that are not shown.
-
-        Raises:
-            ToolDefinitionError: if something else has its name.
-        """
+        """Add one more tool in the middle of the work: it can be opened and found as the others that are not shown."""
         self._tools.add_later(tool)
         self._hidden[tool.name] = tool.schema
         self._keys[FIND_TOOLS][tool.schema.digest] = tool.name

@@ -189,13 +189,7 @@ class Index:
         return key in self._place
 
     def add(self, key: str, one: Described, vector: Sequence[float] | None = None) -> None:
-        """Take a component in.
-
-        Args:
-            key: how it is found again.
-            one: what is known of it.
-            vector: an embedding of `one.text`, see `set_vector`.
-        """
+        """Take a component in; what was under the key is replaced. `vector` is an embedding of `one.text`."""
         self.remove(key)
         place = len(self._keys)
         named = " ".join([one.name] * NAME_COUNTS)
@@ -218,11 +212,7 @@ class Index:
             self._vectors.put(place, vector)
 
     def set_vector(self, key: str, vector: Sequence[float]) -> None:
-        """Set the embedding of a component that is in the index already; one without is found by its words alone.
-
-        Raises:
-            ValueError: if it has another length than those that are there.
-        """
+        """Set a component's embedding; raise ValueError if it has another length than those that are there."""
         self._vectors.put(self._place[key], vector)
 
     def remove(self, key: str) -> None:
@@ -254,11 +244,9 @@ class Index:
         vector: Sequence[float] | None = None,
         uses: Mapping[str, int] | None = None,
     ) -> list[Match]:
-        """Return the components that fit a query, best first; none that shares nothing with it.
+        """Return at most `limit` components that fit a query, best first; none that shares nothing with it.
 
         Args:
-            query: what is wanted, in any words.
-            limit: at most so many.
             among: only these keys.
             vector: the query's embedding.
             uses: how often each was of use before: decides between those that fit alike.
@@ -360,11 +348,7 @@ class Vectors:
         return len(self._there)
 
     def put(self, place: int, vector: Sequence[float]) -> None:
-        """Keep a vector; what was there is replaced.
-
-        Raises:
-            ValueError: if it has another length than those that are there.
-        """
+        """Keep a vector in place of what was there; raise ValueError if it has another length than the others."""
         import numpy
 
         one = _unit(vector)

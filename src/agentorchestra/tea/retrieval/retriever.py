@@ -98,10 +98,7 @@ class Retriever:
     def add(self, key: str, one: Described, *, path: str = "") -> None:
         """Take a component in; one under the same key is replaced, and embedded anew only if its text changed.
 
-        Args:
-            key: how it is found again.
-            one: what is known of it.
-            path: where it stands in the tree: `mcp/github`.
+        `path` is where it stands in the tree: `mcp/github`.
         """
         digest = sha256_text(one.text)
         self._index.add(key, one)
@@ -162,12 +159,7 @@ class Retriever:
         return [key for key, path in self._path.items() if path[: len(above)] == above]
 
     def browse(self, under: str = "", *, among: Collection[str] | None = None) -> list[Group]:
-        """Return the branches below a branch (the top ones by default), with how much is in each; sorted by path.
-
-        Args:
-            under: the branch.
-            among: only these keys are counted.
-        """
+        """Return the branches below a branch, with how much of what is asked for is in each; sorted by path."""
         above = parts_of(under)
         counts: dict[tuple[str, ...], int] = {}
         own: dict[tuple[str, ...], list[str]] = {}

@@ -63,11 +63,7 @@ class Shelf:
         return self._tools.effect(call, session, provenance)
 
     def add_later(self, tool: Tool[..., Any]) -> None:
-        """Add one more tool in the middle of the work.
-
-        Raises:
-            ToolDefinitionError: if something else has its name.
-        """
+        """Add one more tool in the middle of the work."""
         self._tools.add_later(tool)
 
     def _made(self) -> Tool[..., Any]:

@@ -124,11 +124,7 @@ def _a(role: Role) -> str:
 
 
 def check_role(name: str, role: Role, subject: Any) -> None:
-    """Refuse what is not of the kind a transformation takes.
-
-    Raises:
-        TransformationError: says what it takes.
-    """
+    """Refuse what is not of the kind a transformation takes."""
     fits = {"tool": _is_tools, "environment": is_factory, "agent": _is_agent}[role](subject)
     if not fits:
         example = {"tool": "a tool or a list of tools", "environment": "an environment's class or factory"}
@@ -155,11 +151,7 @@ def _is_agent(subject: Any) -> bool:
 
 
 def tools_in(subject: Any) -> tuple[Tool[..., Any], ...]:
-    """Return one tool or several as several.
-
-    Raises:
-        TransformationError: if two have one name.
-    """
+    """Return one tool or several as several; raise TransformationError if two have one name."""
     tools = (subject,) if isinstance(subject, Tool) else tuple(subject)
     twice = first_twice(one.name for one in tools)
     if twice is not None:
@@ -178,11 +170,7 @@ def first_twice(names: Iterable[str]) -> str | None:
 
 
 def made(factory: Factory) -> Environment:
-    """Return an instance, for what it says of itself: never opened.
-
-    Raises:
-        TransformationError: if it cannot be made, or is no environment.
-    """
+    """Return an instance, for what it says of itself: never opened; raise TransformationError if it is none."""
     try:
         one = factory()
     except Exception as exc:

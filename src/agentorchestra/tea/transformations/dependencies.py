@@ -29,11 +29,8 @@ def brought(
     """Return everything behind the given components, and behind that.
 
     Args:
-        tools, environments, agents: by name.
-        refuse: whether two different components of one name are an error; else the given one, or the first, holds.
-
-    Raises:
-        TransformationError: if two different components of a kind have one name.
+        refuse: whether to raise TransformationError for two different components of one name; else the given one, or
+            the first, holds.
     """
     known = {"tool": dict(tools), "environment": dict(environments), "agent": dict(agents)}
     waiting: list[Any] = [*tools.values(), *environments.values(), *agents.values()]
@@ -65,11 +62,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def need_nothing(given: Mapping[str, Any], tools: set[str], environments: set[str], agents: set[str]) -> None:
-    """Refuse tools of one run that need components which the workspace does not have.
-
-    Raises:
-        TransformationError: says where they are given instead.
-    """
+    """Refuse tools of one run that need components which the workspace does not have."""
     for name, one in given.items():
         parts = carried_by(one)
         missing = [*({*parts.environments} - environments), *({other.name for other in parts.agents} - agents)]

@@ -137,11 +137,7 @@ class ToolsEnvironment:
         """Nothing is held."""
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
-        """Call the tool with the shared state in its `ctx.vars`; take back what it left there.
-
-        Raises:
-            ToolError: with the tool's sentence.
-        """
+        """Call the tool with the shared state in its `ctx.vars`; take back what it left there."""
         outside = {name: ctx.vars.get(name) for name in self._kind.state}
         for name, value in self._state.items():
             ctx.vars[name] = copy.deepcopy(value)
