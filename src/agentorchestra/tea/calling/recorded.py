@@ -25,8 +25,8 @@ def as_recorded(
 ) -> dict[str, Tool[..., Any]]:
     """Return the tools of a run as its log shows them.
 
-    That is this process's tool where its schema is the recorded one (or none was), else a stand-in. What was acted on is
-    an environment, whose rules no log holds: it has none.
+    That is this process's tool where its schema is the recorded one (or none was), else a stand-in. What was acted on
+    is an environment, whose rules no log holds: it has none.
 
     Args:
         kept: the schemas kept with the run (`RunManifest.schemas`): of tools that were described in words.

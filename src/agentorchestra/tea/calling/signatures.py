@@ -37,7 +37,7 @@ class Arguments(Protocol):
 
     @property
     def is_method(self) -> bool:
-        """Whether the object of a method is still missing."""
+        """True while the object of a method is still missing."""
         ...
 
     def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -54,10 +54,7 @@ class Arguments(Protocol):
 
 
 class UntitledSchema(GenerateJsonSchema):
-    """Without the titles that pydantic derives from names: they cost tokens and say nothing new.
-
-    Those of definitions are left out by `_adapter`.
-    """
+    """JSON schemas without the titles that pydantic derives from names: they cost tokens and say nothing new."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Never."""

@@ -26,11 +26,7 @@ class NotStartedError(Exception):
 
 
 class Threads:
-    """A bounded number of threads for plain functions; each ends with its call.
-
-    Args:
-        limit: calls that run at the same time.
-    """
+    """At most `limit` threads at a time for plain functions; each ends with its call."""
 
     def __init__(self, limit: int = 32) -> None:
         self._limit = limit

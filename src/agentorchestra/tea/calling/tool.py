@@ -162,7 +162,7 @@ class Tool(Generic[P, R]):
 
     @property
     def source_text(self) -> str:
-        """What its hash is made of besides its schema, where that is not the function's source."""
+        """The text that its hash is made of besides its schema, where that is not the function's source."""
         return self._source
 
     @property

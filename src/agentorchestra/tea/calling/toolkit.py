@@ -26,7 +26,7 @@ class Toolkit(Protocol):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What was left out."""
+        """Warnings for tools that were left out."""
         ...
 
     def secrets(self) -> Mapping[str, str]:

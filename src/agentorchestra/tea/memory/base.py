@@ -71,12 +71,12 @@ class Entry(BaseModel):
 
     @property
     def ref(self) -> str:
-        """What another entry names it by."""
+        """The name that other entries call it by."""
         return f"{self.task}:{self.id}"
 
     @property
     def told(self) -> bool:
-        """Whether it is told to later tasks: it was found more often than it misled, and is more than a doubt."""
+        """True if later tasks are told of it: it was found more often than it misled, and is more than a doubt."""
         return not self.against and self.misled < self.times
 
 
@@ -104,12 +104,12 @@ class Memory(Protocol):
 
     @property
     def task(self) -> Happening:
-        """What the agent is asked to do."""
+        """The agent's task."""
         ...
 
     @property
     def leads(self) -> bool:
-        """Whether it is the run's top agent."""
+        """True for the run's top agent."""
         ...
 
     @property

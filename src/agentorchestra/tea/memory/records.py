@@ -27,12 +27,7 @@ _WRITING = f'"kind":"{EffectKind.WRITE_MEMORY.value}"'
 
 
 class Reader:
-    """Reads what the runs of a workspace wrote down, but for one of them.
-
-    Attributes:
-        store: the log.
-        run: the run whose own entries are left out, "" for none.
-    """
+    """Reads what the runs of a workspace wrote down, but for the run named, "" for none."""
 
     def __init__(self, store: Store, run: str = "") -> None:
         self.store = store

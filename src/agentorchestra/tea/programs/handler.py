@@ -55,11 +55,7 @@ def program_effect(code: str, *, role: str, provenance: tuple[Provenance, ...], 
 
 
 class ProgramHandler:
-    """Executes RunCode.
-
-    Args:
-        interpreters: the first that has what a program needs runs it.
-    """
+    """Executes RunCode; the first of its interpreters that has what a program needs runs it."""
 
     def __init__(self, interpreters: Sequence[Interpreter]) -> None:
         self._interpreters = tuple(interpreters)
@@ -168,7 +164,7 @@ class _Host:
 
     @property
     def names(self) -> frozenset[str]:
-        """What the program may call, by the names of Python."""
+        """The functions that the program may call, by the names of Python."""
         return self._names
 
     def print(self, text: str) -> None:

@@ -43,13 +43,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of a call: a value, or an exception for the program.
-
-    Attributes:
-        value: given back to the program.
-        error: the exception's sentence, None for none.
-        kind: the exception's type; SystemExit ends the program well, whatever it would still do.
-    """
+    """What came of a call: a value, or an exception for the program; a SystemExit ends the program well."""
 
     value: JsonValue = None
     error: str | None = None

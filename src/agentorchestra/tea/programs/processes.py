@@ -9,11 +9,7 @@ from typing import Any
 
 @dataclass
 class Held:
-    """An interpreter of the pool, until it is given back.
-
-    Attributes:
-        interpreter: what runs the program.
-    """
+    """An interpreter of the pool, until it is given back."""
 
     interpreter: Any
     _checkout: Any
@@ -24,11 +20,7 @@ class Held:
 
 
 class MontyPool:
-    """Interpreters that run at the same time; further programs wait.
-
-    Args:
-        processes: how many there may be.
-    """
+    """At most so many interpreters that run at the same time; further programs wait."""
 
     def __init__(self, processes: int) -> None:
         self._processes = processes

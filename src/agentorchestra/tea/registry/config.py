@@ -16,13 +16,7 @@ EMPTY: dict[str, JsonValue] = {"type": "object", "properties": {}}
 
 
 class Operation(BaseModel):
-    """Something a component can be asked to do: a tool's or an agent's call, an environment's action.
-
-    Attributes:
-        name: what a model calls it.
-        description: as a model reads it.
-        parameters: JSON schema of the arguments.
-    """
+    """A tool's or agent's call or an environment's action, with the JSON schema of its arguments."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -111,7 +105,7 @@ class ComponentConfig(BaseModel):
 
     @property
     def described(self) -> Described:
-        """What it is found by."""
+        """The texts that it is found by."""
         parameters = [Described.of_schema("", "", one.parameters).parameters for one in self.operations]
         actions = [f"{one.name} {one.description}" for one in self.operations if one.name != self.name]
         return Described(self.name, self.description, " ".join([*actions, *parameters]))

@@ -71,11 +71,7 @@ _RUN_COMPONENTS = 1000
 
 
 class Found(BaseModel):
-    """A component that fits a query.
-
-    Attributes:
-        score: between 0 and 1; comparable within one answer only.
-    """
+    """A component that fits a query; scores lie between 0 and 1, comparable within one answer only."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -211,12 +207,12 @@ class ContextManager(Generic[T]):
 
     @property
     def watches(self) -> bool:
-        """Whether manifests were registered, which may change."""
+        """True if manifests were registered, which may change."""
         return bool(self._watched)
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing was registered or given since `settle`."""
+        """True if nothing was registered or given since `settle`."""
         return self._settled == (self.registry.count, self.registry.handed)
 
     async def settle(self) -> None:

@@ -221,7 +221,7 @@ class History:
 
     @property
     def usable(self) -> bool:
-        """Whether its name means something."""
+        """True if its name means something."""
         return self.current is not None and not self.hidden
 
     def check_step(self, version: str, state: LifeState) -> None:

@@ -15,12 +15,7 @@ T = TypeVar("T")
 
 
 class Made(NamedTuple):
-    """What a component is made of.
-
-    Attributes:
-        text: of the module, prompt or source it is in; "" for what is made of `maker.fields` alone.
-        maker: how it is made again.
-    """
+    """The text that a component is made of, "" for `maker.fields` alone, and how it is made again."""
 
     text: str
     maker: Maker

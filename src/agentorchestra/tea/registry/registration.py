@@ -33,14 +33,7 @@ _LONGEST_PATH = 4000
 
 
 class Given(NamedTuple):
-    """A component that was found somewhere.
-
-    Attributes:
-        name: of it.
-        one: itself.
-        made: what it is made of, where its place knows that better than the object.
-        version: that its place wrote down.
-    """
+    """A component that was found somewhere; `made` and `version` where its place knows them better than the object."""
 
     name: str
     one: Any

@@ -72,7 +72,7 @@ class Registry:
 
     @property
     def store(self) -> Store:
-        """Where the histories are kept, and the log."""
+        """The store of the histories and of the log."""
         return self._store
 
     async def refresh(self) -> set[tuple[str, str]]:

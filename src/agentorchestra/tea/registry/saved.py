@@ -36,14 +36,7 @@ _LONGEST = 256_000_000
 
 
 class SavedRegistry(BaseModel):
-    """What such a file holds.
-
-    Attributes:
-        agentorchestra_registry: the format; later ones are refused.
-        kind: of its components.
-        changes: the entries of each component, by name.
-        texts: by SHA-256.
-    """
+    """A file with the entries of each component by name, and texts by SHA-256; later formats are refused."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -30,13 +30,7 @@ _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 
 
 class Skill(NamedTuple):
-    """A skill as it is written.
-
-    Attributes:
-        name: of its folder.
-        component: `tool/search`: what it describes.
-        files: the text of each, by path inside the folder.
-    """
+    """A skill by its folder's name, the component it describes (`tool/search`), and the texts of its files by path."""
 
     name: str
     component: str

@@ -19,13 +19,7 @@ CALLED = {EffectKind.INVOKE_TOOL: "tool", EffectKind.INVOKE_ACTION: "environment
 
 
 class Called(NamedTuple):
-    """One call that is over.
-
-    Attributes:
-        kind, name: of the component.
-        run: in which run.
-        ok: whether it gave a result.
-    """
+    """A call of a component that is over, and whether it gave a result."""
 
     kind: str
     name: str

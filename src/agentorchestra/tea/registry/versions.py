@@ -28,12 +28,7 @@ _JSON_TYPES: dict[type, str] = {
 
 @dataclass(frozen=True)
 class Change:
-    """One difference between two schemas.
-
-    Attributes:
-        level: what it means for callers.
-        what: a phrase, with the path of the argument.
-    """
+    """A difference between two schemas: what it means for callers, and a phrase with the argument's path."""
 
     level: Level
     what: str

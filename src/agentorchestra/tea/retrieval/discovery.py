@@ -111,7 +111,7 @@ class Discovery:
 
     @property
     def core(self) -> tuple[ToolSchema, ...]:
-        """What stands in every prompt, sorted by name."""
+        """The schemas that stand in every prompt, sorted by name."""
         return tuple(self._tools.schema(name) for name in self._core)
 
     def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:

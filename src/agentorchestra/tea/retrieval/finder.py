@@ -96,12 +96,7 @@ class Finding:
 
 
 class KeptVectors(MutableMapping[str, Sequence[float]]):
-    """Vectors by the SHA-256 of their texts, in a file that is only added to; one that does not fit begins anew.
-
-    Args:
-        path: the file; made with the first vector.
-        model: what the vectors were made with.
-    """
+    """Vectors of one model by the SHA-256 of their texts, in a file that is only added to; any other file begins anew."""
 
     def __init__(self, path: Path, model: str) -> None:
         self._path = path

@@ -60,13 +60,7 @@ _ENDINGS = (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
 
 @dataclass(frozen=True)
 class Described:
-    """What is known of a component before it is opened.
-
-    Attributes:
-        name: its name.
-        description: what it is for.
-        parameters: names and descriptions of its parameters, as text.
-    """
+    """The texts of a component before it is opened; of its parameters names and descriptions."""
 
     name: str
     description: str = ""
@@ -86,12 +80,7 @@ class Described:
 
 @dataclass(frozen=True)
 class Match:
-    """A component that was found.
-
-    Attributes:
-        key: what it was added under.
-        score: between 0 and 1; comparable within one answer only.
-    """
+    """A component that was found, by its key; scores lie between 0 and 1, comparable within one answer only."""
 
     key: str
     score: float

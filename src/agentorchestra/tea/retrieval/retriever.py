@@ -92,7 +92,7 @@ class Retriever:
 
     @property
     def embeds(self) -> bool:
-        """Whether there is an embedder."""
+        """True if there is an embedder."""
         return self._embed is not None
 
     def add(self, key: str, one: Described, *, path: str = "") -> None:

@@ -42,7 +42,7 @@ class Shelf:
 
     @property
     def core(self) -> tuple[ToolSchema, ...]:
-        """What stands in every prompt, sorted by name."""
+        """The schemas that stand in every prompt, sorted by name."""
         return tuple(one for one in self._tools.schemas() if one.name not in self._waiting)
 
     def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:

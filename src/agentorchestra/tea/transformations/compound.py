@@ -33,11 +33,7 @@ from agentorchestra.tea.transformations.compatibility import cannot_fit, part_of
 
 @dataclass(frozen=True)
 class Given:
-    """An argument that is an argument of the whole.
-
-    Attributes:
-        name: what it is called there.
-    """
+    """An argument that is an argument of the whole, by its name there."""
 
     name: str
 

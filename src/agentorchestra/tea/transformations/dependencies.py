@@ -12,11 +12,7 @@ from agentorchestra.tea.transformations.base import carried_by
 
 @dataclass(frozen=True)
 class Brought:
-    """Components that stand behind others, by kind and name; nobody is offered them.
-
-    Attributes:
-        tools, environments, agents: by name, without those that were given to the workspace themselves.
-    """
+    """Components that stand behind others, by kind and name; nobody is offered them."""
 
     tools: Mapping[str, Any] = field(default_factory=dict)
     environments: Mapping[str, Any] = field(default_factory=dict)

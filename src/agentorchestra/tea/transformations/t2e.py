@@ -34,12 +34,7 @@ Branching = Literal["stateless", "snapshot", "none"]
 
 @dataclass(frozen=True)
 class Rule:
-    """When an action is allowed.
-
-    Attributes:
-        text: in words: "the code was edited since the last build".
-        allows: whether it is, from the shared state.
-    """
+    """When an action is allowed: in words, and as a function of the shared state."""
 
     text: str
     allows: Callable[[Mapping[str, Any]], bool]
@@ -72,7 +67,7 @@ class ToolsFactory:
 
     @property
     def uses(self) -> frozenset[str]:
-        """What its actions may use though whoever acts may not: the tools."""
+        """The tools: its actions may use them though whoever acts may not."""
         return frozenset(one.name for one in self.tools.values())
 
     def __call__(self) -> ToolsEnvironment:
