@@ -168,10 +168,9 @@ class Tool(Generic[P, R]):
     @property
     def arguments_model(self) -> Any:
         """The arguments as a pydantic model that accepts exactly the values of the schema."""
-        from agentorchestra.tea.registry.config import Operation
+        from agentorchestra.tea.calling.schemas import arguments_model  # here: a call needs no models
 
-        one = Operation(name=self.name, description=self.description, parameters=self.schema.parameters)
-        return one.arguments_model
+        return arguments_model(self.name, self.schema.parameters)
 
     def renamed(self, name: str, version: str) -> Tool[P, R]:
         """Return the same tool under another name or version."""

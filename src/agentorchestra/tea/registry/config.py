@@ -38,15 +38,10 @@ class Operation(BaseModel):
 
     @property
     def arguments_model(self) -> type[BaseModel]:
-        """The arguments as a pydantic model that accepts exactly the values of the schema.
+        """The arguments as a pydantic model that accepts exactly the values of the schema, or SourceError."""
+        from agentorchestra.tea.calling.schemas import arguments_model  # here: describing a component needs no models
 
-        Raises:
-            SourceError: for a schema that is none.
-        """
-        from agentorchestra.tea.calling.schemas import model_of  # here: describing a component needs no models
-
-        words = re.sub(r"[^0-9a-zA-Z]+", " ", self.name).title().replace(" ", "")
-        return model_of(dict(self.parameters), f"{words}Arguments")
+        return arguments_model(self.name, self.parameters)
 
 
 class ComponentConfig(BaseModel):
